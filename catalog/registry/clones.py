@@ -8,7 +8,7 @@ from lakewarden.catalog.formats.files_elsewhere import READS_ELSEWHERE, surely_r
 from lakewarden.catalog.model.rows import GONE, Source, TableRow
 from lakewarden.catalog.system.port import Rows
 
-__all__ = ["clones_of", "reaches"]
+__all__ = ["clones_of", "is_clone_of", "reaches"]
 
 
 def reaches(tables: Rows[TableRow]) -> Iterable[tuple[str, str | None]]:
@@ -22,11 +22,11 @@ def reaches(tables: Rows[TableRow]) -> Iterable[tuple[str, str | None]]:
 def clones_of(tables: Rows[TableRow], row: TableRow) -> tuple[TableRow, ...]:
     """The managed tables that surely read files of this one's folder."""
     found = (tables.get(table_id) for table_id, reach in reaches(tables) if reach)
-    return tuple(
-        one
-        for one in found
-        if one is not None
-        and one.table_id != row.table_id
-        and one.state not in GONE
-        and surely_reads_from(one, row.location or "")
-    )
+    return tuple(one for one in found if one is not None and is_clone_of(one, row.table_id, row.location))
+
+
+def is_clone_of(row: TableRow, table_id: str, location: str | None) -> bool:
+    """Whether a managed table surely reads files of another one's folder."""
+    if row.table_id == table_id or row.state in GONE:
+        return False
+    return location is not None and surely_reads_from(row, location)

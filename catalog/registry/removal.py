@@ -126,7 +126,7 @@ def _refuse_cloned(rows: Rows[TableRow], row: TableRow) -> None:
     if clone is not None:
         raise PreconditionError(
             f"{clone.name} reads files of {row.name}: it is a shallow clone of it.",
-            hint=f"Replace {clone.name} by a table with files of its own, or drop it, first.",
+            hint=f"Purge {clone.name} first, or replace it by a copy in full.",
         )
 
 

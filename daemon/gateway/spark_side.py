@@ -111,11 +111,12 @@ class SparkSide:
 
     def database(self, session: Session) -> str:
         """The one that names without a database are in."""
-        if not isinstance(session.spark, _Connection):
+        connection = session.spark
+        if not isinstance(connection, _Connection):
             return session.database
         try:
-            with serving(session.spark.spark, "database"):
-                return database_of(session.spark.spark)
+            with serving(connection.spark, "database"):
+                return database_of(connection.spark)
         except SparkEndedError:
             session.spark = None
             raise

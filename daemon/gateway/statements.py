@@ -78,7 +78,7 @@ class Statements:
     def _own(self, session: Session, text: str) -> Callable[[Operation], Result] | None:
         """What a connection only has to remember until it has a session in Spark, which most never need."""
         if session.spark is None and _USE.fullmatch(text):
-            return lambda _: empty_result()
+            return lambda _: _use_default(session)
         set_ = _SET.fullmatch(text)
         if set_ is None:
             return None
@@ -128,6 +128,11 @@ class Statements:
             if hint is None:
                 raise
             raise UsageError(str(error), hint=hint) from error
+
+
+def _use_default(session: Session) -> Result:
+    session.database = "default"
+    return empty_result()
 
 
 def _is_sparks_to_say(session: Session, vacuum: VacuumTable) -> bool:

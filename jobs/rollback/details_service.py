@@ -10,11 +10,11 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakewarden.catalog.formats.files_elsewhere import READS_ELSEWHERE, surely_reads_from
 from lakewarden.catalog.lineage.graph.graph import NO_NODE, Closure, EdgeArrays
 from lakewarden.catalog.lineage.graph.incarnations import base_of
 from lakewarden.catalog.lineage.versions import Version
-from lakewarden.catalog.model.rows import GONE, Confidence
+from lakewarden.catalog.model.rows import Confidence
+from lakewarden.catalog.registry.clones import is_clone_of
 from lakewarden.jobs.rollback.plan.model import Lost, RollbackPlan, TablePlan
 from lakewarden.jobs.rollback.plan.taint import Taint, taint_of
 from lakewarden.jobs.rollback.planning_service import Gathered
@@ -52,8 +52,9 @@ def _clones(found: Gathered) -> Iterator[tuple[str, str]]:
     acting = [table for table in found.plan.tables if table.acts]
     planned = {table.table_id for table in found.plan.tables}
     for row in found.rows.values():
-        if row.properties.get(READS_ELSEWHERE) and row.state not in GONE and row.table_id not in planned:
-            yield from ((row.name, one.name) for one in acting if surely_reads_from(row, one.location or ""))
+        if row.table_id not in planned:
+            clone = (one for one in acting if is_clone_of(row, one.table_id, one.location))
+            yield from ((row.name, one.name) for one in clone)
 
 
 _Chosen = Mapping[str, Sequence[tuple[int, Role]]]

@@ -45,5 +45,6 @@ def in_database(statement: Statement, database: Callable[[], str]) -> Statement:
 
 
 def _in(where: str, database: Callable[[], str]) -> str:
-    bare = _NAME.fullmatch(where) and not _TABLE_ID.fullmatch(where)
-    return f"{database()}.{where}" if bare else where
+    name = where.strip().replace("`", "")
+    bare = _NAME.fullmatch(name) and not _TABLE_ID.fullmatch(name)
+    return f"{database()}.{name}" if bare else where

@@ -26,7 +26,7 @@ from lakewarden.jobs.actions.rollback import RollBack
 from lakewarden.jobs.rollback.details_service import details_of
 from lakewarden.jobs.rollback.execute.interference import Clearing
 from lakewarden.jobs.rollback.execute.replan import refuse_others
-from lakewarden.jobs.rollback.execute.settlement import settled
+from lakewarden.jobs.rollback.execute.settlement import settled, taken_back
 from lakewarden.jobs.rollback.journal.journal import Journal
 from lakewarden.jobs.rollback.journal.step_rows import head_row, left_as_it_is, next_rows, superseded
 from lakewarden.jobs.rollback.journal.stored_plan import (
@@ -170,7 +170,7 @@ class Rollbacks:
         """
         rollback = self._changeable(text, actor)
         if leave and rollback.head.undo and rollback.head.state is RollbackState.CONFLICT:
-            ended = left_as_it_is(rollback)
+            ended = left_as_it_is(taken_back(rollback, self.services.readers))
             return self.journal.save(
                 ended, expects=RollbackState.CONFLICT, because=f"{actor.name} leaves what was written to"
             )
@@ -331,14 +331,16 @@ class Rollbacks:
 
 
 def _refuse_idle(found: Gathered) -> None:
-    """Raise `UsageError` for a table whose files were to be removed and that the plan has nothing to do with."""
+    """Raise `UsageError` for a table whose files were to be removed and that a plan for others leaves alone."""
     planned = {table.table_id for table in found.plan.tables}
+    if not planned:
+        return
     for table_id in sorted(found.plan.request.undo - planned):
         row = found.rows.get(table_id)
         name = table_id if row is None else row.name
         raise UsageError(
             f"{name} is not in this plan, so none of its files can be removed.",
-            hint="--remove-files names tables that the plan takes back.",
+            hint="Files are removed from tables that the plan takes back.",
         )
 
 

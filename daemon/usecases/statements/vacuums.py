@@ -151,10 +151,11 @@ def _each(services: Services, due: tuple[PlannedRun, ...], caller: Caller, tell:
     for one in due:
         try:
             row = services.desk.get(one.table_id)
-            if not due_now(services, Action.VACUUM, one.table_id):  # the list is as old as the runs before it
+            still = due_now(services, Action.VACUUM, one.table_id)  # the list is as old as the runs before it
+            if still:
+                yield _ordered(services, row, _order_of(still[0]), caller, tell, has_worker=True)
+            else:
                 yield _Vacuumed(name=one.name, outcome=Ending.NOT_DUE, message="It was due when this began.")
-                continue
-            yield _ordered(services, row, _order_of(one), caller, tell, has_worker=True)
         except NotAllowedError as error:
             yield _Vacuumed(name=one.name, outcome=Ending.REFUSED, message=error.in_full)
         except LakewardenError as error:

@@ -1,8 +1,8 @@
 """What happened to a table after a rollback restored it:
 whether the undo would take anything of somebody else's. Pure."""
 
-from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
 
 from lakewarden.catalog.formats.port import Commit, CommitKind
 from lakewarden.catalog.lineage.versions import only_kept, version_of
@@ -13,13 +13,14 @@ __all__ = ["Since", "since_restore"]
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Since:
     """What came after a restore of ours, up to version `head`. `foreign`: the first commit of somebody else's that head
-    still holds, None if its content is what the rollback left; `undone`: our own undoing of it. `sets_kept`: somebody
-    has set properties that outlive a rollback, such as a retention; they outlive its undo, too."""
+    still holds, None if its content is what the rollback left; `undone`: our own undoing of it. `kept`: the
+    properties that somebody has set or unset since and that outlive a rollback, such as a retention, each with the last
+    commit that did; they outlive its undo, too."""
 
     head: int
     foreign: Commit | None = None
     undone: tuple[int, ...] = ()
-    sets_kept: bool = False
+    kept: Mapping[str, Commit] = field(default_factory=dict)
 
 
 def since_restore(restored: int, commits: Iterable[Commit], ours: Collection[str], undo: str) -> Since:
@@ -32,18 +33,21 @@ def since_restore(restored: int, commits: Iterable[Commit], ours: Collection[str
     held, head = {restored}, restored
     foreign: Commit | None = None
     undone: list[int] = []
-    sets_kept = False
+    kept: dict[str, Commit] = {}
     for commit in commits:
         head = commit.version
         if commit.run_id == undo:
             undone.append(commit.version)
         elif not undone:
-            sets_kept = sets_kept or only_kept(commit)
-            if commit.run_id not in ours and not _is_quiet(commit):
-                foreign = None if _restores_to(commit, held) else foreign or commit
+            if commit.run_id not in ours:
+                if only_kept(commit):
+                    kept |= dict.fromkeys(commit.changed_properties or (), commit)
+                elif not _is_quiet(commit):
+                    is_back = _restores_to(commit, held)
+                    foreign, kept = (None, {}) if is_back else (foreign or commit, kept)
             if foreign is None:
                 held.add(commit.version)
-    return Since(head=head, foreign=foreign, undone=tuple(undone), sets_kept=sets_kept)
+    return Since(head=head, foreign=foreign, undone=tuple(undone), kept=kept)
 
 
 def _restores_to(commit: Commit, held: Collection[int]) -> bool:
@@ -51,5 +55,5 @@ def _restores_to(commit: Commit, held: Collection[int]) -> bool:
 
 
 def _is_quiet(commit: Commit) -> bool:
-    """Whether it changes nothing that a reader of the table could see, and nothing that an undo would take away."""
-    return only_kept(commit) or (commit.kind is CommitKind.MAINTENANCE and not commit.data_change)
+    """Whether it changes nothing that a reader of the table could see."""
+    return commit.kind is CommitKind.MAINTENANCE and not commit.data_change

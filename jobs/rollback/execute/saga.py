@@ -221,15 +221,16 @@ class Saga:
 
     def _left_to_a_person(self, rollback: Rollback, error: LakewardenError) -> Rollback:
         """Stopped, or stopped still, with what keeps it from going on by itself."""
+        ways = error.ways if isinstance(error, ConsentError) else ()
         if rollback.head.state is not RollbackState.CONFLICT:
-            return self._stop(_asking(rollback, error), error.in_full)
-        asking = _asking(rollback, error).with_head(
-            RollbackState.CONFLICT, message=f"{rollback.head.message} {error.in_full}"
-        )
+            return self._stop(rollback, error.in_full, ways)
+        said = rollback.head.message or ""
+        told = said if said.endswith(error.in_full) else f"{said} {error.in_full}".strip()
+        asking = with_consents_asked(rollback, ways).with_head(RollbackState.CONFLICT, message=told)
         because = f"rollback {rollback.rollback_id} waits for a person"
         return self.journal.save(asking, expects=RollbackState.CONFLICT, because=because)
 
-    def _stop(self, rollback: Rollback, because: str) -> Rollback:
+    def _stop(self, rollback: Rollback, because: str, ways: tuple[tuple[str, ...], ...] = ()) -> Rollback:
         """What was begun and not done goes back to being planned; a person decides. The logs say what was
         done, and what an earlier attempt may have begun is made impossible first."""
         rollback = self._ended(settled(rollback, self.hands.tools.readers))
@@ -238,7 +239,8 @@ class Saga:
             for row in rollback.steps
             if row.state is RollbackState.INTENT
         ]
-        stopped = rollback.with_rows(planned).with_head(RollbackState.CONFLICT, message=because)
+        stopped = with_consents_asked(rollback, ways).with_rows(planned)
+        stopped = stopped.with_head(RollbackState.CONFLICT, message=because)
         return self._save(stopped, f"rollback {rollback.rollback_id} stopped")
 
     def _ended(self, rollback: Rollback) -> Rollback:
@@ -261,14 +263,6 @@ class Saga:
 
     def _save(self, rollback: Rollback, because: str) -> Rollback:
         return self.journal.save(rollback, expects=RollbackState.INTENT, because=because)
-
-
-def _asking(rollback: Rollback, error: LakewardenError) -> Rollback:
-    """The rollback with the ways to agree to what it is stopped for, where that takes consents."""
-    if not isinstance(error, ConsentError) or rollback.head.payload is None:
-        return rollback
-    payload = with_consents_asked(rollback.head.payload, error.ways)
-    return replace(rollback, head=replace(rollback.head, payload=payload))
 
 
 def _permitted(hands: Hands, permit: Permit) -> Hands:

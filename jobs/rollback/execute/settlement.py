@@ -12,9 +12,9 @@ from lakewarden.catalog.formats.port import TableReader
 from lakewarden.catalog.model.rollbacks import Rollback
 from lakewarden.catalog.model.rows import RollbackRow, RollbackState, RollbackStep
 from lakewarden.jobs.rollback.execute.table_steps import mark_found, mark_of
-from lakewarden.jobs.rollback.journal.step_rows import step_of
+from lakewarden.jobs.rollback.journal.step_rows import companions_of, step_of
 
-__all__ = ["COMMITS", "REWINDS", "settled", "settled_group"]
+__all__ = ["COMMITS", "REWINDS", "settled", "settled_group", "taken_back"]
 
 REWINDS = (RollbackStep.RESTORE, RollbackStep.REMOVE_FILES)
 """Steps whose undo is a restore."""
@@ -27,6 +27,25 @@ def settled(rollback: Rollback, readers: Sequence[TableReader]) -> Rollback:
     """The rollback with every step done that its table's log shows, and that the journal does not know of."""
     found = (_found(row, readers) for row in rollback.of_kind(*COMMITS) if row.state in _OPEN)
     return rollback.with_rows(row for row in found if row is not None)
+
+
+def taken_back(rollback: Rollback, readers: Sequence[TableReader]) -> Rollback:
+    """The rollback with every step compensated whose undo its table's log shows: it stopped over what came after."""
+    undone = [
+        row
+        for row in rollback.of_kind(*COMMITS)
+        if row.state is RollbackState.CONFLICT and _is_undone(row, readers)
+    ]
+    every = [one for row in undone for one in (row, *companions_of(row, rollback.steps))]
+    return rollback.with_rows(replace(one, state=RollbackState.COMPENSATED, message=None) for one in every)
+
+
+def _is_undone(row: RollbackRow, readers: Sequence[TableReader]) -> bool:
+    """False as well where the log cannot be read: then the table stays what the journal calls it."""
+    try:
+        return mark_found(readers, step_of(row), mark_of(row, undo=True)) is not None
+    except LakewardenError:
+        return False
 
 
 def settled_group(group: Rollback, readers: Sequence[TableReader]) -> tuple[Rollback, str | None]:

@@ -13,14 +13,14 @@ from lakewarden.catalog.errors import ConflictError, PreconditionError, Unreadab
 from lakewarden.catalog.failpoints import reach
 from lakewarden.catalog.formats.heads import commit_at
 from lakewarden.catalog.formats.port import Commit, LogProblem, Observation, TableReader
-from lakewarden.catalog.formats.registry import is_kept, reader_of
+from lakewarden.catalog.formats.registry import reader_of
 from lakewarden.catalog.lineage.versions import Effect, version_of
 from lakewarden.catalog.model.lineage_record import group_app
 from lakewarden.catalog.model.rollbacks import marked_by
 from lakewarden.catalog.model.rows import RollbackRow, RollbackStep
 from lakewarden.catalog.storage.file_store import StorageOptions, open_store
 from lakewarden.jobs.rollback.execute.commit_records import again_record, removal_record
-from lakewarden.jobs.rollback.execute.later_commits import since_restore
+from lakewarden.jobs.rollback.execute.later_commits import Since, since_restore
 from lakewarden.jobs.rollback.journal.steps import TableStep
 from lakewarden.jobs.rollback.plan.consents import Consent, flags_of
 from lakewarden.jobs.rollback.verify import missing_files
@@ -181,6 +181,10 @@ class Hands:
             and mark_found(self.tools.readers, step, mark_of(row, undo=True)) is None
         )
 
+    def is_undone_after(self, row: RollbackRow, later: TableStep) -> bool:
+        """Whether a step was taken back after a later one on the same table was made."""
+        return mark_found(self.tools.readers, later, mark_of(row, undo=True)) is not None
+
     def settle(self, row: RollbackRow, step: TableStep) -> int | None:
         """What became of a step that an attempt may have begun which nobody has seen to end. The version of
         its commit; None if it made none, and then it cannot make one any more: a commit of ours that changes
@@ -236,18 +240,31 @@ class Hands:
             raise _written_since(row, step, since.foreign)
         if row.kind is RollbackStep.CHANGE:
             step = replace(step, from_version=last - 1)  # whatever came before it is others'
+        if not since.undone:
+            self._require_none_unset(row, step, since)
         version = since.undone[0] if since.undone else self._take_back(row, step, since.head)
         self._begin_epoch(row, step, restored=version, to=step.from_version, mark=undo)
-        if since.sets_kept:
-            self._set_again(row, step, undone=version)
+        if since.kept:
+            self._set_again(row, step, since, undone=version)
         return version
 
-    def _set_again(self, row: RollbackRow, step: TableStep, *, undone: int) -> None:
-        """Properties that outlive a rollback, as they were before its undo. What somebody has set after it is as
-        they want it."""
-        reader = self.tools.reader(step.format)
+    def _require_none_unset(self, row: RollbackRow, step: TableStep, since: Since) -> None:
+        """Raise `ConflictError` if the undo would bring back a property that somebody has unset since."""
+        if since.kept:
+            reader = self.tools.reader(step.format)
+            now = reader.properties(step.location, version=since.head)
+            old = reader.properties(step.location, version=step.from_version)
+            for name, commit in since.kept.items():
+                if name in old and name not in now:
+                    raise _written_since(row, step, commit)
+
+    def _set_again(self, row: RollbackRow, step: TableStep, since: Since, *, undone: int) -> None:
+        """Properties that somebody has set since the restore, as they were before its undo. What somebody sets after
+        that is as they want it."""
+        reader, mark = self.tools.reader(step.format), mark_of(replace(row, step=row.step + 1), undo=True)
         undo = commit_at(reader, step.location, undone)
-        if undo is None or undo.parent is None:
+        is_done = mark_found(self.tools.readers, replace(step, from_version=undone), mark) is not None
+        if undo is None or undo.parent is None or is_done:
             return
         before = reader.properties(step.location, version=undo.parent)
         left = reader.properties(step.location, version=undone)
@@ -256,12 +273,11 @@ class Hands:
             lost = [
                 (key, value)
                 for key, value in sorted(before.items())
-                if is_kept(key) and value != left.get(key) and left.get(key) == seen.properties.get(key)
+                if key in since.kept and value != left.get(key) and left.get(key) == seen.properties.get(key)
             ]
             if not lost:
                 return
             self.permit(row, step)
-            mark = mark_of(replace(row, step=row.step + 1), undo=True)
             try:
                 self.tools.engine(step.format).set_properties(
                     step.location, requires=seen.version, properties=lost, run_id=mark

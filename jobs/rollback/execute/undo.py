@@ -42,6 +42,10 @@ def take_back(
                 continue
             still_ours()
             following, ours = companions_of(row, begun), _marks_on(rollback, row.table_id)
+            ended = _ended_by_another(hands, rollback, row)
+            if ended is not None:
+                changed += [ended, *(replace(one, state=ended.state) for one in following)]
+                continue
             try:
                 changed += _undone(
                     journal, hands, row, following, ours, still_ours, begun=row.step not in never_begun
@@ -66,6 +70,19 @@ def _marks_on(rollback: Rollback, table_id: str) -> frozenset[str]:
     """Those of all commits that a rollback and its undo make on a table, which it may restore more than once."""
     rows = [row for row in rollback.steps if row.table_id == table_id]
     return frozenset(mark_of(row, undo=undo) for row in rows for undo in (False, True))
+
+
+def _ended_by_another(hands: Hands, rollback: Rollback, row: RollbackRow) -> RollbackRow | None:
+    """What becomes of a restore by the undo of another one of the same table: a later one that is not taken back keeps
+    it from being, and an earlier one that was took it along. None where there is none such."""
+    others = [one for one in rollback.of_kind(*REWINDS) if one.table_id == row.table_id]
+    for one in others:
+        if one.step > row.step and one.state is RollbackState.CONFLICT:
+            return replace(row, state=RollbackState.CONFLICT, message=one.message)
+        is_back = one.step < row.step and one.state is RollbackState.COMPENSATED
+        if is_back and hands.is_undone_after(one, step_of(row)):
+            return replace(row, state=RollbackState.COMPENSATED)
+    return None
 
 
 def _undone(
@@ -124,7 +141,8 @@ def _finish(journal: Journal, rollback: Rollback) -> Rollback:
         row for row in rollback.steps if row.kind not in FOLLOWING and row.state is RollbackState.CONFLICT
     ]
     if stuck:
-        others = "" if len(stuck) == 1 else f" (and {count_of(len(stuck) - 1, 'other table')})"
+        tables = len({row.table_id for row in stuck})
+        others = "" if tables == 1 else f" (and {count_of(tables - 1, 'other table')})"
         ended = rollback.with_head(RollbackState.CONFLICT, message=f"{stuck[0].message}{others}")
     else:
         ended = rollback.with_head(RollbackState.COMPENSATED)

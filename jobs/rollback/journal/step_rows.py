@@ -84,6 +84,8 @@ def next_rows(rollback: Rollback, steps: Iterable[TableStep]) -> tuple[RollbackR
 def left_as_it_is(rollback: Rollback) -> Rollback:
     """An undo that stopped, ended: the tables that could not be taken back stay as they are, and it says which."""
     stuck = [row for row in rollback.steps if row.state is RollbackState.CONFLICT]
+    if not stuck:
+        return rollback.with_head(RollbackState.COMPENSATED, message=None)
     names = ", ".join(sorted({row.name or row.table_id for row in stuck}))
     kept = rollback.with_rows(replace(row, state=RollbackState.DONE) for row in stuck)
     return kept.with_head(RollbackState.COMPENSATED, message=f"{names}: left {_LEFT[rollback.is_group]}")

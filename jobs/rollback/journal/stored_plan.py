@@ -12,7 +12,7 @@ from lakewarden.catalog.errors import UnreadableError
 from lakewarden.catalog.model.rollbacks import Rollback
 from lakewarden.catalog.model.rows import DELTA, RollbackState, RollbackStep, TableFormat
 from lakewarden.jobs.rollback.journal.steps import NO_VERSION, TableStep
-from lakewarden.jobs.rollback.plan.consents import NO_CONSENTS, Consents
+from lakewarden.jobs.rollback.plan.consents import NO_CONSENTS, Consent, Consents, word_of
 from lakewarden.jobs.rollback.plan.model import RollbackPlan, Step, TablePlan
 from lakewarden.jobs.rollback.plan.request import (
     BadVersions,
@@ -91,15 +91,29 @@ def decode_plan(payload: str) -> StoredPlan:
 
 
 def consents_asked(rollback: Rollback) -> tuple[tuple[str, ...], ...]:
-    """The ways to agree to what a rollback was stopped for; empty for one that was stopped for anything else."""
+    """The ways to agree to what a rollback was stopped for; empty for one that was stopped for anything else, or whose
+    plan another version of lakewarden made."""
     if rollback.head.state is not RollbackState.CONFLICT or rollback.head.undo:
         return ()
-    return decode_plan(rollback.head.payload).asked if rollback.head.payload else ()
+    again = [row for row in rollback.of_kind(RollbackStep.REAPPLY) if row.state is RollbackState.CONFLICT]
+    if again:  # what cannot be added again stays lost
+        told = (word_of(Consent.COLLATERAL, row.name or row.table_id, [row.to_version]) for row in again)
+        return (tuple(told),)
+    try:
+        return decode_plan(rollback.head.payload or "").asked
+    except UnreadableError:
+        return ()
 
 
-def with_consents_asked(payload: str, ways: tuple[tuple[str, ...], ...]) -> str:
-    """The stored plan with what it is stopped for."""
-    return encode_plan(replace(decode_plan(payload), asked=ways))
+def with_consents_asked(rollback: Rollback, ways: tuple[tuple[str, ...], ...]) -> Rollback:
+    """The rollback with what it is stopped for; as it is where its plan cannot be read."""
+    try:
+        stored = decode_plan(rollback.head.payload or "")
+    except UnreadableError:
+        return rollback
+    if stored.asked == ways:
+        return rollback
+    return replace(rollback, head=replace(rollback.head, payload=encode_plan(replace(stored, asked=ways))))
 
 
 def frozen_request(plan: RollbackPlan, consents: Consents = NO_CONSENTS) -> RollbackRequest:

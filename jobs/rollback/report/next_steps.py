@@ -74,7 +74,9 @@ def consent_ways(plan: RollbackPlan, given: Consents = NO_CONSENTS) -> tuple[tup
         [words for _, flags in options if (words := _consents_in(flags)) is not None]
         for options in _choices(plan)
     ]
-    return tuple((*said, *chain(*chosen)) for chosen in islice(product(*choices), _MOST))
+    return tuple(
+        tuple(dict.fromkeys((*said, *chain(*chosen)))) for chosen in islice(product(*choices), _MOST)
+    )
 
 
 def resume_command(rollback_id: str, consents: Sequence[str], *, options: Sequence[str] = ()) -> str:

@@ -4,6 +4,7 @@ the next command. Pure.
 Nothing is wider than it may be unless a name is, and nothing is longer than can be read: what is left out is counted.
 """
 
+import shlex
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
@@ -133,7 +134,9 @@ def _clones(details: Details) -> str:
         return ""
     names = _some([f"{clone} (of {source})" for clone, source in details.clones])
     clone, source = details.clones[0]
-    declare = f"lakewarden lineage declare {clone} --upstream {source} --on-rollback plan"
+    declare = shlex.join(
+        ["lakewarden", "lineage", "declare", clone, "--upstream", source, "--on-rollback", "plan"]
+    )
     return (
         f"{names}: shallow clones; what they copied is on no record. `{declare}` makes one part of the plan"
     )

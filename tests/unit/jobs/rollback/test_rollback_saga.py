@@ -1,8 +1,9 @@
 """A rollback done step by step on real Delta tables: forwards, stopped by others, taken back."""
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import pytest
 from deltalake import DeltaTable
@@ -11,10 +12,13 @@ from lakewarden.catalog.errors import ConflictError, ConsentError, PreconditionE
 from lakewarden.catalog.model.rollbacks import Rollback
 from lakewarden.catalog.model.rows import RollbackState as State
 from lakewarden.jobs.rollback.execute import table_steps
+from lakewarden.jobs.rollback.execute.settlement import taken_back
+from lakewarden.jobs.rollback.journal.step_rows import left_as_it_is
 from lakewarden.jobs.rollback.journal.steps import TableStep
 from lakewarden.jobs.rollback.journal.stored_plan import consents_asked
 from lakewarden.jobs.rollback.report.next_steps import steps_from
 from support.builders.rollbacks import Lake
+from support.fakes.engine import FakeEngine
 
 
 class KilledError(Exception):
@@ -295,6 +299,110 @@ def test_killed_before_it_is_set_again_the_next_attempt_does_so_but_not_over_wha
     assert lake.undo().head.state is State.COMPENSATED
     assert lake.rows("source") == [1, 2, 3] and lake.seen("source").properties[KEPT] == "interval 90 days"
     assert lake.rows("other") == [1, 2] and lake.seen("other").properties[KEPT] == "interval 60 days"
+
+
+def set_by(lake: Lake, name: str, value: str, key: str = KEPT) -> None:
+    """Somebody sets a property on head."""
+    lake.engine.set_properties(
+        lake.location(name), requires=lake.head(name), properties=[(key, value)], run_id="owner"
+    )
+
+
+def test_once_it_was_set_again_what_somebody_sets_stays_whatever_was_killed(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    set_by(lake, "source", "interval 7 days")
+    lake.begin(lake.step("source", 1))
+    lake.go_on()
+    set_by(lake, "source", "interval 60 days")
+
+    def killed(point: str) -> None:
+        if point == "rollback.properties":
+            raise KilledError
+
+    with monkeypatch.context() as patch, pytest.raises(KilledError):
+        patch.setattr(table_steps, "reach", killed)
+        lake.undo()
+    assert lake.seen("source").properties[KEPT] == "interval 60 days"
+    set_by(
+        lake, "source", "interval 7 days"
+    )  # as the undo had left it: not what the next attempt has to mend
+    assert lake.undo().head.state is State.COMPENSATED
+    assert lake.seen("source").properties[KEPT] == "interval 7 days"
+
+
+def test_what_only_the_rollback_brought_back_does_not_outlive_its_undo(lake: Lake) -> None:
+    set_by(lake, "source", "interval 1 hours")
+    DeltaTable(lake.place("source")).restore(2)  # unset again
+    set_by(lake, "source", "interval 90 days", "delta.logRetentionDuration")
+    lake.append("source", 4)
+    before = dict(lake.seen("source").properties)
+    lake.begin(lake.step("source", 3))
+    lake.go_on()
+    assert lake.seen("source").properties[KEPT] == "interval 1 hours", "that version had it"
+    assert lake.undo().head.state is State.COMPENSATED
+    assert lake.seen("source").properties == before and lake.rows("source") == [1, 2, 3, 4]
+
+
+def test_a_retention_that_somebody_has_unset_stands_in_the_way(lake: Lake) -> None:
+    set_by(lake, "source", "interval 1 hours")
+    lake.append("source", 4)
+    lake.begin(lake.step("source", 1))
+    lake.go_on()
+    log = lake.path("source") / "_delta_log"
+    head = lake.head("source")
+    told = [json.loads(line) for one in sorted(log.glob("*.json")) for line in one.read_text().splitlines()]
+    last = [one["metaData"] for one in told if "metaData" in one][-1]
+    last["configuration"].pop(KEPT)
+    info = {
+        "operation": "UNSET TBLPROPERTIES",
+        "operationParameters": {"properties": json.dumps([KEPT]), "ifExists": "true"},
+        "timestamp": 1,
+    }
+    lines = [json.dumps({"commitInfo": info}), json.dumps({"metaData": last})]
+    (log / f"{head + 1:020}.json").write_text("\n".join(lines) + "\n")
+    stopped = lake.undo()
+    assert stopped.head.state is State.CONFLICT and KEPT not in lake.seen("source").properties
+    assert f"(version {head + 1}, UNSET TBLPROPERTIES)" in (stopped.head.message or "")
+
+
+def test_an_undo_that_stops_once_the_rows_are_back_does_not_leave_them_for_rolled_back(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake.begin(lake.step("source", 1))
+    lake.go_on()
+    set_by(lake, "source", "interval 60 days")
+
+    def refuse(*_: object, **__: object) -> NoReturn:
+        raise PreconditionError("db.source is on hold.")
+
+    monkeypatch.setattr(FakeEngine, "set_properties", refuse)
+    stopped = lake.undo()
+    assert stopped.head.state is State.CONFLICT and lake.rows("source") == [1, 2, 3]
+    left = left_as_it_is(taken_back(stopped, [lake.reader]))
+    assert (left.head.state, left.head.message) == (State.COMPENSATED, None)
+    assert [step.state for step in left.steps] == [State.COMPENSATED]
+
+
+def test_while_the_later_of_two_restores_is_not_taken_back_the_earlier_is_not_either(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake.begin(lake.step("source", 1))
+    rounds = iter([lambda: [lake.step("source", 0)], list])
+    assert lake.go_on(extend=lambda _: next(rounds)()).head.state is State.DONE
+    real = FakeEngine.restore
+
+    def slower(self: FakeEngine, location: str, **told: Any) -> int:
+        monkeypatch.undo()
+        set_by(lake, "source", "interval 60 days")
+        return real(self, location, **told)
+
+    monkeypatch.setattr(FakeEngine, "restore", slower)
+    stopped = lake.undo()
+    assert [step.state for step in stopped.steps] == [State.CONFLICT] * 2 and lake.rows("source") == [1]
+    assert "other table" not in (stopped.head.message or "")
+    assert lake.undo().head.state is State.COMPENSATED
+    assert lake.rows("source") == [1, 2, 3] and lake.seen("source").properties[KEPT] == "interval 60 days"
 
 
 def test_any_other_property_that_somebody_sets_stands_in_the_way(lake: Lake) -> None:

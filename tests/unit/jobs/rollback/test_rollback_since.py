@@ -76,6 +76,28 @@ def test_another_formats_compactions_and_ways_back_count_as_what_they_did_not_as
     assert since_restore(3, [compacted, written, back], OURS, undo) == Since(head=30)
 
 
+def test_a_retention_that_somebody_sets_is_kept_by_its_name_unless_a_restore_took_it_back() -> None:
+    def sets(version: int, name: str, run_id: str | None = None) -> Commit:
+        told = {"properties": f'{{"{name}":"interval 60 days"}}'}
+        return counted(
+            version=version,
+            committed_at=NOW,
+            operation="SET TBLPROPERTIES",
+            parameters=told,
+            format_id="u",
+            run_id=run_id,
+        )
+
+    retention, undo = "delta.deletedFileRetentionDuration", "rollback-r1-1-undo"
+    ours, theirs = sets(4, retention, OURS[0]), sets(4, retention)
+    assert since_restore(3, [ours], OURS, undo).kept == {}
+    assert since_restore(3, [theirs], OURS, undo).kept == {retention: theirs}
+    other = since_restore(3, [sets(4, "owner.note")], OURS, undo)
+    assert other.kept == {} and other.foreign is not None
+    back = _commit(5, "RESTORE to 3")
+    assert since_restore(3, [_commit(4, "WRITE"), back], OURS, undo).kept == {}
+
+
 def test_once_it_is_undone_nothing_stands_in_the_way_any_more() -> None:
     undo = "RESTORE to 2 by rollback-r1-1-undo"
     assert since(undo, "WRITE") == Since(head=5, undone=(4,))

@@ -28,7 +28,8 @@ def test_a_name_without_a_database_is_one_of_the_sessions(text: str) -> None:
     def none_of() -> str:
         raise AssertionError("the session was asked for nothing")
 
-    assert in_database(parse(text.format("t")), lambda: "shop") == parse(text.format("shop.t"))
+    for bare in ("t", "`t`", "'`t`'"):
+        assert in_database(parse(text.format(bare)), lambda: "shop") == parse(text.format("shop.t"))
     for other in ("db.t", "'/lake/t'", f"'{TABLE_ID}'"):
         statement = parse(text.format(other))
         assert in_database(statement, none_of) == statement

@@ -1,4 +1,5 @@
-"""VACUUM through the gateway: of a managed table by lakewarden, of any other by Spark, whoever knows which is meant."""
+"""Which table a statement through the gateway means: a managed one is lakewarden's to vacuum, any other Spark's, and a
+name without a database is one of the session's."""
 
 from pathlib import Path
 from typing import Any
@@ -7,7 +8,7 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
-from lakewarden.catalog.errors import PreconditionError
+from lakewarden.catalog.errors import NotFoundError, PreconditionError
 from lakewarden.catalog.registry.register import register
 from lakewarden.daemon.callers import caller_of, real_user
 from lakewarden.daemon.gateway.results import Result, empty_result
@@ -29,9 +30,18 @@ class FakeSpark:
         self.asked.append(statement.where)
         return empty_result()
 
+    def database(self, session: Session) -> str:
+        return "in spark"
+
     def refresh(self, session: Session, table: str) -> None: ...
 
     def stop(self) -> None: ...
+
+
+class HeldSpark:
+    """That a session has one."""
+
+    def close(self) -> None: ...
 
 
 @pytest.fixture
@@ -47,11 +57,15 @@ def services(tmp_path: Path) -> Services:
 def vacuum(services: Services, table: str, *, database: str = "default") -> list[str]:
     """The tables that Spark was asked to vacuum."""
     spark = FakeSpark()
-    statements = Statements(services, spark=lambda: spark, store=lambda: None)  # type: ignore[arg-type,return-value]  # nothing is stored
     session = Session(Handle.fresh(), caller_of(services, "gateway"), {}, database)
-    operation = statements.operation(session, f"VACUUM {table} RETAIN 0 HOURS")
-    operation.work(operation)
+    say(services, spark, session, f"VACUUM {table} RETAIN 0 HOURS")
     return spark.asked
+
+
+def say(services: Services, spark: FakeSpark, session: Session, text: str) -> None:
+    statements = Statements(services, spark=lambda: spark, store=lambda: None)  # type: ignore[arg-type,return-value]  # nothing is stored
+    operation = statements.operation(session, text)
+    operation.work(operation)
 
 
 @pytest.mark.parametrize("table", ["t", "default.t"])
@@ -66,3 +80,18 @@ def test_what_is_not_managed_is_sparks(services: Services) -> None:
 
 def test_a_name_without_a_database_is_looked_up_where_the_session_is(services: Services) -> None:
     assert vacuum(services, "t", database="shop") == ["t"]
+
+
+def test_a_plain_name_in_a_statement_of_ours_is_one_of_the_database_that_was_used_last(
+    services: Services,
+) -> None:
+    spark = FakeSpark()
+    session = Session(Handle.fresh(), caller_of(services, "gateway"), {}, "shop")
+    with pytest.raises(NotFoundError, match=r"^shop\.t is not a managed table"):
+        say(services, spark, session, "VACUUM t AUTO OFF")
+    say(services, spark, session, "USE default")
+    with pytest.raises(NotFoundError, match=r"^default\.u is not a managed table"):
+        say(services, spark, session, "ROLLBACK TABLE u TO VERSION 0")
+    session.spark = HeldSpark()
+    with pytest.raises(NotFoundError, match=r"^in spark\.t is not a managed table"):
+        say(services, spark, session, "DESCRIBE MANAGED t")
