@@ -30,8 +30,10 @@ from lakewarden.catalog.model.rows import (
     HealthRow,
     LineageRow,
     PolicySettings,
+    RollbackRow,
     RowKind,
     RunRow,
+    SchemaRow,
     Severity,
     Source,
     TableRow,
@@ -50,8 +52,10 @@ from lakewarden.catalog.system.port import (
     SCHEMAS,
     TABLES,
     Committed,
+    R,
     Rows,
     SystemStore,
+    SystemTable,
 )
 from lakewarden.daemon.fleet.reverted_ranges import Undoings
 from lakewarden.jobs.actions.budget import Budget
@@ -107,31 +111,15 @@ class Memory:
         self._policies: dict[tuple[Source, PolicySettings, tuple[str, ...]], EffectivePolicy] = {}
 
     def refresh(self) -> None:
-        """Read again what others have written. Raises `UnavailableError` when the storage does not answer."""
-        tables = self._store.rows(TABLES)
-        if self._moved(TABLES.name, tables.version):
-            self._forget_tables()
-            self._take(tables.all())
-        health = self._store.rows(HEALTH)
-        if self._moved(HEALTH.name, health.version):
-            self._health = {row.table_id: row for row in health.all()}
-            self.undoings.take_left(self._health.values())
-        schemas = self._store.rows(SCHEMAS)
-        if self._moved(SCHEMAS.name, schemas.version):
-            self._with_schema = set(schemas.arrow(["table_id"]).column(0).to_pylist())
-        lineage = self._store.rows(LINEAGE)
-        if self._moved(LINEAGE.name, lineage.version):
-            self._take_lineage(lineage)
-        rollbacks = self._store.rows(ROLLBACKS)
-        if self._moved(ROLLBACKS.name, rollbacks.version):
-            journal = rollbacks_of(rollbacks.all())
-            self._locks = rollback_locks(journal)
-            self.undoings.take_rollbacks(journal)
+        """Read again what others have written. Raises `UnavailableError` when the storage does not answer; what is
+        known of that table stays, and the next call reads it again."""
+        self._read(TABLES, self._take_tables)
+        self._read(HEALTH, self._take_health)
+        self._read(SCHEMAS, self._take_schemas)
+        self._read(LINEAGE, self._take_lineage)
+        self._read(ROLLBACKS, self._take_rollbacks)
         self.undoings.settle(self._rows, self._derivations)
-        runs = self._store.rows(RUNS)
-        if self._moved(RUNS.name, runs.version):
-            self._past.clear()
-            self.remember_runs(self._recent_runs(runs.arrow(_RUN_COLUMNS)))
+        self._read(RUNS, self._take_runs)
         self._hold_for_downstream()
 
     def governed(self) -> Mapping[str, Governed]:
@@ -265,9 +253,9 @@ class Memory:
 
     def _take_lineage(self, lineage: Rows[LineageRow]) -> None:
         rows = lineage.arrow(_LINEAGE_COLUMNS)
-        self._recorded = recorded_by_table(rows)
         kinds = set(pc.unique(rows["operation"]).to_pylist())
-        restores = (lineage.find(operation=one) for one in RESTORE_OPERATIONS if one in kinds)
+        restores = [lineage.find(operation=one) for one in RESTORE_OPERATIONS if one in kinds]
+        self._recorded = recorded_by_table(rows)
         self.undoings.take_restores(restores_of(chain.from_iterable(restores)))
         self._derivations.clear()
         for source, target in distinct_pairs(rows["input_id"], rows["output_id"]):
@@ -307,10 +295,35 @@ class Memory:
             policy = replace(governed.policy, downstream=downstream)
             self._governed[table_id] = replace(governed, policy=policy)
 
-    def _moved(self, table: str, version: int) -> bool:
-        moved = self._versions.get(table) != version
-        self._versions[table] = version
-        return moved
+    def _read(self, table: SystemTable[R], take: Callable[[Rows[R]], None]) -> None:
+        """Let `take` have the rows where they have moved. It reads all that it needs before it forgets anything."""
+        rows = self._store.rows(table)
+        if self._versions.get(table.name) != rows.version:
+            take(rows)
+            self._versions[table.name] = rows.version  # not sooner: the reading may fail
+
+    def _take_tables(self, tables: Rows[TableRow]) -> None:
+        rows = tables.all()
+        for kept in (self._rows, self._governed, self._by_name, self._by_location, self._policies):
+            kept.clear()
+        self._take(rows)
+
+    def _take_health(self, health: Rows[HealthRow]) -> None:
+        self._health = {row.table_id: row for row in health.all()}
+        self.undoings.take_left(self._health.values())
+
+    def _take_schemas(self, schemas: Rows[SchemaRow]) -> None:
+        self._with_schema = set(schemas.arrow(["table_id"]).column(0).to_pylist())
+
+    def _take_rollbacks(self, rollbacks: Rows[RollbackRow]) -> None:
+        journal = rollbacks_of(rollbacks.all())
+        self._locks = rollback_locks(journal)
+        self.undoings.take_rollbacks(journal)
+
+    def _take_runs(self, runs: Rows[RunRow]) -> None:
+        recent = runs.arrow(_RUN_COLUMNS)
+        self._past.clear()
+        self.remember_runs(self._recent_runs(recent))
 
     def _skipped(self, table: str, version: int) -> bool:
         """Whether somebody else committed between what we know and our own commit: then `refresh` reads it all."""
@@ -318,10 +331,6 @@ class Memory:
             self._versions[table] = version
             return False
         return version != self._versions.get(table)
-
-    def _forget_tables(self) -> None:
-        for kept in (self._rows, self._governed, self._by_name, self._by_location, self._policies):
-            kept.clear()
 
     def _take(self, rows: Iterable[TableRow]) -> None:
         """Govern rows that are new or changed; all of them when a scope is among them."""
