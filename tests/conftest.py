@@ -28,7 +28,7 @@ from support.servers.mariadb import MariadbServer, running_mariadb
 from support.servers.postgres import PostgresServer, running_postgres
 from support.servers.s3 import S3Server, running_s3
 from support.servers.spark import start_spark
-from support.turns import ALL_TURNS, TURNS
+from support.turns import ALL_TURNS, EVEN, TURNS
 
 # Cheap tests first, so that a mistake shows early; the greedy ones last.
 _ORDER: Final = ("postgres", "mariadb", "metastore", "hdfs", "s3", "spark", "crash", "heavy")
@@ -81,7 +81,7 @@ def turn_of(item: pytest.Item) -> str | None:
         return None
     file, _, test = item.nodeid.partition("::")
     one = Path(file).stem if item.get_closest_marker("together") else f"{Path(file).stem}::{test}"
-    return str(crc32(one.encode()) % TURNS)
+    return str(crc32(f"{EVEN}{one}".encode()) % TURNS)
 
 
 @pytest.fixture(autouse=True)

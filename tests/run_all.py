@@ -1,6 +1,6 @@
 """Runs the tests: the unit tests room by room, each file of the others in a process of its own.
 
-Two of these run at once, or three where they mostly wait, the unit tests first; what they say is printed when they
+Two of these run at once, or up to four where they mostly wait, the unit tests first; what they say is printed when they
 end. A file has its own Spark session and servers, so that no file's mishap becomes another's; but for those in
 SHARING, which leave both as they found them and need nothing else. The last line sums up.
 What fails is tried once more on fresh servers, to tell what is broken from what is not sure. What passes only
@@ -36,11 +36,11 @@ COUNTED = re.compile(r"(\d+) (passed|failed|skipped|error)")
 TOGETHER = "pytest.mark.together"
 NOTHING_COLLECTED = 5
 LONGEST_SECONDS = 1_800.0
-AT_ONCE = 3
+AT_ONCE = 4
 """So many files at once, at most."""
-PLACES = 6
-"""What runs at once has these together. What keeps a core busy takes three: two such at once. What kills daemons and
-waits for the next leaves a third of two cores idle by twos: it takes two places."""
+PLACES = 12
+"""What runs at once has these together. What keeps a core busy takes five: two such at once, or one and two that
+mostly wait. What kills daemons and waits for the next takes three: by threes, an eighth of two cores was idle."""
 LONGEST = (
     "test_yarn",
     "test_tpch_refresh",
@@ -184,7 +184,7 @@ def run_in_place(
 
 def places(name: str) -> int:
     """How many of the `PLACES` a group takes, by the name it is told under."""
-    return 3 if re.split("[, ]", name)[0] in {"unit", *BUSY} else 2
+    return 5 if re.split("[, ]", name)[0] in {"unit", *BUSY} else 3
 
 
 def run_twice(

@@ -72,10 +72,13 @@ def test_every_file_is_run_once_and_those_that_share_are_there() -> None:
     assert {*run_all.LONGEST, *run_all.COMPILING} <= {path.stem for path in files}
 
 
-def test_what_keeps_a_core_busy_has_half_of_the_places_and_what_waits_a_third() -> None:
+def test_two_that_are_busy_run_at_once_or_one_of_them_and_two_that_wait_or_four_of_these() -> None:
     names = [name for name, _ in run_all.groups(run_all.TESTS.glob("integration/test_*.py"))]
     (cared,) = [name for name in names if name.startswith("test_vacuum, ")]
-    assert run_all.places(cared) == run_all.places("unit jobs") == run_all.places("test_yarn") == 3
-    assert run_all.places("test_daemon_crash") == 2
-    assert {run_all.places(name) for name in names} == {2, 3}
-    assert 3 * run_all.places("test_daemon_crash") == 2 * run_all.places(cared) == run_all.PLACES
+    assert run_all.places(cared) == run_all.places("unit jobs") == run_all.places("test_yarn")
+    busy, waits = run_all.places(cared), run_all.places("test_daemon_crash")
+    assert {run_all.places(name) for name in names} == {busy, waits}
+    at_once = [(2, 0), (1, 2), (0, 4)]
+    assert all(
+        run_all.PLACES - waits < busy * many + waits * others <= run_all.PLACES for many, others in at_once
+    )
