@@ -10,6 +10,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lakewarden.catalog.formats.files_elsewhere import READS_ELSEWHERE
 from lakewarden.catalog.lineage.graph.graph import NO_NODE, Closure, EdgeArrays
 from lakewarden.catalog.lineage.graph.incarnations import base_of
 from lakewarden.catalog.lineage.versions import Version
@@ -52,9 +53,9 @@ def _clones(found: Gathered) -> Iterator[tuple[str, str]]:
     acting = [table for table in found.plan.tables if table.acts]
     planned = {table.table_id for table in found.plan.tables}
     for row in found.rows.values():
-        if row.table_id not in planned:
-            clone = (one for one in acting if is_clone_of(row, one.table_id, one.location))
-            yield from ((row.name, one.name) for one in clone)
+        if row.properties.get(READS_ELSEWHERE) and row.table_id not in planned:
+            sources = (one for one in acting if is_clone_of(row, one.table_id, one.location))
+            yield from ((row.name, one.name) for one in sources)
 
 
 _Chosen = Mapping[str, Sequence[tuple[int, Role]]]

@@ -240,9 +240,7 @@ class Hands:
             raise _written_since(row, step, since.foreign)
         if row.kind is RollbackStep.CHANGE:
             step = replace(step, from_version=last - 1)  # whatever came before it is others'
-        if not since.undone:
-            self._require_none_unset(row, step, since)
-        version = since.undone[0] if since.undone else self._take_back(row, step, since.head)
+        version = since.undone[0] if since.undone else self._take_back(row, step, since)
         self._begin_epoch(row, step, restored=version, to=step.from_version, mark=undo)
         if since.kept:
             self._set_again(row, step, since, undone=version)
@@ -288,7 +286,9 @@ class Hands:
             return
         raise ConflictError(f"Others keep writing to {step.name}: its retention could not be set again.")
 
-    def _take_back(self, row: RollbackRow, step: TableStep, head: int) -> int:
+    def _take_back(self, row: RollbackRow, step: TableStep, since: Since) -> int:
+        self._require_none_unset(row, step, since)
+        head = since.head
         self._check_old_files(step, head)
         self.permit(row, step)
         undo = mark_of(row, undo=True)

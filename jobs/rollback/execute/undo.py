@@ -4,7 +4,8 @@ A table whose head is no longer ours, or whose log cannot be read, stays as it i
 back.
 """
 
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from lakewarden.catalog.errors import ConflictError, LakewardenError, UnavailableError
@@ -36,19 +37,25 @@ def take_back(
         rollback = rollback.with_rows(begun)
         rollback = _save(journal, rollback, f"undoing wave {wave} of rollback {rollback.rollback_id}")
         reach("rollback.undoing")
-        changed = list[RollbackRow]()
+        changed, of_table = list[RollbackRow](), _by_table(rollback)
         for row in begun:
             if row.kind in FOLLOWING:
                 continue
             still_ours()
-            following, ours = companions_of(row, begun), _marks_on(rollback, row.table_id)
-            ended = _ended_by_another(hands, rollback, row)
+            following, same = companions_of(row, begun), of_table[row.table_id]
+            ended = _ended_by_another(hands, same, row)
             if ended is not None:
                 changed += [ended, *(replace(one, state=ended.state) for one in following)]
                 continue
             try:
                 changed += _undone(
-                    journal, hands, row, following, ours, still_ours, begun=row.step not in never_begun
+                    journal,
+                    hands,
+                    row,
+                    following,
+                    _marks(same),
+                    still_ours,
+                    begun=row.step not in never_begun,
                 )
             except UnavailableError as error:
                 if not rollback.is_group:
@@ -66,17 +73,23 @@ def _to_take_back(hands: Hands, row: RollbackRow) -> bool:
     return row.kind in REWINDS and hands.is_left_over(row, step_of(row))
 
 
-def _marks_on(rollback: Rollback, table_id: str) -> frozenset[str]:
-    """Those of all commits that a rollback and its undo make on a table, which it may restore more than once."""
-    rows = [row for row in rollback.steps if row.table_id == table_id]
+def _by_table(rollback: Rollback) -> Mapping[str, Sequence[RollbackRow]]:
+    """The steps on each table, in order: there may be several restores of one."""
+    found = defaultdict[str, list[RollbackRow]](list)
+    for row in rollback.steps:
+        found[row.table_id].append(row)
+    return found
+
+
+def _marks(rows: Sequence[RollbackRow]) -> frozenset[str]:
+    """Those of all commits that a rollback and its undo make on a table, by its steps there."""
     return frozenset(mark_of(row, undo=undo) for row in rows for undo in (False, True))
 
 
-def _ended_by_another(hands: Hands, rollback: Rollback, row: RollbackRow) -> RollbackRow | None:
+def _ended_by_another(hands: Hands, same: Sequence[RollbackRow], row: RollbackRow) -> RollbackRow | None:
     """What becomes of a restore by the undo of another one of the same table: a later one that is not taken back keeps
     it from being, and an earlier one that was took it along. None where there is none such."""
-    others = [one for one in rollback.of_kind(*REWINDS) if one.table_id == row.table_id]
-    for one in others:
+    for one in (one for one in same if one.kind in REWINDS):
         if one.step > row.step and one.state is RollbackState.CONFLICT:
             return replace(row, state=RollbackState.CONFLICT, message=one.message)
         is_back = one.step < row.step and one.state is RollbackState.COMPENSATED

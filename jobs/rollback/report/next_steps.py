@@ -95,15 +95,13 @@ def steps_from(
     again = "go on with taking it back" if back else "go on with it"
     if rollback.is_group and not back:
         again = "end it: it is done if all of its tables are changed, else it is taken back"
-    ways = [NextStep(what=again, command=resume_command(rollback.rollback_id, (), options=options))]
-    if asked:
-        ways = [
-            NextStep(
-                what=f"{again}: {', '.join(dict.fromkeys(_MEANS[parse_consent(word)[0]] for word in way))}",
-                command=resume_command(rollback.rollback_id, way, options=options),
-            )
-            for way in asked
-        ]
+    ways = [
+        NextStep(
+            what=": ".join(filter(None, (again, _meaning(way)))),
+            command=resume_command(rollback.rollback_id, way, options=options),
+        )
+        for way in asked or ((),)
+    ]
     if not back:
         ways.append(NextStep(what="take it back", command=_command("undo", rollback.rollback_id, *options)))
     elif stopped:
@@ -111,6 +109,11 @@ def steps_from(
         leave = _command("undo", rollback.rollback_id, "--leave", *options)
         ways.append(NextStep(what=f"end here: what was written to stays {stays}", command=leave))
     return tuple(ways)
+
+
+def _meaning(consents: Sequence[str]) -> str:
+    """What somebody agrees to by these words, as a clause."""
+    return ", ".join(dict.fromkeys(_MEANS[parse_consent(word)[0]] for word in consents))
 
 
 _Option = tuple[str, tuple[str, ...]]
