@@ -10,7 +10,10 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from lakewarden.catalog.errors import PreconditionError, UsageError
+from lakewarden.jobs.sql.compile.values import ColumnType, Dialect
 from support.servers.postgres import PostgresServer
+from support.two_databases.meaning import WORLD, meaning, theirs
+from support.two_databases.rehearsal import World
 from support.two_databases.sides import ROWS, Both, two_sides
 
 pytestmark = [pytest.mark.spark, pytest.mark.postgres]
@@ -18,6 +21,26 @@ pytestmark = [pytest.mark.spark, pytest.mark.postgres]
 CODES = (
     "(1, 'p', 'p', 0.5, 1.25, 3000000000, true), (2, 'x', ' x', 1.5, 0.50, 4000000000, false), "
     "(7, NULL, NULL, NULL, NULL, NULL, NULL)"
+)
+TYPES = {
+    "k": "int",
+    "ch": "char(3)",
+    "wide": "char(5)",
+    "r": "float",
+    "m": "decimal(9,2)",
+    "big": "bigint",
+    "ok": "boolean",
+}
+WITH_CODES = World(
+    schemas={**WORLD.schemas, "c": tuple(ColumnType(name=name, type=kind) for name, kind in TYPES.items())},
+    rows={
+        **WORLD.rows,
+        "c": [
+            (1, "p", "p", 0.5, "1.25", 3_000_000_000, True),
+            (2, "x", " x", 1.5, "0.50", 4_000_000_000, False),
+            (7, *[None] * 6),
+        ],
+    },
 )
 
 
@@ -62,7 +85,6 @@ def compare(both: Both, statement: str) -> None:
     assert (result["num_affected_rows"], both.ours()) == (done.rowcount, both.theirs())
 
 
-@pytest.mark.in_turns
 @pytest.mark.parametrize(
     "statement",
     [
@@ -89,23 +111,40 @@ def compare(both: Both, statement: str) -> None:
         "UPDATE t SET d = (SELECT CAST(sum(big) AS DOUBLE PRECISION) / 2 FROM c)",
     ],
 )
-def test_types_mean_what_they_mean_in_postgresql(both: Both, statement: str) -> None:
+def test_types_mean_what_they_mean_in_postgresql(tables: Both, statement: str) -> None:
+    ours = meaning(tables.spark, statement, Dialect.POSTGRES, world=WITH_CODES)["t"]
+    affected, held = theirs(tables.connection, statement, "t")
+    assert (ours.affected, sorted(map(tuple, ours.rows), key=repr)) == (affected, held["t"])
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE t SET s = c.ch || '-' || c.wide FROM c WHERE t.k = c.k",
+        "UPDATE t SET s = c.m * c.m + 1, d = c.r * 3, a = c.r FROM c WHERE t.k = c.k",
+    ],
+)
+def test_delta_writes_values_of_these_types_as_postgresql_does(both: Both, statement: str) -> None:
     compare(both, statement)
 
 
-@pytest.mark.in_turns
-@pytest.mark.parametrize(
-    "settings",
-    [
-        {"spark__sql__parser__escapedStringLiterals": "true"},
-        {"spark__sql__ansi__doubleQuotedIdentifiers": "true", "spark__sql__ansi__enabled": "true"},
-        {"spark__sql__ansi__relationPrecedence": "true", "spark__sql__ansi__enabled": "true"},
-        {"spark__sql__parser__quotedRegexColumnNames": "true"},
-        {"spark__sql__caseSensitive": "true"},
-        {"spark__sql__ansi__enabled": "false", "spark__sql__storeAssignmentPolicy": "LEGACY"},
-    ],
-    ids=lambda settings: next(iter(settings)).rpartition("__")[2],
-)
+READ_OTHERWISE = {
+    "escapedStringLiterals": {"spark__sql__parser__escapedStringLiterals": "true"},
+    "doubleQuotedIdentifiers": {
+        "spark__sql__ansi__doubleQuotedIdentifiers": "true",
+        "spark__sql__ansi__enabled": "true",
+    },
+    "relationPrecedence": {
+        "spark__sql__ansi__relationPrecedence": "true",
+        "spark__sql__ansi__enabled": "true",
+    },
+    "quotedRegexColumnNames": {"spark__sql__parser__quotedRegexColumnNames": "true"},
+    "caseSensitive": {"spark__sql__caseSensitive": "true"},
+    "legacy": {"spark__sql__ansi__enabled": "false", "spark__sql__storeAssignmentPolicy": "LEGACY"},
+}
+
+
+@pytest.mark.parametrize("settings", READ_OTHERWISE.values(), ids=READ_OTHERWISE)
 def test_a_session_that_reads_sql_otherwise_computes_the_same(both: Both, settings: dict[str, str]) -> None:
     with set_to(both, **settings):
         compare(both, "UPDATE t SET s = 'a\\b''c\"' WHERE K = 1")

@@ -34,13 +34,16 @@ from lakewarden.jobs.rollback.journal.journal import Journal
 from lakewarden.jobs.rollback.journal.steps import TableStep
 from lakewarden.jobs.rollback.plan.consents import NO_CONSENTS
 from lakewarden.jobs.session.groups import runner
+from lakewarden.jobs.sql.compile.values import Dialect, MatchPolicy, MatchRule
 from support.builders.callers import actor
 from support.builders.warehouse_changes import SEVERAL
+from support.cases import mostly_long
 from support.crashes.crashes import points_of
 from support.fakes.engine import FakeEngine
 from support.fakes.tools import OneFormat
 from support.processes.group_process import killed_at
 from support.servers.mariadb import MariadbServer
+from support.two_databases.meaning import meaning, theirs
 from support.two_databases.sides import COLUMNS, ROWS, Both, two_sides
 
 pytestmark = [pytest.mark.spark, pytest.mark.mariadb]
@@ -111,8 +114,15 @@ def append(both: Both, name: str, *row: object) -> None:
     write_deltalake(both.folder / name, rows, mode="append")
 
 
-@pytest.mark.in_turns
 @pytest.mark.parametrize("name", SEVERAL)
+def test_several_tables_mean_what_mariadb_means(tables: Both, name: str) -> None:
+    statement, _ = SEVERAL[name]
+    ours = meaning(tables.spark, statement, Dialect.MYSQL, policy=MatchPolicy(rule=MatchRule.ANY))
+    _, held = theirs(tables.connection, statement, *ours)
+    assert {one: sorted(map(tuple, done.rows), key=repr) for one, done in ours.items()} == held
+
+
+@pytest.mark.parametrize("name", mostly_long(SEVERAL, ["mysql: three tables", "mysql: DELETE t, s FROM"]))
 def test_several_tables_are_changed_as_mariadb_changes_them(both: Both, name: str) -> None:
     statement, _ = SEVERAL[name]
     both.lw.sql("SET lakewarden.matches = any")
@@ -124,7 +134,6 @@ def test_several_tables_are_changed_as_mariadb_changes_them(both: Both, name: st
     assert [one for one in groups(both.services) if one.is_unsettled] == []
 
 
-@pytest.mark.in_turns
 def test_every_value_comes_from_before_the_statement_and_one_run_has_made_all(both: Both) -> None:
     before = {name: version(both, name) for name in NAMES}
     first, second = both.lw.sql(SWAP).collect()
@@ -142,7 +151,6 @@ def test_every_value_comes_from_before_the_statement_and_one_run_has_made_all(bo
     assert len({run_id for run_id, _ in found}) == 1
 
 
-@pytest.mark.in_turns
 def test_a_table_without_a_match_gets_a_commit_that_says_so(both: Both) -> None:
     before = [version(both, name) for name in ("t", "s")]
     rows = both.lw.sql("DELETE t, s FROM t LEFT JOIN s ON t.k = s.k AND s.b > 1000 WHERE t.id = 1").collect()
@@ -238,7 +246,6 @@ def test_a_view_whose_values_would_be_others_for_each_table_is_refused(
     assert [version(both, name) for name in ("t", "s")] == before
 
 
-@pytest.mark.in_turns
 @pytest.mark.parametrize(
     "statement",
     [
@@ -277,7 +284,6 @@ def other(both: Both) -> Iterator[str]:
     both.connection.execute(f"DROP DATABASE {name}".encode())
 
 
-@pytest.mark.in_turns
 @pytest.mark.parametrize("cancelled", [False, True])
 def test_what_somebody_else_found_to_be_done_is_not_said_to_be_taken_back(
     both: Both, monkeypatch: pytest.MonkeyPatch, cancelled: bool
@@ -303,7 +309,6 @@ def test_what_somebody_else_found_to_be_done_is_not_said_to_be_taken_back(
     assert [row[2] for row in both.ours() if row[0] in (1, 2)] == SWAPPED[0]
 
 
-@pytest.mark.in_turns
 def test_two_sessions_that_take_a_statement_back_at_once_do_it_once(both: Both) -> None:
     """A worker comes by while the session takes its own statement back."""
     t, s, before = both.ours(), both.ours("s"), version(both, "t")
@@ -356,9 +361,11 @@ def test_a_session_explains_all_of_its_steps(both: Both) -> None:
     assert "All of the tables are changed, or none" in steps[0]["notes"]
 
 
-@pytest.mark.in_turns
+KILLED = points_of("test_a_session_that_is_killed_changes_all_tables_or_none")
+
+
 @pytest.mark.crash
-@pytest.mark.parametrize("point", points_of("test_a_session_that_is_killed_changes_all_tables_or_none"))
+@pytest.mark.parametrize("point", mostly_long(KILLED, KILLED[1:2]))
 def test_a_session_that_is_killed_changes_all_tables_or_none(
     spark: SparkSession, tmp_path: Path, point: str
 ) -> None:

@@ -19,7 +19,19 @@ from lakewarden.daemon.usecases.init import initialise
 from lakewarden.jobs.session.attached import Attached
 from support.builders.callers import actor
 
-__all__ = ["COLUMNS", "ROWS", "Both", "Rows", "two_sides"]
+__all__ = [
+    "COLUMNS",
+    "DOUBLE",
+    "INT",
+    "ROWS",
+    "TEXT",
+    "Both",
+    "Connection",
+    "Rows",
+    "Server",
+    "create",
+    "two_sides",
+]
 
 _ADMIN: Final = actor("ana", admin=True)
 Rows = Sequence[tuple[object, ...]]
@@ -80,13 +92,10 @@ class Both:
 
     def create(self) -> None:
         """Make the tables, with the rows that tests begin with."""
-        for name, columns in COLUMNS.items():
+        for name in COLUMNS:
             write_deltalake(self.folder / name, _arrow(name, ROWS[name]))
             self.spark.sql(f"CREATE TABLE {name} USING delta LOCATION '{self.folder / name}'")
-            listed = ", ".join(f"{column} {NAMES[kind]}" for column, kind in columns.items())
-            listed += self.server.row_id_column
-            self.connection.execute(f"CREATE TABLE {name} ({listed})".encode())
-            self._insert(name, ROWS[name])
+        create(self.server, self.connection)
 
     def manage(self) -> None:
         """Have the tables managed, as what several of them are changed by needs it."""
@@ -98,7 +107,7 @@ class Both:
         for name, wanted in rows.items():
             write_deltalake(self.folder / name, _arrow(name, wanted), mode="overwrite")
             self.connection.execute(f"DELETE FROM {name}".encode())
-            self._insert(name, wanted)
+            _insert(self.connection, name, wanted)
 
     def ours(self, name: str = "t") -> list[Any]:
         """What a table holds in Spark."""
@@ -113,10 +122,19 @@ class Both:
         """The newest commit of t."""
         return list(self.services.readers[0].commits((self.folder / "t").as_uri(), after=-1))[-1]
 
-    def _insert(self, name: str, rows: Rows) -> None:
-        places = ", ".join(["%s"] * len(COLUMNS[name]))
-        with self.connection.cursor() as cursor:
-            cursor.executemany(f"INSERT INTO {name} VALUES ({places})", rows)
+
+def create(server: Server, connection: Connection) -> None:
+    """Make the tables in the other database, with the rows that tests begin with."""
+    for name, columns in COLUMNS.items():
+        listed = ", ".join(f"{column} {NAMES[kind]}" for column, kind in columns.items())
+        connection.execute(f"CREATE TABLE {name} ({listed}{server.row_id_column})".encode())
+        _insert(connection, name, ROWS[name])
+
+
+def _insert(connection: Connection, name: str, rows: Rows) -> None:
+    places = ", ".join(["%s"] * len(COLUMNS[name]))
+    with connection.cursor() as cursor:
+        cursor.executemany(f"INSERT INTO {name} VALUES ({places})", rows)
 
 
 @contextmanager
