@@ -1,4 +1,4 @@
-"""Rollbacks killed with -9 after every step: the next attempt completes them, or their undo leaves all as before."""
+"""Rollbacks killed after every step: the next attempt completes them, or their undo leaves all as before."""
 
 import json
 from pathlib import Path
@@ -9,6 +9,7 @@ from lakewarden.catalog.model.rows import RollbackState as State
 from lakewarden.catalog.model.rows import RollbackStep as Kind
 from support.builders.rollbacks import Lake
 from support.crashes.crashes import points_of
+from support.crashes.in_process import killed_here
 from support.processes.rollback_process import killed_at
 
 pytestmark = pytest.mark.crash
@@ -62,9 +63,21 @@ def restores(lake: Lake, name: str) -> int:
     return sum(commit.operation == "RESTORE" for commit in lake.reader.commits(lake.location(name), after=-1))
 
 
+def killed(lake: Lake, point: str) -> None:
+    """Go on, by objects that nobody else has, until a failpoint."""
+    killed_here(point, Lake(lake.folder).go_on)
+
+
+def test_killed_by_sigkill_the_next_attempt_completes_it_once(lake: Lake) -> None:
+    killed_at(lake, "rollback.restored:2")
+    assert lake.go_on().head.state is State.DONE
+    assert lake.contents(*NAMES) == AFTER
+    assert [restores(lake, name) for name in NAMES] == [1, 1, 1]
+
+
 @pytest.mark.parametrize("point", [*FORWARDS, *JOURNAL])
 def test_killed_forwards_the_next_attempt_completes_it_once(lake: Lake, point: str) -> None:
-    killed_at(lake, point)
+    killed(lake, point)
     assert lake.go_on().head.state is State.DONE
     assert lake.contents(*NAMES) == AFTER
     assert [restores(lake, name) for name in NAMES] == [1, 1, 1]
@@ -73,7 +86,7 @@ def test_killed_forwards_the_next_attempt_completes_it_once(lake: Lake, point: s
 
 @pytest.mark.parametrize("point", [one for one in FORWARDS if one not in EDGES])
 def test_killed_forwards_an_undo_leaves_everything_as_before(lake: Lake, point: str) -> None:
-    killed_at(lake, point)
+    killed(lake, point)
     assert lake.undo().head.state is State.COMPENSATED
     assert lake.contents(*NAMES) == BEFORE
 
@@ -82,7 +95,7 @@ def test_killed_forwards_an_undo_leaves_everything_as_before(lake: Lake, point: 
 def test_killed_on_the_way_back_the_next_attempt_completes_it_once(lake: Lake, point: str) -> None:
     lake.go_on()
     lake.begin_undo()
-    killed_at(lake, point)
+    killed(lake, point)
     assert lake.go_on().head.state is State.COMPENSATED
     assert lake.contents(*NAMES) == BEFORE
     assert [restores(lake, name) for name in NAMES] == [2, 2, 2]
@@ -117,7 +130,7 @@ def states_of_rows(lake: Lake) -> list[str]:
 
 @pytest.mark.parametrize("point", points_of("test_killed_while_it_mends_the_next_attempt_completes_it_once"))
 def test_killed_while_it_mends_the_next_attempt_completes_it_once(mends: Lake, point: str) -> None:
-    killed_at(mends, point)
+    killed(mends, point)
     assert mends.go_on().head.state is State.DONE
     assert mends.contents(*MENDED) == MENDED
     assert [mends.head(name) for name in MENDED] == [9, 3, 2, 2], "each commit was made once"
@@ -126,14 +139,14 @@ def test_killed_while_it_mends_the_next_attempt_completes_it_once(mends: Lake, p
 
 @pytest.mark.parametrize("point", ["rollback.added_again", "rollback.set_aside"])
 def test_killed_while_it_mends_an_undo_leaves_everything_as_before(mends: Lake, point: str) -> None:
-    killed_at(mends, point)
+    killed(mends, point)
     assert mends.undo().head.state is State.COMPENSATED
     assert mends.contents(*WHOLE) == WHOLE
     assert states_of_rows(mends) == ["active", "active"]
 
 
 def test_killed_after_setting_a_table_aside_it_counts_as_done_whoever_writes_then(mends: Lake) -> None:
-    killed_at(mends, "rollback.set_aside")
+    killed(mends, "rollback.set_aside")
     mends.append("leaf", 99)
     assert mends.go_on().head.state is State.DONE
     assert mends.undo().head.state is State.COMPENSATED
@@ -145,7 +158,7 @@ def test_killed_after_setting_a_table_aside_it_counts_as_done_whoever_writes_the
 def test_killed_while_a_table_is_taken_in_the_next_attempt_goes_on(mends: Lake, point: str) -> None:
     mends.go_on()
     mends.begin_undo()
-    killed_at(mends, point)
+    killed(mends, point)
     assert mends.go_on().head.state is State.COMPENSATED
     assert mends.contents(*WHOLE) == WHOLE
     assert states_of_rows(mends) == ["active", "active"]
@@ -153,7 +166,7 @@ def test_killed_while_a_table_is_taken_in_the_next_attempt_goes_on(mends: Lake, 
 
 @pytest.mark.parametrize("point", ("rollback.intent:2", "rollback.restored", "rollback.restored:2"))
 def test_killed_and_then_written_to_by_somebody_nothing_of_theirs_is_lost(lake: Lake, point: str) -> None:
-    killed_at(lake, point)
+    killed(lake, point)
     lake.append("leaf", 99)
     stopped = lake.go_on()
     assert stopped.head.state is State.CONFLICT
@@ -178,7 +191,7 @@ def test_killed_after_spark_restored_the_next_attempt_finds_its_commit(tmp_path:
     assert [restores(lake, name) for name in NAMES] == [1, 1, 1]
 
 
-@pytest.mark.in_turns
+@pytest.mark.long
 @pytest.mark.spark
 @pytest.mark.heavy
 def test_killed_again_and_again_on_spark_each_deed_is_done_once(tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ from lakewarden.catalog.system.recovery.verify import verify
 from lakewarden.catalog.system.store import DeltaSystemStore
 from support.builders.system_samples import NOW, make_older, sample
 from support.crashes.crashes import points_of
+from support.crashes.in_process import killed_here
 from support.processes import system_process
 
 pytestmark = pytest.mark.crash
@@ -41,18 +42,27 @@ def created(folder: Path) -> DeltaSystemStore:
 
 
 def killed(role: str, folder: Path, point: str, *arguments: str) -> None:
-    """Play a role in a process that dies by SIGKILL when it reaches the point."""
+    """Play a role, on a store that nobody else has, until it reaches the point."""
+    store = DeltaSystemStore(canonical(str(folder)), StorageOptions(), actor="process")
+    killed_here(point, lambda: system_process.ROLES[role](store, *arguments))
+
+
+def test_a_writer_killed_by_sigkill_leaves_a_whole_table(tmp_path: Path) -> None:
+    store = created(tmp_path)
     done = subprocess.run(
-        [sys.executable, system_process.__file__, role, canonical(str(folder)), *arguments],
+        [sys.executable, system_process.__file__, "edit", canonical(str(tmp_path))],
         env={
             **os.environ,
             "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
-            "LAKEWARDEN_FAILPOINT": point,
+            "LAKEWARDEN_FAILPOINT": "system.commit",
         },
         capture_output=True,
         check=False,
     )
     assert done.returncode == -signal.SIGKILL, done.stderr.decode()
+    assert verify(store) == () and store.rows(TABLES).get(sample(TABLES, 30).table_id) is None
+    system_process.edit(store)
+    assert store.rows(TABLES).all().count(sample(TABLES, 30)) == 1
 
 
 @pytest.mark.parametrize("point", [*points_of("test_init_killed_and_done_again"), "system.commit"])

@@ -22,7 +22,7 @@ from support.fakes.engine import FakeEngine
 
 
 def killed_at(lake: Lake, point: str, engine: str = "fake") -> None:
-    """Go on in a process of its own that dies at a failpoint."""
+    """Go on in a process of its own that dies by SIGKILL at a failpoint."""
     process = subprocess.run(
         [sys.executable, __file__, str(lake.folder), engine],
         env={
