@@ -5,6 +5,9 @@
 PY := .venv/bin/python
 # Written last by requirements/install.sh's caller: an interrupted set-up is taken up again, a finished one does nothing.
 READY := .venv/.ready
+# Several of them mostly wait for daemons: four keep two cores busy. The tests of a file run in one of them.
+PROCESSES := -n 4 --dist loadgroup --no-loadscope-reorder
+SUITE := tests/unit tests/contract tests/integration
 FAST := not (spark or metastore or postgres or mariadb or hdfs or s3 or crash or heavy or kubernetes)
 
 .PHONY: help setup jars check test test-fast test-k8s test-azure test-kerberos test-all demo bench bench-all docs site pictures clean lock
@@ -22,20 +25,19 @@ jars: $(READY) ## fetch the jars for Spark and for the tests' servers into the u
 	@$(PY) -m lakewarden.jobs.engines.spark.jars
 	@cd tests && ../$(PY) -m support.servers.jars
 
-check: $(READY) ## lint, format, types, the import contracts, the docs' links, the chart
+check: $(READY) ## lint, format, types, the import contracts, the docs' links
 	.venv/bin/ruff check
 	.venv/bin/ruff format --check
 	.venv/bin/mypy
 	.venv/bin/mypy tests bench examples
 	.venv/bin/lint-imports
 	.venv/bin/mkdocs build -q
-	$(PY) -m pytest -q tests/integration/test_chart.py tests/integration/test_chart_tools.py tests/integration/test_alert_rules.py
 
-test: $(READY) jars ## the tests: fast ones, real servers and Spark, heavy ones; of those run in turns a seventh
-	$(PY) tests/run_all.py $(ARGS)
+test: $(READY) jars ## the tests on real Spark and real servers, but for what takes long
+	$(PY) -m pytest -q $(PROCESSES) -m "not long" $(SUITE) $(ARGS)
 
 test-fast: $(READY) ## the tests that need neither Java nor a server and kill nothing
-	$(PY) -m pytest -m "$(FAST)" $(ARGS)
+	$(PY) -m pytest -q -n 2 --dist loadgroup -m "$(FAST)" tests/unit tests/contract $(ARGS)
 
 test-k8s: $(READY) ## the chart on a real Kubernetes node (root, Go, Debian; minutes the first time)
 	$(PY) -m pytest -s tests/kubernetes $(ARGS)
@@ -46,8 +48,8 @@ test-azure: $(READY) ## tables on the emulator of Azure's blob storage (Node.js;
 test-kerberos: $(READY) jars ## an HDFS that requires Kerberos, and who works on it by keytab
 	$(PY) -m pytest tests/kerberos $(ARGS)
 
-test-all: ARGS += --turn=all
-test-all: test test-k8s test-azure test-kerberos ## all four of these, and what is run in turns at once
+test-all: test-k8s test-azure test-kerberos ## all of these, and the tests that take long, for hours
+	$(PY) -m pytest -q $(PROCESSES) $(SUITE) $(ARGS)
 
 demo: $(READY) jars ## a real metastore, local Spark, real flights: watch lakewarden take over
 	@$(PY) -m examples.demo

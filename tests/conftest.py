@@ -5,11 +5,9 @@ import logging
 import os
 import platform
 import signal
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Final
-from zlib import crc32
 
 import pytest
 import structlog
@@ -20,18 +18,16 @@ from pyspark.sql import SparkSession
 from lakewarden.catalog.errors import UnavailableError
 from lakewarden.daemon.process.embedded_metastore import EmbeddedMetastore
 from lakewarden.jobs.engines.spark.session import forget_tables
+from support.distribution import flaky_tests, group_of, in_order, start_quickly
 from support.reference.faults import Faults
 from support.reference.rights import Rights
+from support.servers.class_archive import COMPILED
 from support.servers.hdfs import Hdfs, running_hdfs
 from support.servers.jars import hdfs_jars, notification_jars
 from support.servers.mariadb import MariadbServer, running_mariadb
 from support.servers.postgres import PostgresServer, running_postgres
 from support.servers.s3 import S3Server, running_s3
 from support.servers.spark import start_spark
-from support.turns import ALL_TURNS, EVEN, TURNS
-
-# Cheap tests first, so that a mistake shows early; the greedy ones last.
-_ORDER: Final = ("postgres", "mariadb", "metastore", "hdfs", "s3", "spark", "crash", "heavy")
 
 # A suite holds much and makes few cycles: at Python's own pace an eighth of the time goes into looking for them.
 gc.set_threshold(50_000, 20, 100)
@@ -51,37 +47,33 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--rights", type=Path, metavar="FILE", help="keep here what a driver asked Kubernetes for"
     )
-    parser.addoption(
-        "--turn",
-        choices=(ALL_TURNS, *map(str, range(TURNS))),
-        default=ALL_TURNS,
-        help="which of the tests that are run in turns",
-    )
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what another turn runs, and sort by the most expensive marker; within that pytest's own order
-    stays."""
-    wanted = (None, config.getoption("--turn"))
-    if ALL_TURNS not in wanted:
-        others = [item for item in items if turn_of(item) not in wanted]
-        items[:] = [item for item in items if turn_of(item) in wanted]
-        config.hook.pytest_deselected(items=others)
-    items.sort(
-        key=lambda item: max(
-            (_ORDER.index(m.name) + 1 for m in item.iter_markers() if m.name in _ORDER), default=0
-        )
-    )
+def pytest_configure(config: pytest.Config) -> None:
+    """Tests that several processes share start their JVMs quickly; who runs pytest alone has Spark as the product
+    starts it."""
+    if config.getoption("numprocesses", None):
+        start_quickly()
 
 
-def turn_of(item: pytest.Item) -> str | None:
-    """The turn that runs this test, if it is one of those that are run in turns: the same on every machine. The tests
-    of a file that count on one another have one turn."""
-    if item.get_closest_marker("in_turns") is None:
-        return None
-    file, _, test = item.nodeid.partition("::")
-    one = Path(file).stem if item.get_closest_marker("together") else f"{Path(file).stem}::{test}"
-    return str(crc32(f"{EVEN}{one}".encode()) % TURNS)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tell pytest-xdist what runs in one process, and pytest-rerunfailures what may be run a second time."""
+    known = flaky_tests()
+    items[:] = in_order(items)
+    for item in items:
+        item.add_marker(pytest.mark.xdist_group(group_of(item)))
+        if item.nodeid in known:
+            item.add_marker(pytest.mark.flaky(reruns=1))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """pytest-xdist sends what a test printed as UTF-8, which odd names in tests are not."""
+    report = yield
+    report.sections = [
+        (name, text.encode("utf-8", "backslashreplace").decode()) for name, text in report.sections
+    ]
+    return report
 
 
 @pytest.fixture(autouse=True)
@@ -134,6 +126,17 @@ def spark(tmp_path_factory: pytest.TempPathFactory, metastore: EmbeddedMetastore
     session = start_spark(metastore.warehouse, metastore.uri)
     yield session
     session.stop()
+
+
+@pytest.fixture
+def compiled_queries(spark: SparkSession) -> Iterator[None]:
+    """The shared session plans and compiles queries as the product's does, also where `make test` interprets them."""
+    before = {key: spark.conf.get(key, None) for key in COMPILED}
+    for key, value in COMPILED.items():
+        spark.conf.set(key, value)
+    yield
+    for key, old in before.items():
+        spark.conf.unset(key) if old is None else spark.conf.set(key, old)
 
 
 @pytest.fixture(scope="session")

@@ -30,6 +30,7 @@ def engine(request: pytest.FixtureRequest) -> Engine:
         return FakeEngine(SystemClock())
     if request.param == "asked":
         return AskedEngine(by=FakeEngine(SystemClock()))
+    request.getfixturevalue("compiled_queries")
     session = request.getfixturevalue("spark")
     return DeltaEngine(lambda: session, storage=lambda _: StorageOptions(), clock=SystemClock())
 

@@ -92,6 +92,7 @@ def table(request: pytest.FixtureRequest, tmp_path: Path) -> Bench:
         return delta(folder, FakeEngine(SystemClock()))
     if request.param == "asked":
         return delta(folder, AskedEngine(by=FakeEngine(SystemClock())))
+    request.getfixturevalue("compiled_queries")
     session = request.getfixturevalue("spark")
     return delta(
         folder, DeltaEngine(lambda: session, storage=lambda _: StorageOptions(), clock=SystemClock())

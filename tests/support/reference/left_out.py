@@ -62,16 +62,16 @@ test_page_examples.py."""
 NOT_RUN: Final[Mapping[str, Mapping[str, str]]] = {
     "README": {
         "make demo": "it takes minutes and fetches flights: test_packaging.py",
-        "make test": f"{_TESTS}: run_all.py",
+        "make test": f"{_TESTS}: conftest.py",
     },
     "benchmarks": {
         ".venv/bin/python -m bench.": f"{_MEASURES}: test_page_commands.py",
         "make bench": f"{_MEASURES}: test_page_commands.py",
     },
     "development": {
-        "make": f"{_TESTS}: run_all.py",
+        "make": f"{_TESTS}: conftest.py",
         ".venv/bin/python -m bench.": f"{_MEASURES}: test_page_commands.py",
-        ".venv/bin/python -m pytest": f"{_TESTS}: run_all.py",
+        ".venv/bin/python -m pytest": f"{_TESTS}: conftest.py",
     },
     "gateway": {
         "pip install": f"{_INSTALLS}: test_packaging.py",

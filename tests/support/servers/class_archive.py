@@ -16,7 +16,7 @@ from lakewarden.daemon.process.embedded_metastore import EmbeddedMetastore
 from support.servers.jars import notification_jars
 from support.servers.spark import start_spark
 
-__all__ = ["INTERPRETED", "QUICK_JVM", "class_archive"]
+__all__ = ["COMPILED", "INTERPRETED", "QUICK_JVM", "write_archive"]
 
 QUICK_JVM: Final = (
     "-XX:+UseSerialGC -Xmn256m -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=400m"
@@ -31,6 +31,12 @@ INTERPRETED: Final = (
 )
 """Tables of some rows: a third of a statement's time would go into writing Java for them, and compiling it, a tenth
 into planning each of its stages anew. The contract suite, the demo and the benchmarks run with both."""
+COMPILED: Final = {
+    "spark.sql.codegen.wholeStage": "true",
+    "spark.sql.codegen.factoryMode": "FALLBACK",
+    "spark.sql.adaptive.enabled": "true",
+}
+"""Spark's defaults, which `INTERPRETED` changes."""
 _OPTIONS: Final = "SPARK_SUBMIT_OPTS"
 _WRITTEN_WITHIN_SECONDS: Final = 60.0
 _WORK: Final = (
@@ -53,24 +59,24 @@ _WORK: Final = (
 """A little of what the suites do with a session."""
 
 
-def class_archive(archive: Path) -> Path | None:
-    """Write `archive` by doing a session's usual work once, some 30 s; None, and no file, where that does not work."""
+def write_archive(archive: Path) -> None:
+    """Write `archive` by doing a session's usual work once, some 30 s; no file where that does not work."""
     archive.parent.mkdir(parents=True, exist_ok=True)
-    archive.unlink(missing_ok=True)
-    options = f"{QUICK_JVM} -XX:ArchiveClassesAtExit={archive}"
+    unfinished = archive.with_suffix(f".{os.getpid()}")
+    options = f"{QUICK_JVM} -XX:ArchiveClassesAtExit={unfinished}"
     ended = subprocess.run(
         [sys.executable, "-m", "support.servers.class_archive"],
-        cwd=Path(__file__).parents[2],
         env={**os.environ, _OPTIONS: options},
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
         check=False,
     )
-    if ended.returncode != 0:
-        print(f"No class archive: {ended.stderr.strip()[-2000:]}", flush=True)
-        return None
-    return archive if _is_whole(archive) else None
+    if ended.returncode == 0 and _is_whole(unfinished):
+        unfinished.rename(archive)
+    else:
+        unfinished.unlink(missing_ok=True)
+        print(f"No class archive: {ended.stderr.strip()[-2000:]}", file=sys.stderr, flush=True)
 
 
 def _is_whole(archive: Path) -> bool:
@@ -98,4 +104,4 @@ def _work() -> None:
 
 
 if __name__ == "__main__":
-    _work()
+    write_archive(Path(sys.argv[1])) if len(sys.argv) > 1 else _work()

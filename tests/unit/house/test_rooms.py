@@ -53,7 +53,7 @@ def test_modules_that_the_map_points_to_are_there() -> None:
 
 
 def test_what_needs_a_server_is_no_unit_test() -> None:
-    slow = ("spark", "metastore", "postgres", "hdfs", "s3", "heavy", "crash")
+    slow = ("spark", "metastore", "postgres", "hdfs", "s3", "crash")
     files = [one for one in (ROOT / "tests" / "unit").rglob("test_*.py") if one != Path(__file__)]
     assert files
     marked = [str(one) for one in files if any(f"mark.{mark}" in one.read_text("utf-8") for mark in slow)]

@@ -75,6 +75,7 @@ json_values = st.recursive(
 )
 
 
+@pytest.mark.heavy
 @given(records)
 def test_what_is_recorded_is_read_back_from_either_place(record: LineageRecord) -> None:
     for reading in (

@@ -91,6 +91,7 @@ def newest_file(home: Path, table: SystemTable[Any]) -> Path:
 # backup
 
 
+@pytest.mark.heavy
 def test_a_backup_is_a_store_that_reads_the_same(store: DeltaSystemStore, tmp_path: Path) -> None:
     plan = plan_backup(store, canonical(str(tmp_path / "copy")), NONE)
     assert plan.bytes > 0 and not plan.known and not (tmp_path / "copy").exists()
@@ -102,6 +103,7 @@ def test_a_backup_is_a_store_that_reads_the_same(store: DeltaSystemStore, tmp_pa
     assert read_backup(canonical(str(tmp_path / "copy")), NONE) == backup
 
 
+@pytest.mark.heavy
 def test_repeating_a_backup_copies_only_what_is_new(store: DeltaSystemStore, tmp_path: Path) -> None:
     backed_up(store, tmp_path / "copy")
     location = canonical(str(tmp_path / "copy"))
@@ -113,6 +115,7 @@ def test_repeating_a_backup_copies_only_what_is_new(store: DeltaSystemStore, tmp
     assert contents(opened_at(tmp_path / "copy")) == contents(store)
 
 
+@pytest.mark.heavy
 def test_a_backup_does_not_go_where_something_else_lives(store: DeltaSystemStore, tmp_path: Path) -> None:
     other = opened_at(tmp_path / "other")
     other.create(system_rows(other, now=NOW, actor="tests"))
@@ -125,6 +128,7 @@ def test_a_backup_does_not_go_where_something_else_lives(store: DeltaSystemStore
         backed_up(store, tmp_path / "system" / "copy")
 
 
+@pytest.mark.heavy
 def test_a_backup_that_was_killed_goes_on(
     store: DeltaSystemStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -189,6 +193,7 @@ def remove_table(home: Path) -> None:
     shutil.rmtree(home / "tables")
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(
     ("harm", "damage"),
     [
@@ -216,6 +221,7 @@ def test_what_a_backup_holds_comes_back_whole(
     damaged.edit(TABLES, lambda _: [table_row(99)], because="life goes on")
 
 
+@pytest.mark.heavy
 def test_a_file_no_backup_has_is_given_up_only_with_consent(store: DeltaSystemStore, home: Path) -> None:
     newest_file(home, RUNS).unlink()
     damaged = opened_at(home)
@@ -226,6 +232,7 @@ def test_a_file_no_backup_has_is_given_up_only_with_consent(store: DeltaSystemSt
     assert damaged.rows(RUNS).all() == tuple(sample(RUNS, number) for number in range(4))
 
 
+@pytest.mark.heavy
 def test_files_younger_than_the_backup_and_in_it_are_told_apart(
     store: DeltaSystemStore, home: Path, tmp_path: Path
 ) -> None:
@@ -240,6 +247,7 @@ def test_files_younger_than_the_backup_and_in_it_are_told_apart(
     assert damaged.rows(RUNS).all() == tuple(sample(RUNS, number) for number in range(5))
 
 
+@pytest.mark.heavy
 def test_a_log_whose_last_entry_is_half_written_is_cut_there(store: DeltaSystemStore, home: Path) -> None:
     version = store.rows(RUNS).version
     (home / "runs" / "_delta_log" / f"{version:020d}.json").write_bytes(b"")
@@ -250,6 +258,7 @@ def test_a_log_whose_last_entry_is_half_written_is_cut_there(store: DeltaSystemS
     assert list((home / "runs").glob("_broken-*/*.json"))
 
 
+@pytest.mark.heavy
 def test_a_table_comes_back_from_the_backup_where_its_log_is_lost(
     store: DeltaSystemStore, home: Path, tmp_path: Path
 ) -> None:
@@ -265,6 +274,7 @@ def test_a_table_comes_back_from_the_backup_where_its_log_is_lost(
     assert damaged.rows(RUNS).all() == before and verify(damaged) == ()
 
 
+@pytest.mark.heavy
 def test_a_backup_that_rotted_is_not_trusted(store: DeltaSystemStore, home: Path, tmp_path: Path) -> None:
     backed_up(store, tmp_path / "copy")
     lost = newest_file(home, RUNS)
@@ -282,6 +292,7 @@ def smuggle(store: DeltaSystemStore, table: SystemTable[Any], rows: pa.Table, bu
     commit(handle, snapshot, files.store, table.name, [files.write(rows, bucket)], NOTE)
 
 
+@pytest.mark.heavy
 def test_of_rows_with_one_key_the_newest_stays(store: DeltaSystemStore) -> None:
     row = store.rows(TABLES).find(row=20)[0]
     newer = replace(row, owner="newer")
@@ -293,6 +304,7 @@ def test_of_rows_with_one_key_the_newest_stays(store: DeltaSystemStore) -> None:
     assert store.rows(TABLES).arrow().num_rows == 60
 
 
+@pytest.mark.heavy
 def test_a_row_in_the_wrong_bucket_goes_where_its_key_says(store: DeltaSystemStore) -> None:
     rows = [table_row(number) for number in range(100, 104)]
     smuggle(store, TABLES, codec(TABLES).encode(rows), 0)
@@ -302,6 +314,7 @@ def test_a_row_in_the_wrong_bucket_goes_where_its_key_says(store: DeltaSystemSto
     assert [store.rows(TABLES).get(row.table_id) for row in rows] == rows and verify(store) == ()
 
 
+@pytest.mark.heavy
 def test_a_row_nobody_can_read_is_named_and_taken_out(store: DeltaSystemStore) -> None:
     row = codec(RUNS).encode([sample(RUNS, 50)])
     odd = row.set_column(row.schema.get_field_index("outcome"), "outcome", pa.array(["exploded"]))
@@ -314,6 +327,7 @@ def test_a_row_nobody_can_read_is_named_and_taken_out(store: DeltaSystemStore) -
     assert len(store.rows(RUNS).all()) == 5 and verify(store) == ()
 
 
+@pytest.mark.heavy
 def test_rows_of_the_system_tables_come_back(store: DeltaSystemStore) -> None:
     store.edit(TABLES, lambda _: (), delete=lambda rows: rows.find(row=3), because="by accident")
     assert [problem.damage for problem in verify(store)] == [Damage.SELF_MISSING]
@@ -321,6 +335,7 @@ def test_rows_of_the_system_tables_come_back(store: DeltaSystemStore) -> None:
     assert store.rows(TABLES).find(row=3)[0].name == "lakewarden.schemas"
 
 
+@pytest.mark.heavy
 def test_properties_that_time_travel_needs_are_set_again(store: DeltaSystemStore, home: Path) -> None:
     DeltaTable(str(home / "audit")).alter.set_table_properties({"delta.enableExpiredLogCleanup": "true"})
     assert [problem.damage for problem in verify(store)] == [Damage.PROPERTIES]

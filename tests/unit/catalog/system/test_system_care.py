@@ -185,6 +185,7 @@ def test_a_leader_frozen_in_a_vacuum_does_not_lower_the_token(
     assert store.raise_fence("daemon-3", at_least=0).token == 3
 
 
+@pytest.mark.heavy
 def test_the_log_is_cleaned_behind_the_window_only(store: DeltaSystemStore, tmp_path: Path) -> None:
     appended(store, 70)  # a checkpoint at 49
     log = tmp_path / "runs" / "_delta_log"
@@ -209,6 +210,7 @@ def test_the_log_is_cleaned_behind_the_window_only(store: DeltaSystemStore, tmp_
     assert store.append(RUNS, [sample(RUNS, 99)], because="life goes on") == 71
 
 
+@pytest.mark.heavy
 def test_nothing_but_us_cleans_the_log(store: DeltaSystemStore, tmp_path: Path) -> None:
     appended(store, 45)
     log = tmp_path / "runs" / "_delta_log"

@@ -100,6 +100,7 @@ def test_every_table_learns_of_a_new_leader(store: DeltaSystemStore, tmp_path: P
         assert last_commit(tmp_path, table)["lakewarden.incarnation"] == "incarnation-1"
 
 
+@pytest.mark.heavy
 def test_the_log_is_kept_and_checkpoints_are_made(store: DeltaSystemStore, tmp_path: Path) -> None:
     for number in range(55):
         store.append(AUDIT, [sample(AUDIT, number)], because="call")

@@ -215,12 +215,14 @@ completed lakewarden tables policy set db.t vacuum.ret
 """
 
 
+@pytest.mark.heavy
 def test_names_of_a_home_are_waited_for_the_first_time(services: Services, tmp_path: Path) -> None:
     environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path / "cache")}
     known = names_of(services.settings.home, environment, patience=120)
     assert "lakewarden.health" in known[Kind.TABLE]
 
 
+@pytest.mark.heavy
 def test_a_real_bash_completes_names_of_a_home(services: Services, tmp_path: Path) -> None:
     (tmp_path / "here").mkdir()
     (tmp_path / "here" / "a_file").touch()
@@ -268,6 +270,7 @@ def test_zsh_and_fish_get_what_their_scripts_evaluate_and_no_library_is_loaded_f
     assert (done.stdout, done.stderr.strip()) == (said, "")
 
 
+@pytest.mark.heavy
 def test_names_that_are_old_are_looked_up_anew_in_the_background(services: Services, tmp_path: Path) -> None:
     environment = environment_of(services, tmp_path)
     home = services.settings.home

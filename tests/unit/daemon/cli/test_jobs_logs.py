@@ -75,6 +75,7 @@ def test_a_run_of_which_nothing_is_kept_says_so(cli: Cli, services: Services) ->
     assert "No line of it is kept" in said.err
 
 
+@pytest.mark.heavy
 def test_following_ends_with_the_run_and_misses_no_late_line(cli: Cli, services: Services) -> None:
     run = claimed(services)
     say(services, "run started")

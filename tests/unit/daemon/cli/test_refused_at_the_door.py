@@ -30,6 +30,7 @@ def test_an_empty_id_names_nothing_even_where_only_one_thing_is_there(cli: Cli, 
     assert cli("rollback", "list", "-o", "json").json == [planned]
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("depth", [1_000, 20_000])
 def test_a_statement_that_is_nested_too_deeply_makes_no_sense(depth: int, cli: Cli) -> None:
     for statement in (

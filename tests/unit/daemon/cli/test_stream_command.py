@@ -83,6 +83,7 @@ def test_an_upserted_batch_is_known_by_its_own_record(shore: Shore) -> None:
     assert (counted["batches"], counted["known"]) == (2, 1)
 
 
+@pytest.mark.heavy
 def test_a_declaration_makes_the_batches_known_and_removing_it_forgets_nothing(shore: Shore) -> None:
     subprocess.run([sys.executable, "-m", "lakewarden.daemon", "daemon", "--once"], check=True)
     (before,) = shore.stream()

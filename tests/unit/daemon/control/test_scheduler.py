@@ -47,6 +47,7 @@ def with_store(store: MemoryJobStore) -> BackgroundScheduler:
     )
 
 
+@pytest.mark.heavy
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 def test_library_two_schedulers_on_one_store_run_jobs_twice(tmp_path: Path) -> None:
     RAN.clear()
@@ -149,6 +150,7 @@ def test_library_a_job_that_is_late_by_more_than_a_second_is_skipped() -> None:
     assert RAN["late"] == 0
 
 
+@pytest.mark.heavy
 def test_late_beats_of_the_ticker_become_one() -> None:
     ticker = Ticker({"sweep": FAST})
     ticker.start()

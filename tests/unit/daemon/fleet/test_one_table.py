@@ -98,6 +98,7 @@ def fill(store: DeltaSystemStore, dice: random.Random) -> None:
     store.append(ROLLBACKS, steps, because="rollback")
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("seed", range(6))
 def test_it_is_seen_as_among_the_fleet(store: DeltaSystemStore, seed: int) -> None:
     fill(store, random.Random(seed))

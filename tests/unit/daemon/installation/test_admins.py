@@ -48,6 +48,7 @@ def home(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(
     "variables", [{"LOGNAME": "ana"}, {"USER": "ana", "LNAME": "ana", "USERNAME": "ana"}]
 )
@@ -126,6 +127,7 @@ def test_a_settings_file_that_others_may_write_makes_nobody_admin(
     assert why in (distrust(opened.settings, frozenset({"ana"})) or "")
 
 
+@pytest.mark.heavy
 def test_only_an_admin_backs_up_the_system_tables(home: Path, tmp_path: Path) -> None:
     said = command(home, "system", "backup", str(tmp_path / "copy"))
     assert said.returncode == 5, said.stderr
@@ -133,6 +135,7 @@ def test_only_an_admin_backs_up_the_system_tables(home: Path, tmp_path: Path) ->
     assert not (tmp_path / "copy").exists()
 
 
+@pytest.mark.heavy
 def test_only_an_admin_mends_the_system_tables(home: Path) -> None:
     shutil.rmtree(home / "system" / "runs")
     said = command(home, "system", "repair", "--accept-loss", "--yes")
@@ -141,6 +144,7 @@ def test_only_an_admin_mends_the_system_tables(home: Path) -> None:
     assert not (home / "system" / "runs").exists()
 
 
+@pytest.mark.heavy
 def test_only_an_owner_or_an_admin_cancels_a_run(home: Path, tmp_path: Path) -> None:
     opened = services(home)
     write_deltalake(tmp_path / "t", pa.table({"id": [1, 2, 3]}))
@@ -165,6 +169,7 @@ def test_only_an_owner_or_an_admin_cancels_a_run(home: Path, tmp_path: Path) -> 
     assert [one.allowed for one in opened.store.rows(AUDIT).all() if "cancel" in one.on] == [False]
 
 
+@pytest.mark.heavy
 def test_tests_act_as_others_by_a_program_of_their_own(home: Path) -> None:
     environment = {
         **os.environ,

@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 PROBE = """
 import sys
 from lakewarden.daemon.process.spared_libraries import spare_unused_libraries
@@ -16,6 +18,7 @@ print(*sorted({"numpy", "pandas", "pygments", "rich.console"} & sys.modules.keys
 """
 
 
+@pytest.mark.heavy
 def test_a_daemon_loads_none_of_the_libraries_that_others_import_because_they_are_there() -> None:
     said = subprocess.run([sys.executable, "-c", PROBE], capture_output=True, text=True, check=True)
     assert said.stdout == "\n"

@@ -55,6 +55,7 @@ def test_a_server_can_ask_for_its_own_signal(tmp_path: Path) -> None:
     assert time.monotonic() - started < 5
 
 
+@pytest.mark.heavy
 def test_a_killed_starter_takes_its_server_along(tmp_path: Path) -> None:
     script = (
         "import sys, time; from pathlib import Path; from lakewarden.daemon.process.child import Tethered\n"

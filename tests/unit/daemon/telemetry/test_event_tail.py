@@ -138,6 +138,7 @@ def test_every_version_is_sent_once_in_its_order(station: Station, receiver: Rec
     assert b'lakewarden_events_total{outcome="sent",sink="openlineage.url"} 12.0' in station.metrics.render()
 
 
+@pytest.mark.heavy
 def test_an_endpoint_that_is_away_and_back_misses_nothing(station: Station, receiver: Receiver) -> None:
     tail = station.tail(http(receiver))
     station.record(edge("a", 0))
@@ -154,6 +155,7 @@ def test_an_endpoint_that_is_away_and_back_misses_nothing(station: Station, rece
     assert versions(receiver.got, "b") == [0, 1, 2, 3, 4]
 
 
+@pytest.mark.heavy
 def test_what_was_not_sent_is_sent_after_a_restart(station: Station, receiver: Receiver) -> None:
     station.tail(http(receiver)).stop()
     receiver.close()
@@ -234,6 +236,7 @@ def test_a_bookmark_beyond_the_table_is_put_back_to_its_end(station: Station, re
     until(lambda: versions(receiver.got) == [0])
 
 
+@pytest.mark.heavy
 def test_a_commit_whose_files_are_gone_is_passed_over_in_the_end(
     station: Station, receiver: Receiver
 ) -> None:

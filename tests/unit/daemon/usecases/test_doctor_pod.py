@@ -135,6 +135,7 @@ def test_the_databases_clock_counts_too(tmp_path: Path, pod: Pod, monkeypatch: p
     assert told.verdict is Verdict.FAIL and "s from the database" in told.message
 
 
+@pytest.mark.heavy
 def test_an_answer_that_takes_long_is_no_skew(
     tmp_path: Path, pod: Pod, monkeypatch: pytest.MonkeyPatch
 ) -> None:

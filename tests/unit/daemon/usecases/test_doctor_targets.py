@@ -280,6 +280,7 @@ def test_a_cluster_with_kerberos_wants_a_keytab_that_can_be_read(edge: Path, tmp
     assert on_yarn(tmp_path, **told)["kerberos"].verdict is Verdict.NOT_CHECKED
 
 
+@pytest.mark.heavy
 def test_what_reads_a_cluster_with_kerberos_without_spark_needs_a_library_and_a_keytab(
     edge: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -121,6 +121,7 @@ def test_a_worker_gets_its_configuration_on_stdin_and_a_log_file(tmp_path: Path)
     assert (tmp_path / "logs" / "w-7.log").read_text() == '{"name": "w-7"}\n'
 
 
+@pytest.mark.heavy
 def test_a_worker_runs_nothing_of_the_folder_that_the_daemon_was_started_in(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

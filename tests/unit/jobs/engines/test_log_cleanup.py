@@ -97,6 +97,7 @@ class Interrupted:
         return getattr(self._store, name)
 
 
+@pytest.mark.heavy
 def test_interrupted_anywhere_the_table_stays_readable_and_the_next_call_finishes(table: Path) -> None:
     deletions = 0
     while True:

@@ -217,6 +217,7 @@ def test_what_can_be_read_before_an_unproved_checkpoint_stays(tmp_path: Path) ->
     assert cleaned(table.root) == FileChange(version=None) and log(table.root) == before
 
 
+@pytest.mark.heavy
 def test_no_single_flipped_byte_costs_a_promised_version_its_files(tmp_path: Path) -> None:
     """Wherever something was deleted, delta-rs finds the same files as before, or refuses the checkpoint for
     a footer that is not up to the format although all that the proof read from it is right:

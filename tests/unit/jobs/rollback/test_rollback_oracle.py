@@ -1,4 +1,4 @@
-"""Thousands of random histories: the plan is what a brute-force oracle on symbolic contents demands.
+"""Hundreds of random histories: the plan is what a brute-force oracle on symbolic contents demands.
 
 `LAKEWARDEN_HISTORIES=20000` runs more of them, `python -m bench.histories --oracle` says how they are distributed. Each
 test asserts that what it is about occurred often enough.
@@ -19,7 +19,7 @@ from support.histories.fleets import CONTENT, FRESH, Event, Kind, Told
 from support.histories.oracle_cases import Case, Trait, cases, disagreements, traits_of
 from support.histories.rollback_oracle import Truth, expected_of, lost_between, rows_left, rows_without
 
-HISTORIES = int(os.environ.get("LAKEWARDEN_HISTORIES", "1600"))
+HISTORIES = int(os.environ.get("LAKEWARDEN_HISTORIES", "400"))
 LEAST = {
     Trait.REWOUND: 70,
     Trait.COLLATERAL: 28,

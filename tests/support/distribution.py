@@ -1,0 +1,84 @@
+"""How `make test` spreads the tests over pytest-xdist's processes, and how its JVMs start.
+
+Each process has one Spark session and one of each server, started when a test first asks. The tests of a file run in
+one process, one after the other; files that share a costly server are one group. Groups start in the order given here.
+"""
+
+import os
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterable, Mapping
+from hashlib import sha256
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from lakewarden.jobs.engines.spark.jars import default_cache
+from support.servers.class_archive import INTERPRETED, QUICK_JVM
+
+__all__ = ["FLAKY", "GROUPS", "LONGEST", "flaky_tests", "group_of", "in_order", "start_quickly"]
+
+TESTS: Final = Path(__file__).parents[1]
+FLAKY: Final = TESTS / "flaky.toml"
+LONGEST: Final[tuple[str, ...]] = ()
+"""Files that begin first, so that at the end no process waits for another."""
+GROUPS: Final[Mapping[str, str]] = {
+    "test_deletion_hdfs": "hdfs",
+    "test_rollback_histories_spark": "hdfs",
+    "test_servers": "hdfs",
+    "test_storage_hdfs": "hdfs",
+}
+"""Files that share a server which takes long to start."""
+_CACHE: Final = TESTS.parent / ".cache"
+_CHEAP_FIRST: Final = ("postgres", "mariadb", "metastore", "hdfs", "s3", "spark", "crash", "heavy")
+
+
+def group_of(item: pytest.Item) -> str:
+    """The tests with one group run in one process."""
+    return GROUPS.get(item.path.stem, str(item.path.relative_to(TESTS)))
+
+
+def in_order(items: Iterable[pytest.Item]) -> list[pytest.Item]:
+    """Unit tests, then the files in `LONGEST`, then the others; within a file, the cheap tests first."""
+    return sorted(items, key=lambda item: (_rank_of_file(item.path), _rank_of_test(item)))
+
+
+def _rank_of_file(path: Path) -> int:
+    if "unit" in path.parts:
+        return 0
+    return 1 + LONGEST.index(path.stem) if path.stem in LONGEST else 1 + len(LONGEST)
+
+
+def _rank_of_test(item: pytest.Item) -> int:
+    return max(
+        (_CHEAP_FIRST.index(one.name) for one in item.iter_markers() if one.name in _CHEAP_FIRST), default=-1
+    )
+
+
+def flaky_tests() -> Mapping[str, str]:
+    """The tests that may be run a second time, each with its date and reason."""
+    named = tomllib.loads(FLAKY.read_text(encoding="utf-8")).get("flaky", [])
+    return {one["test"]: f"{one['since']}: {one['reason']}" for one in named}
+
+
+def start_quickly() -> None:
+    """For this process and its children: JVMs compile quickly, map the archive of their classes and interpret queries,
+    unless the caller's environment says otherwise; Python keeps the modules it has compiled in one folder.
+
+    An archive that is not there is written beside the first tests; a JVM that misses it reads the classes itself."""
+    archive = _CACHE / f"classes-{_java_and_jars()}.jsa"
+    os.environ.setdefault("SPARK_SUBMIT_OPTS", f"{QUICK_JVM} -XX:SharedArchiveFile={archive}")
+    os.environ.setdefault("PYSPARK_SUBMIT_ARGS", INTERPRETED)
+    os.environ["PYTHONPYCACHEPREFIX"] = str(_CACHE / "compiled")
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    if not archive.exists():
+        subprocess.Popen([sys.executable, "-m", "support.servers.class_archive", str(archive)], cwd=TESTS)
+
+
+def _java_and_jars() -> str:
+    """What an archive of classes is good for."""
+    java = subprocess.run(["java", "-version"], capture_output=True, text=True, check=True).stderr
+    jars = sorted(str(path) for path in default_cache().glob("*/*.jar"))
+    return sha256("\n".join([java, QUICK_JVM, *jars]).encode()).hexdigest()[:16]
