@@ -15,7 +15,6 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Stage:
     return Stage(tmp_path_factory.mktemp("adversary"))
 
 
-@pytest.mark.in_turns
 @pytest.mark.parametrize("hole", EVERY_HOLE, ids=lambda hole: hole.name)
 def test_a_hole_is_seen_while_it_is_open_and_only_then(stage: Stage, hole: Hole) -> None:
     sound = played(stage, steps_of(hole.name))

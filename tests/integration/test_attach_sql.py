@@ -112,7 +112,6 @@ def test_a_managed_table_is_never_vacuumed_by_spark(
     spark.sql("DROP DATABASE vacuumed CASCADE")
 
 
-@pytest.mark.in_turns
 def test_tables_are_read_as_they_were(
     spark: SparkSession, metastore: EmbeddedMetastore, tmp_path: Path
 ) -> None:
@@ -173,7 +172,6 @@ COUNTED = [
 ]
 
 
-@pytest.mark.in_turns
 def test_every_governed_write_says_what_it_changed(
     spark: SparkSession, metastore: EmbeddedMetastore, tmp_path: Path
 ) -> None:

@@ -11,6 +11,7 @@ from lakewarden.catalog.errors import PreconditionError, UsageError
 from lakewarden.daemon.installation.services import open_services
 from lakewarden.daemon.usecases.init import initialise
 from lakewarden.jobs.session.attached import Attached
+from support.cases import mostly_long
 
 pytestmark = pytest.mark.spark
 
@@ -41,8 +42,7 @@ def lw(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterato
     spark.sql(f"DROP DATABASE {database} CASCADE")
 
 
-@pytest.mark.in_turns
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", mostly_long(KINDS, ["deletion vectors", "capital letters"]))
 def test_a_special_table_is_changed_like_any_other(spark: SparkSession, lw: Attached, kind: str) -> None:
     table = kind.replace(" ", "_")
     spark.sql(f"CREATE TABLE {table} {KINDS[kind]}")

@@ -48,7 +48,6 @@ def test_it_lints_and_is_the_same_by_either_helm(file: Path | None, major: str) 
     assert render(values=file, major=major).objects == render(values=file).objects
 
 
-@pytest.mark.in_turns
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("file", FILES, ids=name_of)
 def test_each_object_is_what_kubernetes_expects(file: Path | None, version: str) -> None:

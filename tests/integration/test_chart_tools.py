@@ -31,6 +31,7 @@ def or_skip(tool: Callable[[], Path]) -> Path:
         pytest.skip(str(error))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("version", VERSIONS)
 def test_kubeconform_takes_each_object_and_would_not_take_any(tmp_path: Path, version: str) -> None:
     program, schema_files = or_skip(kubeconform), tmp_path / "schemas"

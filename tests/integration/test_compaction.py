@@ -65,7 +65,6 @@ TYPED = {
 }
 
 
-@pytest.mark.in_turns
 @pytest.mark.parametrize(
     ("columns", "partitions", "lonely"),
     [
@@ -73,7 +72,11 @@ TYPED = {
             ["`odd ``name` STRING"], [[text] for text in STRINGS], ["'lonely'"], id="strings, column mapping"
         ),
         pytest.param(
-            [*TYPED], [[*TYPED.values()], ["NULL"] * len(TYPED)], ["7", *["NULL"] * 6], id="other types"
+            [*TYPED],
+            [[*TYPED.values()], ["NULL"] * len(TYPED)],
+            ["7", *["NULL"] * 6],
+            id="other types",
+            marks=pytest.mark.long,
         ),
     ],
 )
@@ -128,7 +131,6 @@ def test_files_reach_the_target_size(table: DeltaTableOnDisk) -> None:
     assert 3 <= len(sizes) <= 6 and max(sizes) <= MIB
 
 
-@pytest.mark.in_turns
 def test_deletion_vectors_are_purged(table: DeltaTableOnDisk) -> None:
     table.sql(
         "CREATE TABLE {t} (id BIGINT, p STRING) USING delta PARTITIONED BY (p) "
@@ -146,7 +148,6 @@ def test_deletion_vectors_are_purged(table: DeltaTableOnDisk) -> None:
     assert {one.run_id for one in DeltaReader().commits(table.location, after=seen.version)} != {None}
 
 
-@pytest.mark.in_turns
 def test_clustered_tables_are_compacted_without_a_predicate(table: DeltaTableOnDisk) -> None:
     table.sql("CREATE TABLE {t} (id BIGINT) USING delta CLUSTER BY (id)")
     for i in range(5):

@@ -160,7 +160,6 @@ def test_null_partitions_are_refused_where_the_files_have_other_columns(
     assert no_log(conversions.location(name))
 
 
-@pytest.mark.in_turns
 @pytest.mark.parametrize("partitioned", [True, False], ids=["partitioned", "plain"])
 def test_an_empty_table_becomes_an_empty_delta_table(
     spark: SparkSession, hive: HiveMetastore, conversions: Conversions, db: str, partitioned: bool

@@ -75,7 +75,6 @@ def figures_of(page: str) -> dict[str, dict[str, set[str]]]:
     return found
 
 
-@pytest.mark.in_turns
 def test_each_figure_of_the_dashboard_is_on_the_page_of_a_daemon_that_did_something(house: House) -> None:
     house.table("t")
     with house.daemon():

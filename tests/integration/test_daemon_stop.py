@@ -52,7 +52,6 @@ def seconds_to_end(process: "subprocess.Popen[bytes]", at_most: float) -> float:
     return time.monotonic() - began
 
 
-@pytest.mark.in_turns
 def test_a_bulk_adoption_ends_at_the_next_table(house: House) -> None:
     root = lake_of(house, TABLES_FOUND)
     house.settings.update({"discovery.roots": str(root), "workers.drain": "10 s"})

@@ -15,6 +15,7 @@ from lakewarden.daemon.callers import real_user
 from lakewarden.daemon.installation.services import open_services
 from lakewarden.daemon.usecases.init import initialise
 from lakewarden.jobs.session.attached import Attached
+from support.cases import mostly_long
 
 pytestmark = pytest.mark.spark
 
@@ -118,8 +119,7 @@ def lake(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Itera
     spark.sql(f"DROP DATABASE {database} CASCADE")
 
 
-@pytest.mark.in_turns
-@pytest.mark.parametrize("name", FEATURES)
+@pytest.mark.parametrize("name", mostly_long(FEATURES, ["generated columns"]))
 def test_every_change_of_a_table_with_a_feature_does_what_it_says(lake: Lake, name: str) -> None:
     feature = FEATURES[name]
     table = lake.made(feature)

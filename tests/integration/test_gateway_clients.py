@@ -142,7 +142,6 @@ def test_clients_that_send_nothing_or_half_a_call_keep_nobody_else_waiting(gatew
     assert lives(gateway)
 
 
-@pytest.mark.in_turns
 def test_sessions_beyond_the_limit_are_refused_and_closed_ones_make_room(gateway: RunningGateway) -> None:
     thrift, opened = client(gateway), []
     while (answer := thrift.OpenSession(ttypes.TOpenSessionReq(client_protocol=5))).sessionHandle:

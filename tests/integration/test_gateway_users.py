@@ -194,7 +194,6 @@ def test_the_command_line_sends_statements_to_a_gateway(
     assert refused.stderr.startswith("Error: System tables are changed with UPDATE")
 
 
-@pytest.mark.in_turns
 @pytest.mark.spark
 def test_a_reader_reads_through_spark_and_writes_nothing(
     services: Services, gateway: RunningGateway, certificate: Path
@@ -247,7 +246,6 @@ def test_a_table_that_is_closed_by_policy_is_its_owners_alone_to_read(
     assert own.fetchall() == [(7,)]
 
 
-@pytest.mark.in_turns
 @pytest.mark.spark
 def test_an_owner_changes_own_tables_and_no_others(
     services: Services, gateway: RunningGateway, certificate: Path
@@ -305,7 +303,7 @@ def test_an_owner_changes_own_tables_and_no_others(
     assert ritas.fetchall() == [(1, 11), (3, 31)]
 
 
-@pytest.mark.in_turns
+@pytest.mark.long
 @pytest.mark.spark
 def test_nobody_takes_a_folder_over_by_having_it_converted(
     services: Services, gateway: RunningGateway, certificate: Path
@@ -366,7 +364,6 @@ def test_an_operation_id_outlives_a_change_of_rights(
     make_admins(services)
 
 
-@pytest.mark.in_turns
 @pytest.mark.spark
 def test_what_the_page_types_from_another_machine_does_what_it_says(
     services: Services,

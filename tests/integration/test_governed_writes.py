@@ -136,7 +136,6 @@ def test_an_append_of_a_derived_table_carries_its_edge_in_the_commit(lake: Lake)
     assert lake.ids(derived) == [0, 3, 4, 7]
 
 
-@pytest.mark.in_turns
 def test_nothing_that_is_made_of_literals_counts_as_an_input(lake: Lake) -> None:
     table = lake.table("t", [1])
     lake.lw.sql(f"INSERT INTO {table} VALUES (2, 2)")
@@ -150,7 +149,6 @@ def test_nothing_that_is_made_of_literals_counts_as_an_input(lake: Lake) -> None
     assert lake.ids(table) == [1, 2, 3, 4, 5, 6]
 
 
-@pytest.mark.in_turns
 def test_what_is_no_table_is_an_input_by_its_kind(lake: Lake) -> None:
     table = lake.table("t")
     raw = str(lake.folder / "raw")
@@ -210,7 +208,6 @@ class Interloper:
         return
 
 
-@pytest.mark.in_turns
 @pytest.mark.parametrize(("statement", "operation"), STATEMENTS)
 def test_a_statement_reads_what_it_recorded_whoever_commits_in_between(
     lake: Lake, statement: str, operation: Operation
@@ -294,7 +291,6 @@ def test_the_deeds_of_a_frame_overwrite_and_merge(lake: Lake) -> None:
         lake.lw.write(frame).overwrite(table, where="v = 0", partitions=True)
 
 
-@pytest.mark.in_turns
 def test_an_overwrite_of_some_partitions_never_counts_as_one_of_all(lake: Lake) -> None:
     source, table = lake.table("s"), lake.table("t", partition_by=["v"])
     moved = lake.spark.table(source).where("id < 2").selectExpr("id + 100 AS id", "v")
@@ -346,7 +342,6 @@ def test_a_pinned_head_stays_readable_however_old_it_is_when_somebody_commits(la
     assert (lake.reads(table), lake.ids(table)) == ([("s", 0)], [0, 1, 2, 3, 4])
 
 
-@pytest.mark.in_turns
 def test_temporary_views_and_views_over_views_are_seen_through(lake: Lake) -> None:
     source, other = lake.table("s"), lake.table("o", [3])
     table = lake.table("t", [9])
@@ -366,7 +361,6 @@ def test_temporary_views_and_views_over_views_are_seen_through(lake: Lake) -> No
     assert (lake.reads(table), lake.ids(table)) == ([("o", 0), ("s", 1)], [3, 3])
 
 
-@pytest.mark.in_turns
 def test_two_versions_of_one_table_are_two_inputs(lake: Lake) -> None:
     source, table = lake.table("s"), lake.table("t", [9])
     lake.foreign(source, 5)
@@ -379,7 +373,6 @@ def test_two_versions_of_one_table_are_two_inputs(lake: Lake) -> None:
     assert (lake.reads(table), lake.ids(table)) == ([("s", 0), ("s", 2)], [5, 6, 6, 9])
 
 
-@pytest.mark.in_turns
 def test_python_functions_change_nothing_about_what_is_read(lake: Lake) -> None:
     source, table = lake.table("s"), lake.table("t", [9])
     shifted = udf(lambda value: value + 1000, "BIGINT")
@@ -388,7 +381,6 @@ def test_python_functions_change_nothing_about_what_is_read(lake: Lake) -> None:
     assert written.observed.seen and not written.observed.unrecorded
 
 
-@pytest.mark.in_turns
 def test_a_cached_frame_is_an_input_at_the_version_it_was_cached_from(lake: Lake) -> None:
     source, table = lake.table("s"), lake.table("t", [9])
     cached = lake.spark.table(source).where("id < 100").cache()
@@ -415,7 +407,6 @@ def test_only_changes_read_from_a_change_feed_are_an_incremental_input(lake: Lak
     assert (one.from_version, one.version, lake.ids(table)) == (2, 3, [9, 11, 12, 12])
 
 
-@pytest.mark.in_turns
 def test_a_write_that_reads_its_own_table_says_so(lake: Lake) -> None:
     source, table = lake.table("s", [1]), lake.table("t")
     lake.lw.sql(f"INSERT OVERWRITE {table} SELECT t.* FROM {table} t LEFT ANTI JOIN {source} USING (id)")
@@ -448,7 +439,6 @@ def test_what_users_want_in_user_metadata_is_kept_character_by_character(lake: L
     assert (plain.user_metadata, plain.lineage) == ("of the session", None)
 
 
-@pytest.mark.in_turns
 def test_threads_of_one_session_do_not_see_one_anothers_records(lake: Lake) -> None:
     sources = [lake.table(f"s{number}", [number]) for number in range(3)]
     tables = [lake.table(f"t{number}", [9]) for number in range(3)]
@@ -525,7 +515,6 @@ def test_the_record_is_where_it_is_said_to_be(lake: Lake) -> None:
     assert json.loads(info["userMetadata"])["lakewarden"]["operation"] == "append"
 
 
-@pytest.mark.in_turns
 def test_the_examples_of_the_page_run(
     lake: Lake, installation: tuple[Path, Services], monkeypatch: pytest.MonkeyPatch
 ) -> None:

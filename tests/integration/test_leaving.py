@@ -70,7 +70,6 @@ def dropped(house: House, name: str) -> Left:
     return left
 
 
-@pytest.mark.in_turns
 def test_a_dropped_table_has_its_users_properties_again(house: House) -> None:
     place = managed(house, "t", **{LOG: "interval 3 days", "their.own": "x"})
     before = properties(place)
@@ -83,7 +82,7 @@ def test_a_dropped_table_has_its_users_properties_again(house: House) -> None:
     assert DeltaTable(place).to_pyarrow_table().num_rows == 10
 
 
-@pytest.mark.in_turns
+@pytest.mark.long
 def test_taken_back_it_is_cared_for_and_left_again(house: House) -> None:
     place = managed(house, "t", **{LOG: "interval 3 days"})
     assert house.run_until_idle() == 0
@@ -96,7 +95,6 @@ def test_taken_back_it_is_cared_for_and_left_again(house: House) -> None:
     assert properties(place) == {LOG: "interval 3 days"}
 
 
-@pytest.mark.in_turns
 def test_what_its_owner_set_while_it_was_away_stays_when_it_leaves_again(house: House) -> None:
     place = managed(house, "t")
     assert house.run_until_idle() == 0
@@ -107,7 +105,7 @@ def test_what_its_owner_set_while_it_was_away_stays_when_it_leaves_again(house: 
     assert properties(place) == {CLEANUP: "false"}
 
 
-@pytest.mark.in_turns
+@pytest.mark.long
 def test_what_its_owner_set_while_it_was_away_stays_without_the_log_that_tells_it(house: House) -> None:
     place = managed(house, "t")
     assert house.run_until_idle() == 0
@@ -122,7 +120,7 @@ def test_what_its_owner_set_while_it_was_away_stays_without_the_log_that_tells_i
     assert properties(place) == {CLEANUP: "false"}
 
 
-@pytest.mark.in_turns
+@pytest.mark.long
 def test_what_its_owner_had_set_before_us_to_our_value_stays(house: House) -> None:
     users = {CLEANUP: "false", LOG: "interval 3 days"}
     place = managed(house, "t", **users)
@@ -132,7 +130,6 @@ def test_what_its_owner_had_set_before_us_to_our_value_stays(house: House) -> No
     assert properties(place) == users
 
 
-@pytest.mark.in_turns
 def test_a_daemon_gives_back_what_a_killed_command_has_left(house: House) -> None:
     place = managed(house, "t")
     assert house.run_until_idle() == 0
@@ -146,7 +143,6 @@ def test_a_daemon_gives_back_what_a_killed_command_has_left(house: House) -> Non
     assert house.versions()["tables"] - versions["tables"] <= 1, "a fence, and nothing more"
 
 
-@pytest.mark.in_turns
 def test_a_table_that_cannot_be_read_is_dropped_all_the_same(house: House) -> None:
     place = managed(house, "t")
     assert house.run_until_idle() == 0
@@ -160,7 +156,6 @@ def test_a_table_that_cannot_be_read_is_dropped_all_the_same(house: House) -> No
         house.wait_until(lambda: properties(place) == {} and not is_leaving(row_of(house, "db.t")))
 
 
-@pytest.mark.in_turns
 @pytest.mark.crash
 @pytest.mark.parametrize("point", points_of("test_giving_back_killed_goes_on"))
 def test_giving_back_killed_goes_on(house: House, monkeypatch: pytest.MonkeyPatch, point: str) -> None:
@@ -265,7 +260,6 @@ def cli(house: House, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.Captu
     return caller(house.home, monkeypatch, capfdbinary)
 
 
-@pytest.mark.in_turns
 def test_a_dry_run_shows_what_would_be_given_back_and_changes_nothing(house: House, cli: Cli) -> None:
     place = managed(house, "t", **{LOG: "interval 3 days"})
     assert house.run_until_idle() == 0

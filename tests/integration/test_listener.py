@@ -133,7 +133,7 @@ def test_settings_that_make_no_sense_are_said_at_once(spark: SparkSession, home:
         lakewarden.attach(spark, home=home, settings={"databse.url": "x"})
 
 
-@pytest.mark.in_turns
+@pytest.mark.long
 def test_attaching_costs_nothing_worth_mentioning(spark: SparkSession, home: Path, database: str) -> None:
     """Statements with and without, in turns, so that the machine's moods hit all alike."""
     settings: dict[str, dict[str, str] | None] = {"without": None, "attached": {}, "all away": away()}
@@ -172,7 +172,6 @@ JOB = """
 """
 
 
-@pytest.mark.in_turns
 @pytest.mark.parametrize("reachable", [True, False], ids=["daemon there", "all away"])
 def test_a_job_that_ends_without_detaching_ends_well(home: Path, reachable: bool) -> None:
     url, location = sqlite_url(home), str(home / "system")

@@ -20,6 +20,7 @@ from lakewarden.jobs.actions.log_care import LogCare
 from lakewarden.jobs.actions.properties import SetProperties
 from lakewarden.jobs.engines.delta import rs_metadata
 from support.builders.delta_runs import DeltaTableOnDisk, forget_delta_logs
+from support.cases import mostly_long
 
 pytestmark = pytest.mark.spark
 
@@ -55,8 +56,7 @@ def made(table: DeltaTableOnDisk, kind: str) -> None:
     table.sql("DELETE FROM {t} WHERE id = 3")
 
 
-@pytest.mark.in_turns
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", mostly_long(KINDS, ["plain", "deletion vectors"]))
 def test_properties_and_checkpoints_suit_spark(table: DeltaTableOnDisk, kind: str) -> None:
     made(table, kind)
     rows = table.rows()
@@ -146,7 +146,7 @@ def ids(table: DeltaTableOnDisk, version: int | None = None) -> list[int]:
     return sorted(row.id for row in table.rows(version))
 
 
-@pytest.mark.parametrize("policy", ["classic", pytest.param("v2", marks=pytest.mark.in_turns)])
+@pytest.mark.parametrize("policy", mostly_long(["classic", "v2"], ["classic"]))
 def test_behind_the_promise_the_log_goes_and_every_promised_version_restores(
     table: DeltaTableOnDisk, policy: str
 ) -> None:

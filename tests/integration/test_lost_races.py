@@ -149,7 +149,6 @@ STATEMENTS = {
 }
 
 
-@pytest.mark.in_turns
 @pytest.mark.parametrize("name", STATEMENTS)
 def test_a_statement_that_loses_a_race_is_done_on_what_the_winner_left(lake: Lake, name: str) -> None:
     table, source = lake.table((1, 10), (2, 20)), lake.table((1, 1))
@@ -174,7 +173,6 @@ def test_a_delete_takes_away_what_the_winner_added_too(lake: Lake) -> None:
     assert [row for row in lake.held(table) if row[0] < 1000] == [(2, 20)]
 
 
-@pytest.mark.in_turns
 def test_each_try_reads_its_sources_anew_and_the_record_says_what_was_read(lake: Lake) -> None:
     table, source = lake.table((1, 10)), lake.table((1, 0))
 
@@ -208,7 +206,6 @@ def test_who_gives_up_names_the_commit_that_won(lake: Lake) -> None:
     assert lake.governed(table) == []
 
 
-@pytest.mark.in_turns
 def test_a_change_of_the_schema_in_between_is_taken_along(lake: Lake) -> None:
     table, source = lake.table((1, 10)), lake.table((1, 5), (2, 6))
 
@@ -242,7 +239,6 @@ def test_an_upsert_is_tried_again(lake: Lake) -> None:
     assert lake.lw.upsert(rows(lake, (9, 9)), table, keys="k", operation="load 1").done_before
 
 
-@pytest.mark.in_turns
 def test_a_statement_under_an_id_is_tried_again_and_done_once(lake: Lake) -> None:
     table = lake.table((1, 10), (2, 20))
     for done_before in (False, True):
@@ -257,7 +253,6 @@ def rows(lake: Lake, *given: tuple[int, int]) -> DataFrame:
     return lake.spark.createDataFrame(list(given), "k int, v int")
 
 
-@pytest.mark.in_turns
 def test_a_stream_goes_on_after_races_that_its_batch_has_lost(lake: Lake) -> None:
     source, table = lake.table((1, 11), (3, 30)), lake.table((1, 10), (2, 20))
     with a_rival(lake, adding(table)) as heard:

@@ -142,7 +142,7 @@ def test_a_converted_table_gets_new_columns_past_a_strict_server(converted: Name
     assert {kind for column, kind in jdbc_columns(converted) if column == "id"} == {"array<int>"}
 
 
-@pytest.mark.in_turns
+@pytest.mark.long
 def test_hive_reads_a_converted_table_wrongly_until_the_sync(
     converted: NamedTable, metastore: EmbeddedMetastore
 ) -> None:
@@ -163,7 +163,6 @@ def test_hive_reads_a_converted_table_wrongly_until_the_sync(
     assert shown.rows[0].split() == ["id", "bigint"]
 
 
-@pytest.mark.in_turns
 def test_a_conversion_by_path_leaves_parquet_in_the_metastore_until_the_sync(
     spark: SparkSession, store: HiveMetastore
 ) -> None:
@@ -180,7 +179,6 @@ def test_a_conversion_by_path_leaves_parquet_in_the_metastore_until_the_sync(
     assert table.sync().skipped
 
 
-@pytest.mark.in_turns
 def test_sizes_that_hive_counted_do_not_fool_spark_any_longer(born_in_spark: NamedTable) -> None:
     """saveAsTable lets the metastore list the folder and keep its size; appends do not renew it."""
     spark, name = born_in_spark.spark, f"{born_in_spark.name}_sized"

@@ -120,7 +120,7 @@ def columns_of(entry: Entry) -> list[str]:
     return [field["name"] for field in json.loads(entry.parameters["spark.sql.sources.schema"])["fields"]]
 
 
-@pytest.mark.in_turns
+@pytest.mark.long
 def test_a_synced_table_on_s3_is_read_and_written_by_name_and_its_location_stays(
     s3: S3Server, metastore_on_s3: EmbeddedMetastore, tmp_path: Path
 ) -> None:

@@ -87,7 +87,6 @@ def schema_versions(home: Path) -> set[str]:
     return {table.metadata().configuration[VERSION_PROPERTY] for table in tables}
 
 
-@pytest.mark.in_turns
 def test_it_is_read_before_the_upgrade_and_changes_wait_for_it(old: Old) -> None:
     assert schema_versions(old.home) == {"6"}
     listed = {row["table_id"]: row for row in TODAY.json(old.home, "tables", "list")}

@@ -140,7 +140,6 @@ def check_whole(home: Path, lake: Path) -> None:
     assert verify(store) == ()
 
 
-@pytest.mark.in_turns
 @pytest.mark.crash
 @pytest.mark.parametrize("point", points_of("test_killed_in_the_middle_the_same_command_goes_on"))
 def test_killed_in_the_middle_the_same_command_goes_on(
@@ -169,7 +168,6 @@ def test_two_commands_at_once_register_each_table_once(home: Path, lake: Path, l
     check_whole(home, lake)
 
 
-@pytest.mark.in_turns
 def test_what_a_list_comes_to_is_foreseen_told_and_not_repeated(
     cli: Cli, tmp_path: Path, lake: Path, listed: Path
 ) -> None:
@@ -252,7 +250,6 @@ def test_a_mark_at_the_beginning_of_a_list_is_none_of_it(
 ODD_NAMES = ("a b", "a#b", "100%", "a%20b", "what?", "größe", "x+y&z", "t[1]", "st*r", 'it\'s "so"', "end ")
 
 
-@pytest.mark.in_turns
 def test_a_folder_is_one_table_whatever_it_is_called(
     cli: Cli, lake: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

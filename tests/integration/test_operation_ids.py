@@ -27,6 +27,7 @@ from lakewarden.jobs.rollback.journal.steps import TableStep
 from lakewarden.jobs.session.attached import Attached
 from lakewarden.jobs.session.frames import taken_setting
 from lakewarden.jobs.session.upserts.operations import Once
+from support.cases import mostly_long
 from support.histories.operation_lives import OperationLife, clean_before
 
 pytestmark = pytest.mark.spark
@@ -92,8 +93,7 @@ def fill(place: Path) -> None:
     write_deltalake(place, pa.table(columns), mode="overwrite")
 
 
-@pytest.mark.in_turns
-@pytest.mark.parametrize("name", STATEMENTS)
+@pytest.mark.parametrize("name", mostly_long(STATEMENTS, ["insert", "update from", "on conflict"]))
 def test_a_repeated_statement_is_done_once_and_says_so(table: Table, name: str) -> None:
     first = table.run(STATEMENTS[name], f"once {name}")
     assert (first["operation"], first["done_before"]) == (f"once {name}", False)
@@ -133,7 +133,6 @@ def test_another_statement_under_the_same_id_is_an_error(table: Table) -> None:
     assert table.rows() == rows
 
 
-@pytest.mark.in_turns
 def test_what_was_undone_is_done_again_also_by_another_statement(table: Table) -> None:
     before = table.version()
     for value in (1, 1, 2):
@@ -144,7 +143,6 @@ def test_what_was_undone_is_done_again_also_by_another_statement(table: Table) -
         assert table.rows()[0] == (1, 10)
 
 
-@pytest.mark.in_turns
 def test_what_a_later_restore_brings_back_was_done(table: Table) -> None:
     before = table.version()
     done = table.run(STATEMENTS["insert values"], "back")["version"]
@@ -199,7 +197,6 @@ def roll_back(table: Table, operation: str, *, to: int, mark: str = "rollback-1"
     engine.begin_epoch(location, restored=restored, to=to, apps=app, run_id=mark)
 
 
-@pytest.mark.in_turns
 def test_with_a_log_that_was_cleaned_up_what_a_rollback_undid_is_done_again(table: Table) -> None:
     t, insert = long_log(table, "cleaned"), "INSERT INTO ids.cleaned VALUES (7, 7)"
     clean_before(t.place, 9)
@@ -212,7 +209,6 @@ def test_with_a_log_that_was_cleaned_up_what_a_rollback_undid_is_done_again(tabl
     assert [row for row in t.rows() if row[0] == 7] == [(7, 7)]
 
 
-@pytest.mark.in_turns
 def test_with_a_log_that_was_cleaned_up_a_restore_changes_nothing_about_what_was_done_before(
     table: Table,
 ) -> None:
@@ -227,7 +223,7 @@ def test_with_a_log_that_was_cleaned_up_a_restore_changes_nothing_about_what_was
     assert t.rows() == rows
 
 
-@pytest.mark.in_turns
+@pytest.mark.long
 def test_the_undo_of_a_rollback_by_spark_keeps_which_statement_it_was(table: Table) -> None:
     t = long_log(table, "clustered", engine=False)
     assert t.run("INSERT INTO ids.clustered VALUES (7, 7)", "one")["done_before"] is False
@@ -240,8 +236,7 @@ def test_the_undo_of_a_rollback_by_spark_keeps_which_statement_it_was(table: Tab
     assert t.run("INSERT INTO ids.clustered VALUES (7, 7)", "one")["done_before"] is True
 
 
-@pytest.mark.in_turns
-@pytest.mark.parametrize("undone", [False, True])
+@pytest.mark.parametrize("undone", mostly_long([False, True], [False]))
 def test_what_is_done_again_by_another_session_just_before_is_not_done_twice(
     table: Table, monkeypatch: pytest.MonkeyPatch, undone: bool
 ) -> None:
@@ -316,8 +311,7 @@ def test_two_sessions_with_one_id_do_it_once(table: Table, monkeypatch: pytest.M
     assert table.rows()[0] == (1, 11)
 
 
-@pytest.mark.in_turns
-@pytest.mark.parametrize("mine", [3, 4])
+@pytest.mark.parametrize("mine", mostly_long([3, 4], [3]))
 def test_of_two_texts_under_one_id_only_the_first_is_done(
     table: Table, monkeypatch: pytest.MonkeyPatch, mine: int
 ) -> None:
@@ -353,7 +347,6 @@ def test_two_texts_under_one_id_that_commit_at_once_are_not_both_done(table: Tab
     assert table.rows() == sorted([(1, 10), (2, 20), (3 + done.index(True), 0)])
 
 
-@pytest.mark.in_turns
 def test_a_number_of_an_older_build_is_told_from_another_text(table: Table) -> None:
     """It was made of the text, and nothing else in the commit spoke of that."""
     text = "INSERT INTO ids.t VALUES (7, 7)"
@@ -409,7 +402,7 @@ def test_an_id_is_taken_back_by_a_reset(table: Table, taken_back: str) -> None:
     assert "done_before" not in table.run(STATEMENTS["update"])
 
 
-@pytest.mark.in_turns
+@pytest.mark.long
 def test_a_random_life_under_operation_ids_is_what_the_docs_promise(table: Table, tmp_path: Path) -> None:
     engine = DeltaEngine(lambda: table.spark, storage=lambda _: StorageOptions(), clock=SystemClock())
     life = OperationLife(spark=table.spark, lw=table.lw, engine=engine, folder=tmp_path, seed=2, steps=(7, 7))

@@ -23,6 +23,7 @@ from lakewarden.jobs.engines.delta.engine import DeltaEngine
 from lakewarden.jobs.rollback.journal.journal import Journal
 from lakewarden.jobs.session.attached import Attached
 from support.builders.callers import actor
+from support.cases import mostly_long
 from support.histories.group_operation_lives import GroupOperationLife, grown_old
 from support.histories.operation_lives import clean_before
 from support.processes.group_process import killed_at
@@ -138,7 +139,6 @@ def test_a_repeated_statement_is_done_once_and_each_of_its_tables_says_so(pair: 
     assert "done_before" not in pair.lw.sql("UPDATE l JOIN r ON l.k = r.k SET l.n = 0, r.n = 0").columns
 
 
-@pytest.mark.in_turns
 def test_another_text_under_the_id_is_refused_over_one_table_and_over_several(pair: Pair) -> None:
     pair.run("taken")
     with pytest.raises(PreconditionError, match="Another statement was done on this table as operation tak"):
@@ -151,8 +151,7 @@ def test_another_text_under_the_id_is_refused_over_one_table_and_over_several(pa
     assert pair.rows() == [[1, 1], [1, 11]]
 
 
-@pytest.mark.in_turns
-@pytest.mark.parametrize("by", ["RESTORE", "rollback"])
+@pytest.mark.parametrize("by", mostly_long(["RESTORE", "rollback"], ["rollback"]))
 def test_what_was_undone_everywhere_is_done_again_and_what_was_in_part_is_refused(
     pair: Pair, by: str
 ) -> None:
@@ -176,7 +175,6 @@ def test_what_was_undone_everywhere_is_done_again_and_what_was_in_part_is_refuse
     assert pair.rows() == DONE
 
 
-@pytest.mark.in_turns
 def test_what_failed_in_the_middle_was_not_done_also_once_the_logs_are_gone(pair: Pair) -> None:
     failpoints.listener = at("group.made", 1, lambda: fill(pair.folder / "r", 21))
     with pytest.raises(ConflictError, match="Somebody wrote to r"):
@@ -194,7 +192,6 @@ def test_what_failed_in_the_middle_was_not_done_also_once_the_logs_are_gone(pair
     assert pair.rows() == [[1, 5], [1, 5]]
 
 
-@pytest.mark.in_turns
 @pytest.mark.crash
 def test_killed_in_the_middle_and_killed_again_while_that_is_taken_back_it_is_done_once(
     pair: Pair, tmp_path: Path
@@ -215,7 +212,7 @@ def test_killed_in_the_middle_and_killed_again_while_that_is_taken_back_it_is_do
     assert pair.done_before("killed", statement) is True
 
 
-@pytest.mark.in_turns
+@pytest.mark.long
 def test_a_random_life_of_two_tables_is_what_the_docs_promise(pair: Pair, tmp_path: Path) -> None:
     life = GroupOperationLife(
         spark=pair.spark,

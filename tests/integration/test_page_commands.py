@@ -92,7 +92,6 @@ def newcomer(
     return Newcomer(tmp_path, sparkless(tmp_path / "home", monkeypatch, capfdbinary))
 
 
-@pytest.mark.in_turns
 @pytest.mark.parametrize("page", TYPED)
 def test_a_newcomer_types_what_the_page_says(page: str, newcomer: Newcomer) -> None:
     if page != "onboarding":

@@ -110,7 +110,6 @@ def test_the_upserts_of_the_page_run(page: Callable[..., Page]) -> None:
     assert upserts.held() == [(1, "ana", 1), (2, "Bo", 2), (3, "Cy", 3), (4, "di", 3)]
 
 
-@pytest.mark.in_turns
 def test_the_stream_and_the_change_data_of_the_page_run(page: Callable[..., Page]) -> None:
     upserts = page("upsert")
     spark, names = upserts.spark, upserts.names
@@ -147,7 +146,6 @@ def test_the_stream_and_the_change_data_of_the_page_run(page: Callable[..., Page
     assert len(upserts.examples) == 6, "each is run by one of these two tests"
 
 
-@pytest.mark.in_turns
 def test_the_governed_writes_of_the_page_run(page: Callable[..., Page], tmp_path: Path) -> None:
     writes = page("governed-writes")
     attached, own_session, sql, frames = writes.examples
@@ -167,7 +165,6 @@ def test_the_governed_writes_of_the_page_run(page: Callable[..., Page], tmp_path
     assert [one.version for one in last.lineage.inputs] == [0]
 
 
-@pytest.mark.in_turns
 def test_the_statement_over_several_tables_of_the_page_runs(
     page: Callable[..., Page], tmp_path: Path
 ) -> None:
@@ -184,7 +181,6 @@ def test_the_statement_over_several_tables_of_the_page_runs(
     assert writes.held("raw.orders") == [(2, "2020-01-01")] and writes.held("raw.items") == [(2, 20)]
 
 
-@pytest.mark.in_turns
 def test_the_quickstart_with_a_metastore_and_parquet_to_the_undo_of_a_bad_load(
     spark: SparkSession, metastore: EmbeddedMetastore, tmp_path: Path
 ) -> None:

@@ -7,16 +7,19 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
+from support.cases import mostly_long
 from support.processes.scripts import typed
 from support.reference.page_blocks import code
 
 VERSIONS = 25
 
 
-@pytest.mark.in_turns
 @pytest.mark.parametrize(
     ("page", "fewest"),
-    [("owners", 18), ("platform", 12), ("woken", 7), ("deploy/laptop", 8), ("deploy/systemd", 9)],
+    mostly_long(
+        [("owners", 18), ("platform", 12), ("woken", 7), ("deploy/laptop", 8), ("deploy/systemd", 9)],
+        [("owners", 18), ("woken", 7)],
+    ),
 )
 def test_every_command_of_the_page_does_what_it_says(page: str, fewest: int, tmp_path: Path) -> None:
     blocks = code(page, "bash")

@@ -17,6 +17,7 @@ from lakewarden.jobs.engines.delta.engine import DeltaEngine
 from lakewarden.jobs.engines.delta.own_commits import OurCommit, commits_of
 from lakewarden.jobs.engines.spark.names import table_at
 from lakewarden.jobs.engines.spark.session import stamped
+from support.cases import mostly_long
 
 pytestmark = pytest.mark.spark
 
@@ -71,13 +72,10 @@ def actions(folder: Path, version: int) -> list[dict[str, Any]]:
     return sorted(found, key=json.dumps)
 
 
-@pytest.mark.in_turns
-@pytest.mark.parametrize("made_by", TABLES.values(), ids=TABLES.keys())
-def test_it_commits_what_sparks_own_restore_commits(
-    spark: SparkSession, tmp_path: Path, made_by: str
-) -> None:
+@pytest.mark.parametrize("kind", mostly_long(TABLES, ["deletion vectors"]))
+def test_it_commits_what_sparks_own_restore_commits(spark: SparkSession, tmp_path: Path, kind: str) -> None:
     ours, theirs = tmp_path / "ours", tmp_path / "theirs"
-    _, head = filled(spark, ours, made_by)
+    _, head = filled(spark, ours, TABLES[kind])
     shutil.copytree(ours, theirs)
     store = open_store(canonical(str(ours)))
     sql, other = table_at(canonical(str(ours))), table_at(canonical(str(theirs)))
@@ -96,7 +94,6 @@ def test_it_commits_what_sparks_own_restore_commits(
     assert content(spark, sql)[-1][0] == 99
 
 
-@pytest.mark.in_turns
 def test_a_table_whose_paths_delta_rs_would_spell_otherwise_goes_back_by_spark(
     spark: SparkSession, tmp_path: Path
 ) -> None:

@@ -121,7 +121,6 @@ def test_a_command_beside_a_daemon_makes_one_run_of_a_rollback_and_one_of_its_un
     assert {row.run_id for row in rollback_runs(house)} == {f"{plan_hash}-1", f"{plan_hash}-2"}
 
 
-@pytest.mark.in_turns
 @pytest.mark.spark
 def test_a_statement_whose_session_was_killed_is_taken_back_by_the_daemon(house: House) -> None:
     folder = house.folder / "lake"

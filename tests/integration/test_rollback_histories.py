@@ -6,16 +6,17 @@ from pathlib import Path
 
 import pytest
 
+from support.cases import mostly_long
 from support.histories.history_runs import Company, local_case
 
-pytestmark = [pytest.mark.heavy, pytest.mark.together]
+pytestmark = pytest.mark.heavy
 
 SEEDS = range(50, 90)
 """Among them is each kind of history."""
 SEEN: Counter[str] = Counter()
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("seed", mostly_long(SEEDS, SEEDS[:4]))
 def test_what_a_rollback_gives_back_depends_on_nothing_bad_and_is_the_newest_such(
     tmp_path: Path, seed: int
 ) -> None:
@@ -25,6 +26,7 @@ def test_what_a_rollback_gives_back_depends_on_nothing_bad_and_is_the_newest_suc
     SEEN.update(case.seen)
 
 
+@pytest.mark.long
 def test_every_kind_of_history_was_among_them() -> None:
     print(dict(SEEN))
     for what in ("undone", "cascaded", "with_collateral", "healed", "born_tainted", "with_writer", "stopped"):

@@ -20,11 +20,12 @@ from lakewarden.daemon.settings.settings import Settings
 from lakewarden.jobs.engines.delta.engine import DeltaEngine
 from lakewarden.jobs.session.attached import Attached
 from support.builders.live_streams import Sea
+from support.cases import mostly_long
 from support.histories.history_runs import Company, distant_case
 from support.histories.spark_scribe import GovernedSpark, attached
 from support.servers.hdfs import Hdfs
 
-pytestmark = [pytest.mark.spark, pytest.mark.hdfs, pytest.mark.heavy, pytest.mark.together]
+pytestmark = [pytest.mark.spark, pytest.mark.hdfs, pytest.mark.heavy]
 
 HISTORIES = 6
 ENGINES = {"delta-rs": "", "Spark": "TBLPROPERTIES ('delta.enableRowTracking' = 'true')"}
@@ -41,8 +42,7 @@ def sessions() -> Iterator[list[Attached]]:
         one.detach()
 
 
-@pytest.mark.in_turns
-@pytest.mark.parametrize("seed", range(HISTORIES))
+@pytest.mark.parametrize("seed", mostly_long(range(HISTORIES), [1]))
 def test_a_rollback_is_right_whoever_wrote(
     tmp_path: Path, spark: SparkSession, hdfs: Hdfs, sessions: list[Attached], seed: int
 ) -> None:
@@ -57,7 +57,7 @@ def test_a_rollback_is_right_whoever_wrote(
     SEEN.update(case.seen)
 
 
-@pytest.mark.in_turns
+@pytest.mark.long
 def test_everybody_had_something_to_do() -> None:
     print(dict(SEEN))
     for what in ("commits_by_spark", "commits_by_delta_rs", "undone", "with_writer"):
@@ -91,13 +91,12 @@ def test_files_are_taken_out_and_added_again_and_the_undo_has_all_as_before(sea:
     assert sea.contents(*names) == {name: [1, 2, 11, 12] for name in names}
 
 
-@pytest.mark.in_turns
-@pytest.mark.parametrize("features", ENGINES.values(), ids=ENGINES.keys())
+@pytest.mark.parametrize("engine", mostly_long(ENGINES, ["delta-rs"]))
 def test_what_a_stream_read_is_known_by_its_checkpoint_and_undone_batches_come_again_once(
-    sea: Sea, features: str
+    sea: Sea, engine: str
 ) -> None:
     sea.create("source")
-    sea.create("sink", features)
+    sea.create("sink", ENGINES[engine])
     for number in (1, 2):
         sea.insert("source", number)
         sea.flow("source", "sink")

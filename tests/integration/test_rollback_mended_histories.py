@@ -15,11 +15,12 @@ from lakewarden.daemon.usecases.rollbacks.rollback import Rollbacks, rollbacks_o
 from lakewarden.jobs.rollback.plan.consents import Consent, Consents
 from lakewarden.jobs.rollback.plan.model import RollbackPlan, Step, TablePlan
 from lakewarden.jobs.rollback.plan.request import BadVersions, RollbackRequest
+from support.cases import mostly_long
 from support.histories.history_runs import Meddler, services_at
 from support.histories.real_histories import ANA, History
 from support.histories.scribes import Content, Kind
 
-pytestmark = [pytest.mark.heavy, pytest.mark.together]
+pytestmark = pytest.mark.heavy
 
 HISTORIES = int(os.environ.get("LAKEWARDEN_REAL_HISTORIES", "48")) // 4
 SEEN: Counter[str] = Counter()
@@ -69,7 +70,7 @@ def by_order(content: Content) -> Content:
     return tuple(sorted(content, key=lambda row: (row[0], sorted(row[1]))))
 
 
-@pytest.mark.parametrize("seed", range(HISTORIES))
+@pytest.mark.parametrize("seed", mostly_long(range(HISTORIES), [0, 1]))
 def test_what_is_mended_holds_every_clean_row_once_and_is_as_good_for_the_next_rollback(
     tmp_path: Path, seed: int
 ) -> None:
@@ -144,6 +145,7 @@ def again(
     SEEN["rolled back once more"] += 1
 
 
+@pytest.mark.long
 def test_every_kind_of_mending_was_among_them() -> None:
     print(dict(SEEN))
     for what in ("remove_files", "added again", "quarantine", "restore", "rolled back once more"):

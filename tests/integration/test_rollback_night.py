@@ -154,7 +154,7 @@ def test_a_comparison_that_cannot_be_made_is_refused_before_spark_starts(
     assert said.code == code and sentence in said.err, said
 
 
-@pytest.mark.in_turns
+@pytest.mark.long
 @pytest.mark.spark
 @pytest.mark.heavy
 def test_the_rows_that_go_and_come_back_are_compared_by_spark(lake: Lake) -> None:

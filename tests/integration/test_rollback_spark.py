@@ -17,6 +17,7 @@ from lakewarden.jobs.engines.delta import rs_restore
 from lakewarden.jobs.engines.delta.engine import DeltaEngine
 from lakewarden.jobs.engines.spark.names import table_at
 from support.builders.rollbacks import Lake
+from support.cases import mostly_long
 
 pytestmark = pytest.mark.spark
 
@@ -50,8 +51,7 @@ def rows(spark: SparkSession, sql: str) -> list[int]:
     return sorted(row.id for row in spark.sql(f"SELECT id FROM {sql}").collect())
 
 
-@pytest.mark.in_turns
-@pytest.mark.parametrize("feature", FEATURES)
+@pytest.mark.parametrize("feature", mostly_long(FEATURES, ["row tracking"]))
 def test_spark_restores_what_delta_rs_must_not_and_the_undo_brings_it_again(
     spark: SparkSession, lake: Lake, feature: str
 ) -> None:
@@ -73,7 +73,7 @@ def test_spark_restores_what_delta_rs_must_not_and_the_undo_brings_it_again(
     assert (rows(spark, sql), lake.rows("plain")) == ([1, 2, 3], [1, 2])
 
 
-@pytest.mark.in_turns
+@pytest.mark.long
 def test_what_spark_keeps_of_a_table_is_let_go_with_the_next(spark: SparkSession, lake: Lake) -> None:
     places = [lake.location(name) for name in ("a", "b", "c")]
     for place in places:
@@ -104,7 +104,6 @@ def test_a_fence_by_spark_keeps_out_whoever_comes_with_its_transaction_on_any_ve
     assert (rows(spark, sql), lake.seen("t").version) == ([1, 2, 3], head + 1)
 
 
-@pytest.mark.in_turns
 def test_spark_takes_files_out_and_adds_them_again_where_delta_rs_must_not(
     spark: SparkSession, lake: Lake
 ) -> None:
@@ -139,7 +138,6 @@ def test_a_target_older_than_the_tables_retention_is_restored_while_its_files_ar
     assert kept == "interval 0 hours"
 
 
-@pytest.mark.in_turns
 def test_where_sparks_restore_by_time_went_is_found_by_its_files(spark: SparkSession, lake: Lake) -> None:
     location = lake.location("t")
     sql = table_at(location)

@@ -56,7 +56,6 @@ def shown(rows: tuple[SampleRow, ...]) -> "Counter[tuple[str | None, ...]]":
     return Counter({tuple(value for _, value in row.values): row.times for row in rows})
 
 
-@pytest.mark.in_turns
 def test_equal_rows_count_as_often_as_they_are_there(table: Table) -> None:
     table.does(
         "CREATE TABLE {t} (id BIGINT, name STRING) USING delta",
@@ -72,7 +71,6 @@ def test_equal_rows_count_as_often_as_they_are_there(table: Table) -> None:
     assert (none.goes, none.comes, none.samples) == (3, 1, ())
 
 
-@pytest.mark.in_turns
 def test_rows_that_deletion_vectors_take_away_come_back_and_compaction_is_no_difference(table: Table) -> None:
     table.does(
         f"CREATE TABLE {{t}} (id BIGINT) USING delta {VECTORS}",
@@ -89,7 +87,6 @@ def test_rows_that_deletion_vectors_take_away_come_back_and_compaction_is_no_dif
     assert table.diff(2).comes == 21
 
 
-@pytest.mark.in_turns
 def test_by_key_it_is_told_what_goes_what_comes_back_and_what_changes(table: Table) -> None:
     table.does(
         "CREATE TABLE {t} (id BIGINT, day STRING, price DOUBLE) USING delta",
@@ -110,7 +107,6 @@ def test_by_key_it_is_told_what_goes_what_comes_back_and_what_changes(table: Tab
         table.diff(1, "id", "nope")
 
 
-@pytest.mark.in_turns
 def test_columns_that_only_one_version_has_are_told_and_not_compared(table: Table) -> None:
     table.does(
         f"CREATE TABLE {{t}} (id BIGINT, old STRING, same INT) USING delta {MAPPED}",
@@ -141,7 +137,6 @@ def test_a_column_of_another_type_is_compared_by_value_or_as_text(table: Table) 
     assert (shown(sample.goes), shown(sample.comes)) == ({("2", "twenty"): 1}, {("2", "20"): 1})
 
 
-@pytest.mark.in_turns
 def test_nested_values_maps_and_numbers_that_are_none_are_compared_too(table: Table) -> None:
     columns = "id INT, m MAP<STRING, INT>, s STRUCT<a: INT, m: MAP<STRING, INT>>, d DOUBLE, b BINARY"
     same = "1, map('a', 1, 'b', 2), named_struct('a', 1, 'm', map('x', 1)), double('NaN'), X'00FF'"
@@ -157,7 +152,7 @@ def test_nested_values_maps_and_numbers_that_are_none_are_compared_too(table: Ta
     assert dict(sample.comes[0].values)["b"] == "00FF"
 
 
-@pytest.mark.in_turns
+@pytest.mark.long
 def test_any_two_versions_of_a_history_differ_as_their_rows_do(table: Table) -> None:
     table.does(
         f"CREATE TABLE {{t}} (k INT, v INT) USING delta {VECTORS}",

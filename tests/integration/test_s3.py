@@ -31,6 +31,7 @@ from lakewarden.jobs.engines.delta.engine import DeltaEngine
 from lakewarden.jobs.executors.purge import purge
 from lakewarden.jobs.runs.log_stores import CONDITIONAL, S3_LOG_STORE
 from lakewarden.jobs.runs.port import JobContext, Target
+from support.cases import mostly_long
 from support.fakes.clock import ManualClock
 from support.processes.commands import Cli, caller
 from support.processes.log_writers import append_together
@@ -121,7 +122,6 @@ def test_an_error_is_never_taken_for_a_table_that_is_not_there(
     assert reader.probe(location, seen=2).moved is False
 
 
-@pytest.mark.in_turns
 def test_a_store_that_hangs_is_given_up_before_delta_rs_would(s3: S3Server, proxy: FaultyProxy) -> None:
     told = {name: value for name, value in options_of(proxy.endpoint).items() if not name.endswith(PATIENCE)}
     files = open_store(s3.at("patience"), StorageOptions.of({**told, "timeout": "2s"}))
@@ -158,7 +158,7 @@ def test_tables_are_registered_swept_validated_and_their_log_is_cared_for_withou
     assert cli("system", "verify").code == 0
 
 
-@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name.lower())
+@pytest.mark.parametrize("fault", mostly_long(FAULTS, FAULTS[-1:]), ids=lambda fault: fault.name.lower())
 def test_a_sweep_that_cannot_reach_a_table_leaves_it_active(
     s3: S3Server, proxy: FaultyProxy, storage: StorageOptions, cli: Cli, tmp_path: Path, fault: Fault
 ) -> None:
@@ -235,8 +235,7 @@ def test_an_idle_sweep_sends_four_requests_per_table(fleet: Fleet) -> None:
         assert (report.changed, requests) == (0, 4 * FAR)
 
 
-@pytest.mark.in_turns
-@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name.lower())
+@pytest.mark.parametrize("fault", mostly_long(FAULTS, FAULTS[:1]), ids=lambda fault: fault.name.lower())
 def test_a_sweep_asks_a_store_that_answers_errors_a_few_times_and_looks_at_everything_else(
     s3: S3Server,
     proxy: FaultyProxy,

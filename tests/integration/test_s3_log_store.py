@@ -29,7 +29,7 @@ def test_no_acknowledged_commit_of_two_jvms_gets_lost_under_our_log_store(
     assert len(told) == 60 and dict(told) == commits_of(s3.folder / log)
 
 
-@pytest.mark.in_turns
+@pytest.mark.long
 def test_deltas_own_log_store_loses_commits_of_two_jvms(s3: S3Server, tmp_path: Path) -> None:
     """Why it is refused. Should this ever fail, the table of docs/object-stores.md is out of date."""
     log, settings = f"{tmp_path.name}/theirs/_delta_log", s3a_settings(BUCKET, s3.storage)

@@ -211,7 +211,6 @@ def test_a_rollback_takes_what_was_derived_back_with_it(lake: Lake) -> None:
     assert (ids(source), ids(derived)) == ([1], [1])
 
 
-@pytest.mark.in_turns
 def test_a_parquet_folder_becomes_a_table(lake: Lake) -> None:
     location = parquet(lake.at("raw"), lake.s3)
     lake.said("tables", "convert", location, "--name", "lake.raw")
@@ -227,7 +226,7 @@ def begun(lake: Lake, name: str) -> Iterator[None]:
     yield
 
 
-@pytest.mark.in_turns
+@pytest.mark.long
 def test_keys_rotated_in_the_middle_of_a_compaction_are_taken_up_by_all_without_a_restart(
     lake: Lake, proxy: FaultyProxy, s3: S3Server, faults: Faults
 ) -> None:
@@ -327,7 +326,6 @@ def test_no_log_and_no_command_line_ever_held_a_secret(lake: Lake) -> None:
         assert not [secret for secret in secrets if secret in line]
 
 
-@pytest.mark.in_turns
 def test_a_conversion_by_a_spark_whose_commits_would_be_unsafe_is_refused_before_it_changes_anything(
     s3: S3Server, proxy: FaultyProxy, lake: Lake, tmp_path: Path
 ) -> None:

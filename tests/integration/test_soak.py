@@ -15,7 +15,7 @@ pytestmark = [pytest.mark.crash, pytest.mark.heavy]
 KILLS = int(os.environ.get("LAKEWARDEN_KILLS", "14"))
 
 
-@pytest.mark.in_turns
+@pytest.mark.long
 def test_random_kills_of_daemons_and_workers_double_and_lose_nothing(tmp_path: Path) -> None:
     soak = Soak(folder=tmp_path / "soak", kills=KILLS, seed=7)
     toll = soak.run()

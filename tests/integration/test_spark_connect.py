@@ -27,7 +27,7 @@ spark.stop()
 """
 
 
-@pytest.mark.in_turns
+@pytest.mark.long
 def test_a_session_of_spark_connect_is_refused_and_goes_on(tmp_path: Path) -> None:
     environment = {
         **os.environ,

@@ -44,7 +44,7 @@ def test_two_writers_of_delta_rs_lose_no_commit(hdfs: Hdfs) -> None:
     append_together(f"{hdfs.uri}/appended", {}, commits=6)
 
 
-@pytest.mark.in_turns
+@pytest.mark.long
 def test_no_acknowledged_commit_of_two_jvms_gets_lost_under_deltas_own_log_store(hdfs: Hdfs) -> None:
     log = f"{hdfs.uri}/together/_delta_log"
     files = open_store(log, StorageOptions())

@@ -16,7 +16,7 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> Table:
     return Table(folder)
 
 
-@pytest.mark.in_turns
+@pytest.mark.long
 def test_plans_about_random_tables_say_what_the_documentation_promises(table: Table) -> None:
     tally = hunt(table, WORLDS)
     assert not tally.found, "\n".join(line for found in tally.found for line in found.told())

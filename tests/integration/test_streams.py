@@ -18,6 +18,7 @@ from lakewarden.catalog.model.lineage_record import LineageInput
 from lakewarden.catalog.storage.file_store import StorageOptions
 from lakewarden.jobs.engines.delta.engine import DeltaEngine
 from support.builders.live_streams import Sea
+from support.cases import mostly_long
 from support.processes.scripts import typed
 from support.reference.page_blocks import DOCS, code
 
@@ -38,7 +39,6 @@ def sea(tmp_path: Path, spark: SparkSession) -> Sea:
 # what batches read
 
 
-@pytest.mark.in_turns
 def test_checkpoint_and_progress_tell_the_same_of_every_batch_and_it_is_true(sea: Sea) -> None:
     """A content of two files, a version of two files, a compaction, with one file per batch: each batch brought ids of
     just the versions that are told."""
@@ -66,7 +66,6 @@ def test_checkpoint_and_progress_tell_the_same_of_every_batch_and_it_is_true(sea
         assert ids and set(ids) <= set().union(*(written.get(one, set()) for one in versions))
 
 
-@pytest.mark.in_turns
 def test_a_query_that_runs_on_tells_what_it_began_with_and_that_it_has_state(sea: Sea) -> None:
     sea.create("sink")
     for number in (1, 2, 3):
@@ -118,14 +117,11 @@ class Interrupted(DeltaEngine):
         return super().begin_epoch(location, restored=restored, to=to, apps=apps, run_id=run_id)
 
 
-@pytest.mark.in_turns
-@pytest.mark.parametrize("features", WRITTEN_BY.values(), ids=WRITTEN_BY.keys())
-def test_undone_batches_are_written_again_once_by_a_checkpoint_that_goes_back(
-    sea: Sea, features: str
-) -> None:
+@pytest.mark.parametrize("writer", mostly_long(WRITTEN_BY, ["delta-rs"]))
+def test_undone_batches_are_written_again_once_by_a_checkpoint_that_goes_back(sea: Sea, writer: str) -> None:
     """Also if the rollback is interrupted before the numbers of the stream went back."""
     sea.engine = Interrupted(lambda: sea.spark, storage=lambda _: StorageOptions(), clock=SystemClock())
-    sea.create("sink", features)
+    sea.create("sink", WRITTEN_BY[writer])
     for number in (1, 2, 3):
         sea.insert("source", number)
         query_id = sea.flow("source", "sink")
@@ -145,7 +141,7 @@ def test_undone_batches_are_written_again_once_by_a_checkpoint_that_goes_back(
     nothing_more = sea.engine.begin_epoch(
         sea.location("sink"), restored=4, to=1, apps=(query_id,), run_id=last.run_id or ""
     )
-    assert (nothing_more, sea.head("sink")) == (5 if features else None, last.version)
+    assert (nothing_more, sea.head("sink")) == (5 if WRITTEN_BY[writer] else None, last.version)
     (lines,) = code("streams", "bash")
     typed(lines.replace("CHECKPOINT", sea.checkpoint("checkpoint")).replace("{4,5}", "{1,2}"), sea.folder)
     sea.insert("source", 4)
@@ -155,7 +151,6 @@ def test_undone_batches_are_written_again_once_by_a_checkpoint_that_goes_back(
     assert sea.rows("sink") == [1, 2, 3, 4, 5]
 
 
-@pytest.mark.in_turns
 def test_after_an_undo_a_stream_goes_on_as_if_nothing_had_been(sea: Sea) -> None:
     sea.create("sink", WRITTEN_BY["Spark"])
     for number in (1, 2):
@@ -184,7 +179,6 @@ def test_an_upsert_stream_applies_again_what_a_rollback_has_undone_and_nothing_e
     assert (sea.rows("sink"), sea.head("sink")) == ([1, 2, 3], head)
 
 
-@pytest.mark.in_turns
 def test_batches_that_a_plain_restore_has_brought_back_are_found(sea: Sea) -> None:
     """A rollback takes the batches and their numbers away; somebody's RESTORE brings back the batches alone."""
     sea.create("sink")
@@ -203,7 +197,6 @@ def test_batches_that_a_plain_restore_has_brought_back_are_found(sea: Sea) -> No
     assert (sea.rows("sink"), sea.head("sink")) == ([1, 2, 3, 4], head + 1)
 
 
-@pytest.mark.in_turns
 def test_batches_of_an_upsert_stream_say_what_they_read_so_a_rollback_of_the_source_takes_them_along(
     sea: Sea,
 ) -> None:
@@ -286,7 +279,6 @@ def test_a_reader_is_told_fails_and_goes_on_behind_the_rollback(sea: Sea) -> Non
     assert not [one for one in sea.plan("source", bad).tables if one.name == "db.sink" and one.acts]
 
 
-@pytest.mark.in_turns
 def test_the_reader_of_an_upsert_stream_is_told_what_its_batches_had_read(sea: Sea) -> None:
     sea.create("sink")
     sea.insert("source", 1)
@@ -310,7 +302,6 @@ def test_the_reader_of_an_upsert_stream_is_told_what_its_batches_had_read(sea: S
     assert sea.rows("sink") == sea.rows("source") == [1, 2, 3]
 
 
-@pytest.mark.in_turns
 def test_a_mirror_of_the_change_feed_goes_on_from_before_what_is_undone(sea: Sea) -> None:
     sea.create("fed", "TBLPROPERTIES ('delta.enableChangeDataFeed' = 'true')")
     sea.create("mirror")
@@ -332,7 +323,6 @@ def test_a_mirror_of_the_change_feed_goes_on_from_before_what_is_undone(sea: Sea
     assert sea.rows("mirror") == sea.rows("fed") == [1, 2, 3]
 
 
-@pytest.mark.in_turns
 def test_clean_rows_that_an_undone_batch_had_read_are_taken_over_by_hand(sea: Sea) -> None:
     sea.create("sink")
     sea.insert("source", 1)

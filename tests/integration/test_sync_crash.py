@@ -155,7 +155,6 @@ def table_with_vectors(folder: Path) -> tuple[str, Compact]:
     return location, action
 
 
-@pytest.mark.in_turns
 @pytest.mark.spark
 def test_a_spark_worker_killed_between_two_steps_of_an_engine(
     tmp_path: Path, metastore: EmbeddedMetastore, store: HiveMetastore

@@ -89,7 +89,7 @@ def _environment() -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
 
 
-@pytest.fixture(params=["file", pytest.param("hdfs", marks=[pytest.mark.hdfs, pytest.mark.in_turns])])
+@pytest.fixture(params=["file", pytest.param("hdfs", marks=[pytest.mark.hdfs, pytest.mark.long])])
 def location(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     if request.param == "file":
         return canonical(str(tmp_path / "system"))

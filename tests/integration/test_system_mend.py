@@ -159,7 +159,6 @@ def test_a_home_without_system_tables_is_no_backup(cli: Cli, tmp_path: Path) -> 
     assert said.code == 1 and "There is no backup" in said.err
 
 
-@pytest.mark.in_turns
 def test_a_second_damage_that_the_first_one_hid_is_named_and_not_called_repaired(
     cli: Cli, home: Path, backup: str
 ) -> None:

@@ -83,7 +83,7 @@ def test_status_says_by_its_exit_code_whether_all_is_well(cli: Cli, tmp_path: Pa
     ]
 
 
-@pytest.mark.in_turns
+@pytest.mark.long
 def test_the_pictures_of_the_docs_show_what_the_commands_print_today(tmp_path: Path) -> None:
     draw(tmp_path)
     for name in COMMANDS:
@@ -141,7 +141,7 @@ def known(cli: Cli, tmp_path: Path) -> dict[str, str]:
     return environment
 
 
-@pytest.mark.in_turns
+@pytest.mark.long
 def test_a_real_fish_completes_commands_names_and_keys(cli: Cli, tmp_path: Path) -> None:
     try:
         said = in_fish(FISH, tmp_path, known(cli, tmp_path))
@@ -154,7 +154,7 @@ def test_a_real_fish_completes_commands_names_and_keys(cli: Cli, tmp_path: Path)
     ]
 
 
-@pytest.mark.in_turns
+@pytest.mark.long
 def test_a_real_zsh_completes_commands_names_and_keys(cli: Cli, tmp_path: Path) -> None:
     typed = [
         ("lakewarden tabl\t", "tables "),

@@ -184,7 +184,6 @@ def test_killed_after_each_of_its_restores_the_rollback_goes_on(site: Site) -> N
     assert made.count("restore") == 1
 
 
-@pytest.mark.in_turns
 @pytest.mark.crash
 def test_killed_after_its_commit_a_compaction_is_not_done_again(site: Site) -> None:
     site.must("tables", "policy", "set", "db.raw", *MANAGED)
@@ -233,7 +232,6 @@ def held(site: Site, check: str) -> list[str]:
     return [one["message"] for one in found if one["check"] == check]
 
 
-@pytest.mark.in_turns
 def test_what_was_derived_from_versions_that_a_head_left_by_hand_is_found_and_can_be_undone(
     site: Site,
 ) -> None:
@@ -254,7 +252,7 @@ def test_what_was_derived_from_versions_that_a_head_left_by_hand_is_found_and_ca
     assert held(site, "reads_undone") == []
 
 
-@pytest.mark.in_turns
+@pytest.mark.long
 def test_a_head_that_comes_back_by_hand_takes_the_finding_with_it(site: Site) -> None:
     before = site.bad_write()
     bad = site.head
@@ -267,7 +265,7 @@ def test_a_head_that_comes_back_by_hand_takes_the_finding_with_it(site: Site) ->
     assert held(site, "reads_undone") == []
 
 
-@pytest.mark.in_turns
+@pytest.mark.long
 def test_what_is_derived_from_a_head_that_was_left_is_undone_by_itself_where_it_is_declared(
     site: Site,
 ) -> None:

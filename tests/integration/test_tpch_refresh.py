@@ -17,7 +17,7 @@ from lakewarden.jobs.session.attached import Attached
 from support.builders.callers import actor
 from support.builders.tpch import KEYS, RF1, RF2, load
 
-pytestmark = [pytest.mark.spark, pytest.mark.together, pytest.mark.in_turns]
+pytestmark = [pytest.mark.spark, pytest.mark.long, pytest.mark.usefixtures("compiled_queries")]
 
 SCALE = 0.1
 

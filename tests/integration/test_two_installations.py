@@ -69,7 +69,6 @@ def noticed(house: House) -> tuple[Finding, ...]:
     return tuple(one for row in rows for one in row.findings if one.check == "another_installation")
 
 
-@pytest.mark.in_turns
 def test_each_of_two_homes_that_manage_one_table_notices_the_other(houses: tuple[House, House]) -> None:
     one, two = houses
     first, second = (house.services.store.installation() for house in houses)

@@ -124,7 +124,6 @@ def test_what_is_last_twice_and_differs_is_refused(lake: Lake) -> None:
         lake.lw.upsert(lake.rows((1, "x", 2), (1, "y", 2)), table, keys="id", duplicates="last by ts")
 
 
-@pytest.mark.in_turns
 def test_a_null_key_is_a_new_row_a_mistake_or_a_match(lake: Lake) -> None:
     table = lake.table((None, "a", 1))
     source = lake.rows((None, "b", 2))
@@ -155,7 +154,6 @@ def test_columns_are_added_and_widened_only_if_that_is_agreed(lake: Lake) -> Non
     assert [tuple(row) for row in rows.collect()] == [(1, "b", 2**40, 5)]
 
 
-@pytest.mark.in_turns
 def test_files_and_partitions_without_the_keys_are_not_read(lake: Lake) -> None:
     path = str(lake.folder / "parts")
     whole = lake.spark.range(0, 1000, 1, 10).selectExpr("id", "CAST(id DIV 250 AS INT) AS part", "'old' AS v")
@@ -178,7 +176,6 @@ def test_files_and_partitions_without_the_keys_are_not_read(lake: Lake) -> None:
     assert added.files_read == 0 and added.files_added == 1
 
 
-@pytest.mark.in_turns
 def test_a_small_table_of_many_partitions_is_written_by_few_tasks(lake: Lake) -> None:
     path, parts = str(lake.folder / "many"), 100
     rows = lake.spark.range(0, 5 * parts, 1, 2).selectExpr("id", f"id % {parts} AS part", "'old' AS v")
@@ -197,7 +194,6 @@ def test_a_small_table_of_many_partitions_is_written_by_few_tasks(lake: Lake) ->
     assert 1 < max(one.numTasks for one in stages if one is not None) < parts / 2
 
 
-@pytest.mark.in_turns
 def test_a_source_without_rows_or_of_many_tasks_is_merged_by_one(lake: Lake) -> None:
     table, rows = lake.table((1, "a", 1)), ("id", "'b' AS v", "2 AS ts")
     for nothing in (lake.spark.range(0), lake.spark.range(0, 9, 1, 9).where("id > hash(id, 0) + 1e10")):
@@ -228,7 +224,6 @@ def test_a_source_that_says_something_else_each_time_is_asked_once(lake: Lake) -
     assert (done.rows_inserted, len(lake.held(table))) == (10, 30)
 
 
-@pytest.mark.in_turns
 def test_names_dates_and_moments_of_any_kind_are_keys(lake: Lake) -> None:
     schema = "n date, lacking timestamp, `rank` string, v int"
     query = (
@@ -281,7 +276,6 @@ SPECIAL = """SELECT * FROM VALUES
     AS t(d, t, n, x, b, s)"""
 
 
-@pytest.mark.in_turns
 def test_keys_of_any_kind_are_found_again_in_files_and_in_partitions(lake: Lake) -> None:
     kinds = lake.spark.sql(SPECIAL).selectExpr(
         "*", "IF(d = 0, double('NaN'), 0D) AS f", "named_struct('f', 0D, 'n', CAST(NULL AS INT)) AS r"
@@ -317,7 +311,6 @@ def test_an_operation_is_done_once_and_again_when_it_was_undone(lake: Lake) -> N
     assert [one.effect for one in history[-3:]] == [Effect.RESTORE, Effect.ALIAS, Effect.CHANGE]
 
 
-@pytest.mark.in_turns
 def test_an_operation_ends_with_the_table_that_is_made_anew(lake: Lake) -> None:
     name, source = f"{lake.database}.anew", lake.rows((2, "b", 1))
     for _ in range(2):
@@ -327,7 +320,6 @@ def test_an_operation_ends_with_the_table_that_is_made_anew(lake: Lake) -> None:
     assert lake.spark.table(name).count() == 1
 
 
-@pytest.mark.in_turns
 def test_each_batch_of_a_stream_is_applied_once_and_again_when_it_was_undone(lake: Lake) -> None:
     source, table = lake.table((1, "a", 1), (2, "b", 1)), str(lake.folder / "sink")
     checkpoint = lake.folder / "checkpoint"
@@ -362,7 +354,6 @@ def test_each_batch_of_a_stream_is_applied_once_and_again_when_it_was_undone(lak
     assert lake.held(table) == whole
 
 
-@pytest.mark.in_turns
 @pytest.mark.crash
 @pytest.mark.parametrize("point", points_of("test_a_query_killed_at_any_step_of_a_batch_applies_it_once"))
 def test_a_query_killed_at_any_step_of_a_batch_applies_it_once(
@@ -398,7 +389,6 @@ def test_a_query_killed_at_any_step_of_a_batch_applies_it_once(
         assert [[number for _, number in told] for told in batches] == [[0]]
 
 
-@pytest.mark.in_turns
 def test_the_options_of_the_classic_sink_are_taken(lake: Lake) -> None:
     table = lake.table((1, "a", 1), (2, "b", 1))
     words: dict[str, Any] = {
@@ -417,7 +407,6 @@ def test_the_options_of_the_classic_sink_are_taken(lake: Lake) -> None:
     assert (done.rows_deleted, lake.held(table)) == (1, [(1, "a", 1), (3, "c", 2)])
 
 
-@pytest.mark.in_turns
 def test_a_batch_by_its_number_in_foreach_batch_is_done_once(lake: Lake) -> None:
     source, table = lake.table((1, "a", 1)), lake.table((1, "old", 0))
     done: list[bool] = []
@@ -434,7 +423,6 @@ def test_a_batch_by_its_number_in_foreach_batch_is_done_once(lake: Lake) -> None
     assert lake.commits(table)[-1].transactions == ((str(query.id), 0),)
 
 
-@pytest.mark.in_turns
 def test_a_late_row_replaces_nothing_where_only_some_columns_are_updated(lake: Lake) -> None:
     table = lake.table((1, "first", 1))
     for v, ts in (("newest", 10), ("late", 5)):
@@ -445,7 +433,6 @@ def test_a_late_row_replaces_nothing_where_only_some_columns_are_updated(lake: L
     assert lake.held(table) == [(1, "newest", 10)]
 
 
-@pytest.mark.in_turns
 def test_an_empty_text_in_a_partition_is_the_null_that_it_is_kept_as(lake: Lake) -> None:
     schema = "k string, v string"
     table = lake.table(("", "old"), ("a", "old"), schema=schema, partitioned="k")
@@ -476,7 +463,6 @@ def test_the_same_operation_at_the_same_time_is_done_once(lake: Lake) -> None:
     assert len(lake.held(table)) == 2
 
 
-@pytest.mark.in_turns
 def test_a_folder_with_other_files_becomes_no_table(lake: Lake) -> None:
     place = lake.folder / "occupied"
     place.mkdir()
@@ -486,7 +472,6 @@ def test_a_folder_with_other_files_becomes_no_table(lake: Lake) -> None:
     assert [one.name for one in place.iterdir()] == ["notes.txt"]
 
 
-@pytest.mark.in_turns
 def test_a_missing_table_may_be_made_by_several_at_once(lake: Lake) -> None:
     table = str(lake.folder / "several")
     with ThreadPoolExecutor(3) as pool:

@@ -8,6 +8,7 @@ import pytest
 from lakewarden.daemon.usecases import declared
 from lakewarden.daemon.usecases.declared import FREE, GOVERNED
 from lakewarden.daemon.usecases.sql import STATEMENTS
+from support.cases import mostly_long
 from support.usecases.lake import Lake
 from support.usecases.page import line, use_case_page
 from support.usecases.tries import FREE_TRIES, TRIES, Try
@@ -24,8 +25,10 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Lake:
     return Lake(tmp_path_factory.mktemp("use-cases") / "lake")
 
 
-@pytest.mark.in_turns
-@pytest.mark.parametrize(("one", "row"), list(zip(EVERY, ROWS, strict=True)), ids=IDS)
+CASES = list(zip(EVERY, ROWS, strict=True))
+
+
+@pytest.mark.parametrize(("one", "row"), mostly_long(CASES, CASES[::8]), ids=IDS)
 def test_the_page_says_what_comes_of_it(lake: Lake, one: Try, row: str) -> None:
     assert line(lake, one) == row
 

@@ -21,12 +21,13 @@ from lakewarden.catalog.formats.delta.segment import segment_of
 from lakewarden.catalog.storage.file_store import open_store
 from lakewarden.jobs.actions.vacuum import Vacuum
 from support.builders.delta_runs import DeltaTableOnDisk, forget_delta_logs
+from support.cases import mostly_long
 
 pytestmark = pytest.mark.spark
 
 BOTH_WAYS = (
     pytest.param(False, id="from the log"),
-    pytest.param(True, id="listing", marks=pytest.mark.in_turns),
+    pytest.param(True, id="listing", marks=pytest.mark.long),
 )
 """Whether the folder is listed, too. What a listing adds has tests of its own in every run."""
 
@@ -146,7 +147,7 @@ def test_with_a_hole_in_the_log_nothing_is_deleted(table: DeltaTableOnDisk, full
     assert (ids(table, 7), ids(table)) == ([7, 107], [head, head + 100])
 
 
-@pytest.mark.in_turns
+@pytest.mark.long
 def test_what_spark_alone_would_delete_is_what_the_promise_keeps(table: DeltaTableOnDisk) -> None:
     """The counter-proof: on the same history Spark's own vacuum breaks the promise."""
     rewritten_in_turns(table)
@@ -155,7 +156,6 @@ def test_what_spark_alone_would_delete_is_what_the_promise_keeps(table: DeltaTab
     assert not any(map(Path.exists, table.live_paths(5)))
 
 
-@pytest.mark.in_turns
 def test_a_second_run_has_nothing_to_do_and_asks_no_spark(table: DeltaTableOnDisk) -> None:
     rewritten_in_turns(table)
     time.sleep(1.1)
@@ -169,8 +169,7 @@ def test_a_second_run_has_nothing_to_do_and_asks_no_spark(table: DeltaTableOnDis
     assert [one.run_id is not None for one in DeltaReader().commits(table.location, after=10)] == [True, True]
 
 
-@pytest.mark.in_turns
-@pytest.mark.parametrize("full", [False, True], ids=["log", "full"])
+@pytest.mark.parametrize("full", mostly_long([False, True], [False]), ids=["log", "full"])
 def test_writers_that_commit_meanwhile_neither_stop_it_nor_lose_anything(
     table: DeltaTableOnDisk, *, full: bool
 ) -> None:
@@ -301,8 +300,7 @@ STEPS: Final[tuple[Callable[[DeltaTableOnDisk, random.Random], None], ...]] = (
 HISTORIES: Final = int(os.environ.get("LAKEWARDEN_TEST_HISTORIES", "8"))
 
 
-@pytest.mark.in_turns
-@pytest.mark.parametrize("seed", range(HISTORIES))
+@pytest.mark.parametrize("seed", mostly_long(range(HISTORIES), [0, 1]))
 def test_vacuum_never_deletes_what_a_protected_version_reads(table: DeltaTableOnDisk, seed: int) -> None:
     chance = random.Random(seed)
     vectors = str(chance.random() < 0.7).lower()

@@ -39,7 +39,6 @@ def properties(place: Path) -> dict[str, str]:
     return dict(DeltaTable(str(place)).metadata().configuration)
 
 
-@pytest.mark.in_turns
 @pytest.mark.parametrize(
     "owners", [{FILES: YEAR, LOG: YEAR}, {FILES: YEAR, CLEANUP: "false"}, {LOG: YEAR, CLEANUP: "false"}]
 )

@@ -184,7 +184,7 @@ def is_taken(hall: Hall) -> bool:
     return any(run.state is not RunState.QUEUED for run in hall.queue.unfinished())
 
 
-@pytest.mark.in_turns
+@pytest.mark.long
 @pytest.mark.heavy
 def test_random_kills_lose_nothing_and_double_nothing(tmp_path: Path) -> None:
     """Workers die at random moments, again and again, until a crowd of runs is done."""

@@ -18,6 +18,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from lakewarden.catalog.model.rows import Action
+from support.cases import mostly_long
 from support.processes.hosts import Hosts
 from support.processes.workers import is_gone
 
@@ -72,10 +73,9 @@ def page(hosts: Lake, number: int, path: str) -> tuple[int, str]:
         return error.code, error.read().decode()
 
 
-@pytest.mark.in_turns
 @pytest.mark.parametrize(
     ("point", "left"),
-    [("compact.decided", 0), ("compact.compacted", 1)],
+    mostly_long([("compact.decided", 0), ("compact.compacted", 1)], [("compact.compacted", 1)]),
     ids=["before its commit", "right after its commit"],
 )
 def test_a_worker_killed_in_a_compaction_is_made_good_by_another_host(
@@ -115,7 +115,6 @@ def command_lines(parent: psutil.Process) -> Iterator[list[str]]:
                 yield command
 
 
-@pytest.mark.in_turns
 def test_sigterm_lets_the_run_in_hand_end_and_probes_tell_what_a_host_does(hosts: Lake) -> None:
     with hosts.running("daemon"), hosts.running("worker") as host:
         hosts.until(lambda: "serving" in hosts.log(1).read_text())

@@ -229,7 +229,6 @@ def test_doctor_is_told_by_the_cluster_what_it_is(lake: Lake, monkeypatch: pytes
     assert {found[name].verdict for name in unseen} == {Verdict.NOT_CHECKED}
 
 
-@pytest.mark.in_turns
 def test_a_bad_load_goes_back_together_with_what_was_made_from_it(lake: Lake) -> None:
     source, derived = lake.place("source"), lake.place("derived")
     write(source, 1)
@@ -246,7 +245,7 @@ def test_a_bad_load_goes_back_together_with_what_was_made_from_it(lake: Lake) ->
     assert (ids(source), ids(derived)) == ([1], [1])
 
 
-@pytest.mark.in_turns
+@pytest.mark.long
 def test_an_executor_killed_in_a_compaction_is_replaced_also_by_a_resourcemanager_that_was_killed(
     lake: Lake, yarn: Yarn, faults: Faults
 ) -> None:
@@ -264,7 +263,7 @@ def test_an_executor_killed_in_a_compaction_is_replaced_also_by_a_resourcemanage
     assert running(yarn) == before and not yarn.containers() & executors.keys()
 
 
-@pytest.mark.in_turns
+@pytest.mark.long
 def test_an_executor_that_the_scheduler_takes_for_another_queue_is_replaced_when_there_is_room(
     lake: Lake, yarn: Yarn, faults: Faults
 ) -> None:
@@ -279,7 +278,7 @@ def test_an_executor_that_the_scheduler_takes_for_another_queue_is_replaced_when
     assert len(done) == 1 and running(yarn) == before
 
 
-@pytest.mark.in_turns
+@pytest.mark.long
 def test_a_worker_whose_whole_application_the_scheduler_takes_for_another_queue_begins_again(
     lake: Lake, yarn: Yarn, faults: Faults
 ) -> None:
@@ -294,7 +293,7 @@ def test_a_worker_whose_whole_application_the_scheduler_takes_for_another_queue_
     assert done and running(yarn).queue == QUEUE
 
 
-@pytest.mark.in_turns
+@pytest.mark.long
 def test_an_application_killed_in_a_compaction_is_followed_by_another_that_does_it(
     lake: Lake, yarn: Yarn, faults: Faults
 ) -> None:
@@ -311,7 +310,6 @@ def test_an_application_killed_in_a_compaction_is_followed_by_another_that_does_
     assert yarn.state(before.id) == "KILLED" and running(yarn).id != before.id
 
 
-@pytest.mark.in_turns
 def test_a_worker_killed_in_a_compaction_leaves_no_containers_and_another_host_does_it(
     lake: Lake, yarn: Yarn, faults: Faults
 ) -> None:
