@@ -56,6 +56,7 @@ def pytest_configure(config: pytest.Config) -> None:
         start_quickly()
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest-xdist looks for groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Tell pytest-xdist what runs in one process, and pytest-rerunfailures what may be run a second time."""
     known = flaky_tests()

@@ -140,7 +140,12 @@ def _unpacked(jar: Path) -> Path:
 
 def _command(home: Path, data: Path) -> tuple[str, ...]:
     root = ("--user=root",) if os.geteuid() == 0 else ()
-    places = (f"--basedir={home}", f"--datadir={data}", f"--lc-messages-dir={home / 'share'}")
+    places = (
+        f"--basedir={home}",
+        f"--datadir={data}",
+        f"--tmpdir={data.parent}",  # names of temporary tables are the same in every server
+        f"--lc-messages-dir={home / 'share'}",
+    )
     return (str(home / "bin" / _PROGRAM), "--no-defaults", *places, *root, *_OPTIONS)
 
 
