@@ -6,7 +6,7 @@ PY := .venv/bin/python
 # Written last by requirements/install.sh's caller: an interrupted set-up is taken up again, a finished one does nothing.
 READY := .venv/.ready
 # Several of them mostly wait for daemons: four keep two cores busy. The tests of a file run in one of them.
-PROCESSES := -n 4 --dist loadgroup --no-loadscope-reorder
+PROCESSES := -n 4 --dist loadfile --no-loadscope-reorder
 SUITE := tests/unit tests/contract tests/integration
 FAST := not (spark or metastore or postgres or mariadb or hdfs or s3 or crash or heavy or kubernetes)
 
@@ -37,7 +37,7 @@ test: $(READY) jars ## the tests on real Spark and real servers, but for what ta
 	$(PY) -m pytest -q $(PROCESSES) -m "not long" $(SUITE) $(ARGS)
 
 test-fast: $(READY) ## the tests that need neither Java nor a server and kill nothing
-	$(PY) -m pytest -q -n 2 --dist loadgroup -m "$(FAST)" tests/unit tests/contract $(ARGS)
+	$(PY) -m pytest -q -n 2 --dist loadfile -m "$(FAST)" tests/unit tests/contract $(ARGS)
 
 test-k8s: $(READY) ## the chart on a real Kubernetes node (root, Go, Debian; minutes the first time)
 	$(PY) -m pytest -s tests/kubernetes $(ARGS)

@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 from lakewarden.catalog.errors import UnavailableError
 from lakewarden.daemon.process.embedded_metastore import EmbeddedMetastore
 from lakewarden.jobs.engines.spark.session import forget_tables
-from support.distribution import flaky_tests, group_of, in_order, start_quickly
+from support.distribution import flaky_tests, in_order, start_quickly
 from support.reference.faults import Faults
 from support.reference.rights import Rights
 from support.servers.class_archive import COMPILED
@@ -56,13 +56,11 @@ def pytest_configure(config: pytest.Config) -> None:
         start_quickly()
 
 
-@pytest.hookimpl(tryfirst=True)  # before pytest-xdist looks for groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tell pytest-xdist what runs in one process, and pytest-rerunfailures what may be run a second time."""
+    """Say in which order files begin, and tell pytest-rerunfailures what may be run a second time."""
     known = flaky_tests()
     items[:] = in_order(items)
     for item in items:
-        item.add_marker(pytest.mark.xdist_group(group_of(item)))
         if item.nodeid in known:
             item.add_marker(pytest.mark.flaky(reruns=1))
 
@@ -124,7 +122,9 @@ def metastore(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedMeta
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory, metastore: EmbeddedMetastore) -> Iterator[SparkSession]:
     """Spark with Delta and the metastore. Shared: leave its settings as you found them, use tables of your own."""
-    session = start_spark(metastore.warehouse, metastore.uri)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("HADOOP_CONF_DIR", raising=False)  # else a path without a scheme would be one of HDFS
+        session = start_spark(metastore.warehouse, metastore.uri)
     yield session
     session.stop()
 
@@ -141,15 +141,19 @@ def compiled_queries(spark: SparkSession) -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def hdfs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hdfs]:
+def hdfs_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hdfs]:
+    """HDFS with one data node."""
+    with running_hdfs(tmp_path_factory.mktemp("hdfs"), hdfs_jars()) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def hdfs(hdfs_server: Hdfs) -> Iterator[Hdfs]:
     """HDFS with one data node. HADOOP_CONF_DIR names its settings, as delta-rs wants it. Shared:
     use your own folder."""
-    with (
-        pytest.MonkeyPatch.context() as patch,
-        running_hdfs(tmp_path_factory.mktemp("hdfs"), hdfs_jars()) as server,
-    ):
-        patch.setenv("HADOOP_CONF_DIR", str(server.conf))
-        yield server
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HADOOP_CONF_DIR", str(hdfs_server.conf))
+        yield hdfs_server
 
 
 @pytest.fixture(scope="session")

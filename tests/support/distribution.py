@@ -1,7 +1,8 @@
 """How `make test` spreads the tests over pytest-xdist's processes, and how its JVMs start.
 
 Each process has one Spark session and one of each server, started when a test first asks. The tests of a file run in
-one process, one after the other; files that share a costly server are one group. Groups start in the order given here.
+one process, one after the other (`--dist loadfile`; pytest-xdist 3.8 takes no groups from pytest 9.2). Files begin in
+the order given here.
 """
 
 import os
@@ -18,26 +19,35 @@ import pytest
 from lakewarden.jobs.engines.spark.jars import default_cache
 from support.servers.class_archive import INTERPRETED, QUICK_JVM
 
-__all__ = ["FLAKY", "GROUPS", "LONGEST", "flaky_tests", "group_of", "in_order", "start_quickly"]
+__all__ = ["FLAKY", "LONGEST", "flaky_tests", "in_order", "start_quickly"]
 
 TESTS: Final = Path(__file__).parents[1]
 FLAKY: Final = TESTS / "flaky.toml"
-LONGEST: Final[tuple[str, ...]] = ()
+LONGEST: Final = (
+    "test_yarn",
+    "test_governed_changes",
+    "test_upsert",
+    "test_rollback_cli",
+    "test_engine",
+    "test_changes_by_type",
+    "test_warehouse_upserts",
+    "test_worker_crash",
+    "test_gateway",
+    "test_leaving",
+    "test_s3",
+    "test_s3_spark",
+    "test_pages_for_people",
+    "test_page_examples",
+    "test_system_fire",
+    "test_daemon_crash",
+    "test_daemon_statements",
+    "test_adversary_witnesses",
+    "test_vacuum",
+    "test_streams",
+)
 """Files that begin first, so that at the end no process waits for another."""
-GROUPS: Final[Mapping[str, str]] = {
-    "test_deletion_hdfs": "hdfs",
-    "test_rollback_histories_spark": "hdfs",
-    "test_servers": "hdfs",
-    "test_storage_hdfs": "hdfs",
-}
-"""Files that share a server which takes long to start."""
 _CACHE: Final = TESTS.parent / ".cache"
 _CHEAP_FIRST: Final = ("postgres", "mariadb", "metastore", "hdfs", "s3", "spark", "crash", "heavy")
-
-
-def group_of(item: pytest.Item) -> str:
-    """The tests with one group run in one process."""
-    return GROUPS.get(item.path.stem, str(item.path.relative_to(TESTS)))
 
 
 def in_order(items: Iterable[pytest.Item]) -> list[pytest.Item]:
