@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from support.adversary.game import played, shrunk, told
-from support.adversary.stage import Stage
+from support.adversary.stage import Stage, leave
 from support.adversary.themes import PLAYED, chosen
 
 pytestmark = pytest.mark.heavy
@@ -17,9 +17,12 @@ SECONDS = 100
 
 def test_nothing_that_is_needed_is_lost_whatever_happens_in_whatever_order(tmp_path: Path) -> None:
     stage, until = Stage(tmp_path), time.monotonic() + SECONDS
-    for seed in SEEDS:
-        if time.monotonic() < until:
-            _nothing_is_wrong(stage, seed)
+    try:
+        for seed in SEEDS:
+            if time.monotonic() < until:
+                _nothing_is_wrong(stage, seed)
+    finally:
+        leave()
 
 
 def _nothing_is_wrong(stage: Stage, seed: int) -> None:

@@ -1,18 +1,21 @@
 """Each known hole has a short history that shows it: something is wrong while it is open, nothing once it is closed."""
 
+from collections.abc import Iterator
+
 import pytest
 
 from support.adversary.game import played, told
 from support.adversary.holes import Hole
-from support.adversary.stage import Stage
+from support.adversary.stage import Stage, leave
 from support.adversary.witnesses import EVERY_HOLE, WITNESSES, is_seen, steps_of
 
 pytestmark = pytest.mark.heavy
 
 
 @pytest.fixture(scope="module")
-def stage(tmp_path_factory: pytest.TempPathFactory) -> Stage:
-    return Stage(tmp_path_factory.mktemp("adversary"))
+def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+    yield Stage(tmp_path_factory.mktemp("adversary"))
+    leave()
 
 
 @pytest.mark.parametrize("hole", EVERY_HOLE, ids=lambda hole: hole.name)

@@ -46,7 +46,7 @@ from lakewarden.jobs.worker.runner import Runner
 from support.adversary.actors import Actor, Killed, Said, Words, here
 from support.adversary.engine import PlainEngine
 
-__all__ = ["Actor", "Killed", "Said", "Stage"]
+__all__ = ["Actor", "Killed", "Said", "Stage", "leave"]
 
 FLAGS: Final = {
     "run.heartbeat": "20 s",
@@ -366,19 +366,19 @@ def _opened(**_: object) -> Services:
     return stage.services(here.actor)
 
 
-_ready: list[bool] = []
+_before: list[tuple[Any, str, Any]] = []
+"""What `_prepare` replaced: of which object, by which name, and what it was."""
 
 
 def _prepare() -> None:
     """Once per process: clocks, failpoints, the words of commands, and waits that are as short as waits can be."""
-    if _ready:
+    if _before:
         return
-    _ready.append(True)
-    clock.SystemClock.now = _now  # type: ignore[method-assign]  # the world's clock is everybody's
-    failpoints.listener = _reached
-    setattr(common, "open_services", _opened)  # noqa: B010  # it comes from elsewhere, and every command asks it here
     configure(level="critical", format="json")
-    for module, name, value in (
+    for owner, name, value in (
+        (clock.SystemClock, "now", _now),  # the world's clock is everybody's
+        (failpoints, "listener", _reached),
+        (common, "open_services", _opened),  # it comes from elsewhere, and every command asks it here
         (waiting, "_POLL_SECONDS", 0.004),
         (waiting, "_REAP_SECONDS", 0.02),
         (rollback, "_POLL", 0.01),
@@ -389,8 +389,20 @@ def _prepare() -> None:
         (leaving, "_PATIENCE", 5.0),
         (interference, "_POLL", 0.01),
     ):
-        setattr(module, name, value)
+        _before.append((owner, name, getattr(owner, name)))
+        setattr(owner, name, value)
+    event.listen(Pool, "connect", _clocked)
 
-    @event.listens_for(Pool, "connect")
-    def _clocked(connection: Any, record: Any) -> None:
-        connection.create_function("julianday", 1, lambda text: _now().timestamp() / 86400 + 2440587.5)
+
+def leave() -> None:
+    """The process is as it was before its first stage."""
+    Stage._current = None
+    for owner, name, value in _before:
+        setattr(owner, name, value)
+    if _before:
+        event.remove(Pool, "connect", _clocked)
+    _before.clear()
+
+
+def _clocked(connection: Any, record: Any) -> None:
+    connection.create_function("julianday", 1, lambda text: _now().timestamp() / 86400 + 2440587.5)
