@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import Final
 
 from sqlglot import exp
-from sqlglot.dialects.spark import Spark
 
 from lakewarden.jobs.sql.compile.change import Change
 from lakewarden.jobs.sql.compile.grouping import ask_in_where, group_joins
@@ -18,12 +17,12 @@ from lakewarden.jobs.sql.compile.meaning.inline import as_queries
 from lakewarden.jobs.sql.compile.meaning.rows import as_struct
 from lakewarden.jobs.sql.compile.precedence import in_parentheses
 from lakewarden.jobs.sql.compile.resolving import Resolved, Target
+from lakewarden.jobs.sql.compile.spark_words import in_spark, without_choices
 from lakewarden.jobs.sql.compile.type_families import NUMBERS, Family, family_of
 from lakewarden.jobs.sql.compile.values import MatchPolicy, MatchRule, Step, StepKind, TableName, quoted
 
 __all__ = ["distinct_rows", "key_of", "named", "sql_of", "step_of"]
 
-_SPARK: Final = Spark()
 _PLAIN: Final = "Nothing but the target is read."
 _DIRECT: Final = "The target is joined with what it is changed by; Delta refuses a second match of a row."
 _DELETED: Final = "The target is joined with what decides; a row that matches several times is deleted once."
@@ -375,8 +374,7 @@ def _sql(node: exp.Expr, parts: _Parts) -> str:
 
 def sql_of(node: exp.Expr, tables: Mapping[str, TableName]) -> str:
     """A resolved part as Spark reads it; `tables` are the stand-ins' own names."""
-    found = in_parentheses(as_queries(with_names(node.copy(), tables)))
-    return found.sql(dialect=_SPARK, identify=True, comments=False, copy=False)  # it is a copy
+    return in_spark(in_parentheses(as_queries(without_choices(with_names(node.copy(), tables)))))
 
 
 def with_names(node: exp.Expr, tables: Mapping[str, TableName]) -> exp.Expr:

@@ -1,5 +1,6 @@
 """From text to a draft: whose SQL is it, which table does it change, and which does it read? Pure."""
 
+import re
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Final
@@ -24,6 +25,7 @@ __all__ = [
     "is_change",
     "outer_tokens",
     "parse_error",
+    "refuse_run_comments",
     "refuse_system",
     "refuse_unclear_order",
     "tables_read",
@@ -33,6 +35,7 @@ __all__ = [
 _QUOTES: Final = 'Only Spark and MySQL quote names with backticks; in the forms of the others write "name".'
 _SYSTEM: Final = "lakewarden"
 _BEGINNINGS: Final = frozenset({"UPDATE", "UPD", "DELETE", "DEL"})
+_RUN_COMMENT: Final = re.compile(r"/\*M?!")
 _ELSEWHERE: Final = frozenset({"FROM", "USING", "JOIN"})
 
 
@@ -75,6 +78,7 @@ def draft_of(text: str, dialect: Dialect | None = None) -> Draft | None:
     Without a dialect, what Spark can read is Spark's, and anything else is that of the dialects that have such a
     statement. Raises `UsageError` where they read it differently, where nobody reads it, or where it is not supported.
     """
+    refuse_run_comments(text, dialect)
     chosen = tuple(PARSERS) if dialect is None else (dialect,)
     changes: dict[Dialect, tuple[Change, ...]] = {}
     refusals: list[UsageError] = []
@@ -110,6 +114,24 @@ def draft_of(text: str, dialect: Dialect | None = None) -> Draft | None:
         return None
     refuse_unclear_order(draft)
     return draft
+
+
+def refuse_run_comments(text: str, dialect: Dialect | None) -> None:
+    """Raise `UsageError` for a comment that MySQL runs, unless another dialect was chosen."""
+    if dialect not in (None, Dialect.MYSQL):
+        return
+    tokens = tokens_of_any(text)
+    spans = [range(token.start, token.end) for token in tokens]
+    places = (found.start() for found in _RUN_COMMENT.finditer(text))
+    place = next((one for one in places if not any(one in span for span in spans)), None)
+    held = (comment.lstrip() for token in tokens for comment in token.comments)
+    if place is not None and any(comment.startswith(("!", "M!")) for comment in held):
+        raise wrong_at(
+            text,
+            place,
+            "MySQL runs what stands in this comment, all others pass over it.",
+            hint="Write it without the comment, or leave it out.",
+        )
 
 
 def ambiguous(dialects: tuple[Dialect, ...], why: str = "") -> UsageError:

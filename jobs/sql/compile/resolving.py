@@ -1,11 +1,10 @@
-"""Which column of which table does each name mean, and of what type is it? Pure; sqlglot's optimizer does the work.
+"""Which column of which table does each name mean, and of what type is it? Pure.
 
 The statement becomes the query for its matches: SELECT the values it assigns FROM everything that it reads, the target
 among it. In it names are found by SQL's rules, wherever they stand.
 """
 
-import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
@@ -13,17 +12,15 @@ from typing import Final
 import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
-from sqlglot.optimizer.qualify import qualify
 from sqlglot.optimizer.scope import Scope, build_scope
 from sqlglot.schema import MappingSchema
 
 from lakewarden.catalog.errors import UsageError
-from lakewarden.jobs.sql.compile.aliases import rename_what_columns_hide
 from lakewarden.jobs.sql.compile.annotation import NumberAnnotator
 from lakewarden.jobs.sql.compile.change import EXACT, Change, Relation, is_cte, name_of
 from lakewarden.jobs.sql.compile.databases import captured
 from lakewarden.jobs.sql.compile.dialects import PARSERS
-from lakewarden.jobs.sql.compile.grouping import say_using
+from lakewarden.jobs.sql.compile.names.resolver import resolve
 from lakewarden.jobs.sql.compile.places import wrong_in
 from lakewarden.jobs.sql.compile.reading import Draft
 from lakewarden.jobs.sql.compile.type_families import typed
@@ -33,9 +30,6 @@ __all__ = ["Resolved", "Target", "columns_set", "looked_up", "resolved"]
 
 _STAND_IN: Final = "_t"
 """Tables are called _t0, _t1, ... while names are looked up: catalogs and databases are out of the way then."""
-_UNKNOWN: Final = "Unknown column: "
-_PLACE = re.compile(r"Line: (\d+), Col: (\d+)")
-_NAME = re.compile(r"'([^']*)'")
 
 Schemas = Mapping[TableName, TableSchema]
 
@@ -118,21 +112,15 @@ def looked_up(
 ) -> tuple[exp.Select, Mapping[str, TableName]]:
     """The query for the matches, resolved: it selects the values that are assigned; and the stand-ins' real names."""
     query, tables = _query(draft, by)
-    known = {name: {one.name.lower() for one in schemas[real]} for name, real in tables.items()}
-    say_using(query, known, draft.text)
+    dialect = draft.dialects[0]
+    known = {name: tuple(one.name.lower() for one in schemas[real]) for name, real in tables.items()}
+    resolve(query, known, {real.parts[-1].lower() for real in tables.values()}, dialect, draft.text)
     schema = MappingSchema(
         {name: {one.name.lower(): _type(one.type) for one in schemas[real]} for name, real in tables.items()},
         dialect=PARSERS[Dialect.SPARK],
         normalize=False,
     )
-    dialect = PARSERS[draft.dialects[0]]
-    try:
-        query = qualify(query, schema=schema, dialect=dialect)
-        query = NumberAnnotator(schema, draft.dialects).annotate(query)
-    except SqlglotError as error:
-        raise _unknown(draft, schemas, str(error)) from error
-    rename_what_columns_hide(query, {one.name.lower() for columns in schemas.values() for one in columns})
-    return query, tables
+    return NumberAnnotator(schema, draft.dialects).annotate(query), tables
 
 
 def columns_set(change: Change, schema: TableSchema, text: str) -> tuple[tuple[str, exp.DataType], ...]:
@@ -277,40 +265,3 @@ def _type(name: str) -> exp.DataType:
         return exp.DataType.build(name, dialect="spark")
     except SqlglotError:
         return exp.DataType.build("unknown")
-
-
-def _unknown(draft: Draft, schemas: Schemas, said: str) -> UsageError:
-    """What sqlglot says of a name it could not look up, in our words and with the place."""
-    quoted = _NAME.findall(said)
-    if said.startswith(_UNKNOWN):  # of a table that is there
-        quoted = [said.removeprefix(_UNKNOWN).partition(". ")[0].strip('`"')]
-    if not said.startswith(("Column", _UNKNOWN)) or not quoted:
-        return UsageError(
-            f"{said.partition('. Line')[0].rstrip('.')}.", hint="Look at the names of tables and columns."
-        )
-    name = quoted[0]
-    owners = [
-        str(table) for table, schema in schemas.items() if any(one.name.lower() == name for one in schema)
-    ]
-    if owners and len(quoted) == 1 and not said.startswith(_UNKNOWN):
-        message = (
-            f"{name} is not clear here: "
-            f"{', '.join(owners)} {'has' if len(owners) == 1 else 'have'} such a column."
-        )
-        hint = f"Write whose it is: table.{name}."
-    elif len(quoted) > 1:
-        message, hint = (
-            f"There is no column {name} in {quoted[1]}.",
-            "Look at its schema, and at the aliases.",
-        )
-    else:
-        message, hint = f"There is no column {name} in the tables that are named.", "Look at their schemas."
-    return wrong_in(draft.text, next(_named(draft.change, said, name), None), message, hint=hint)
-
-
-def _named(change: Change, said: str, name: str) -> Iterator[exp.Expr]:
-    place = _PLACE.search(said)
-    for identifier in change.parts(exp.Identifier):
-        at = (str(identifier.meta.get("line")), str(identifier.meta.get("col")))
-        if identifier.name.lower() == name and (place is None or at == place.groups()):
-            yield identifier

@@ -21,6 +21,7 @@ __all__ = ["is_merge", "merge_draft"]
 
 _READ: Final = (Dialect.POSTGRES, Dialect.TSQL, Dialect.TERADATA)
 """Whose MERGE means something of its own; MySQL has none."""
+_OF_CLAUSE: Final = frozenset({"matched", "source", "condition", "then", "this", "expression", "expressions"})
 _ALONE: Final = frozenset({"this", "using", "on", "whens", "with_"})
 
 
@@ -167,6 +168,7 @@ def _clauses(merge: exp.Merge, text: str) -> Iterator[Clause]:
     for when in merge.args["whens"].expressions:
         seen = Seen.BOTH if when.args["matched"] else Seen.TARGET if when.args.get("source") else Seen.SOURCE
         condition, then = when.args.get("condition"), when.args["then"]
+        _refuse_more(when, text)
         found = Clause(seen=seen, condition=condition)
         if isinstance(then, exp.Update):
             found = Clause(seen=seen, condition=condition, sets=_sets(then, text))
@@ -183,6 +185,20 @@ def _clauses(merge: exp.Merge, text: str) -> Iterator[Clause]:
         if owner is not None:
             _say_whose(found, owner.alias_or_name)
         yield found
+
+
+def _refuse_more(when: exp.When, text: str) -> None:
+    """Raise `UsageError` for a part of a clause that nothing here reads, such as Oracle's WHERE."""
+    for part in (when, when.args["then"]):
+        odd = next((key for key, value in part.args.items() if value and key not in _OF_CLAUSE), None)
+        if odd is not None:
+            value = part.args[odd]
+            raise wrong_in(
+                text,
+                value if isinstance(value, exp.Expr) else part,
+                f"{odd.strip('_').upper()} behind THEN is not supported.",
+                hint="Say it before THEN: WHEN MATCHED AND ... THEN ..., WHEN NOT MATCHED AND ... THEN ...",
+            )
 
 
 def _sets(then: exp.Update, text: str) -> tuple[Assignment, ...]:

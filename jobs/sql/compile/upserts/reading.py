@@ -18,6 +18,7 @@ from lakewarden.jobs.sql.compile.reading import (
     Draft,
     outer_tokens,
     parse_error,
+    refuse_run_comments,
     refuse_system,
     refuse_unclear_order,
     tables_read,
@@ -52,6 +53,7 @@ def is_upsert(text: str) -> bool:
 
 def upsert_draft(text: str, dialect: Dialect | None = None) -> Draft:
     """Read it. Raises `UsageError` with the place for what nobody can read, and for what is not supported."""
+    refuse_run_comments(text, dialect)
     tokens = outer_tokens(text)
     words = [token.text.upper() for token in tokens]
     if words[0] == "UPSERT":

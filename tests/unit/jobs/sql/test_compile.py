@@ -129,7 +129,7 @@ def test_what_dialects_read_differently_is_refused_until_one_is_chosen(text: str
         ("UPDATE t SET a = k FROM s", "k is not clear here: t, s have such a column. Line 1, column 18",
             None),
         ("UPDATE t FROM s SET a = s.zz",
-            "There is no column zz in the tables that are named. Line 1, column 27", None),
+            "There is no column zz in s. Line 1, column 27", None),
         ("WITH q AS (SELECT k, e AS a FROM u) UPDATE t SET d = a FROM q", "a is not clear here", None),
         ("UPDATE t SET a = q.b FROM s", "There is no column b in q. Line 1, column 20", None),
         ("UPDATE t SET a = 1, A = 2 FROM s", "A is set twice", None),
@@ -280,7 +280,7 @@ def test_a_query_of_a_with_may_have_the_name_of_the_table_it_reads() -> None:
     draft = draft_of(text)
     assert draft is not None and [str(table) for table in draft.tables] == ["t", "u"]
     (step,) = compile_one(text).steps
-    assert "(WITH `u` AS (SELECT `u`.`k` AS `k`, MAX(`u`.`e`) AS `e` FROM `u` AS `u` GROUP BY" in step.sql
+    assert "(WITH `u_` AS (SELECT `u`.`k` AS `k`, MAX(`u`.`e`) AS `e` FROM `u` AS `u` GROUP BY" in step.sql
 
 
 def test_a_query_of_a_with_knows_those_before_it_and_no_others() -> None:
