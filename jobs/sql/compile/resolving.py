@@ -22,12 +22,15 @@ from lakewarden.jobs.sql.compile.databases import captured
 from lakewarden.jobs.sql.compile.dialects import PARSERS
 from lakewarden.jobs.sql.compile.names.resolver import resolve
 from lakewarden.jobs.sql.compile.places import wrong_in
-from lakewarden.jobs.sql.compile.reading import Draft
+from lakewarden.jobs.sql.compile.reading import Draft, ambiguous
 from lakewarden.jobs.sql.compile.type_families import typed
 from lakewarden.jobs.sql.compile.values import Dialect, MatchPolicy, TableName, TableSchema
 
 __all__ = ["Resolved", "Target", "columns_set", "looked_up", "resolved"]
 
+_LARGEST_OF_ALL: Final = 2**63 - 1
+_LARGEST: Final = {Dialect.TSQL: 2**31 - 1, Dialect.TERADATA: 2**31 - 1}
+"""The largest number that is written as an integer."""
 _STAND_IN: Final = "_t"
 """Tables are called _t0, _t1, ... while names are looked up: catalogs and databases are out of the way then."""
 
@@ -171,7 +174,7 @@ def _query(draft: Draft, by: str | None) -> tuple[exp.Select, Mapping[str, Table
     if change.ctes:
         query.set("with_", exp.With(expressions=[cte.copy() for cte in change.ctes]))
     if Dialect.SPARK not in draft.dialects:
-        _mark_decimals(query)
+        _mark_decimals(query, draft)
     for column in query.find_all(exp.Column):
         if column.db and captured(column):
             raise wrong_in(
@@ -184,16 +187,23 @@ def _query(draft: Draft, by: str | None) -> tuple[exp.Select, Mapping[str, Table
     return query, _stand_in(query)
 
 
-def _mark_decimals(query: exp.Select) -> None:
+def _mark_decimals(query: exp.Select, draft: Draft) -> None:
+    """Say of numbers that are written how many digits they have where they are decimals: 1.5 is one, and a whole number
+    beyond the integers of the dialect."""
+    most = {_LARGEST.get(dialect, _LARGEST_OF_ALL) for dialect in draft.dialects}
     for literal in list(query.find_all(exp.Literal)):
+        if literal.is_string or "e" in literal.name.lower():
+            continue
         whole, dot, digits = literal.name.partition(".")
-        if not literal.is_string and dot and "e" not in literal.name.lower():
-            scale, precision = len(digits), max(len(whole.lstrip("0")) + len(digits), 1)
-            cast = exp.Cast(
-                this=literal.copy(), to=exp.DataType.build(f"DECIMAL({precision}, {scale})", dialect="spark")
-            )
-            cast.meta[EXACT] = True
-            literal.replace(cast)
+        if not dot and int(whole) <= min(most):
+            continue
+        if not dot and int(whole) <= max(most):
+            raise ambiguous(draft.dialects, f"{whole} is an integer in one, a decimal in another.")
+        scale, precision = len(digits), max(len(whole.lstrip("0")) + len(digits), 1)
+        kind = exp.DataType.build(f"DECIMAL({precision}, {scale})", dialect="spark")
+        cast = exp.Cast(this=literal.copy(), to=kind)
+        cast.meta[EXACT] = bool(dot)
+        literal.replace(cast)
 
 
 def _value(selected: exp.Expr) -> exp.Expr:

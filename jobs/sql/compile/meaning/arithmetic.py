@@ -5,6 +5,7 @@ from sqlglot import exp
 from lakewarden.jobs.sql.compile.meaning.averages import mean_in_spark, refuse_own_digits
 from lakewarden.jobs.sql.compile.meaning.comparisons import is_real, refuse_real_beside_others
 from lakewarden.jobs.sql.compile.meaning.functions import Notes
+from lakewarden.jobs.sql.compile.meaning.integers import in_its_bits, promoted
 from lakewarden.jobs.sql.compile.meaning.storing import SPARKS_WORDS
 from lakewarden.jobs.sql.compile.places import wrong_in
 from lakewarden.jobs.sql.compile.type_families import NUMBERS, Family, family_of
@@ -25,7 +26,7 @@ def arithmetic(node: exp.Expr, dialect: Dialect, text: str, notes: Notes) -> exp
         raise wrong_in(
             text, odd, "Only numbers are added, subtracted and multiplied here.", hint=SPARKS_WORDS
         )
-    return node
+    return promoted(node, dialect)
 
 
 def summed(node: exp.Expr, dialect: Dialect, text: str, notes: Notes) -> exp.Expr:
@@ -64,7 +65,8 @@ def division(node: exp.Expr, dialect: Dialect, text: str, notes: Notes) -> exp.E
             raise wrong_in(text, node, "mysql makes a decimal of such a quotient.", hint="Write DIV.")
         return node
     if kinds <= {Family.INTEGER} and not isinstance(node, exp.Mod):
-        return exp.IntDiv(this=node.this.copy(), expression=node.expression.copy())
+        quotient = exp.IntDiv(this=node.this.copy(), expression=node.expression.copy())
+        return in_its_bits(quotient, node.parent, dialect)
     if isinstance(node, exp.Div) and Family.FLOAT in kinds:
         return node
     if isinstance(node, exp.Mod) and Family.FLOAT not in kinds:

@@ -26,7 +26,7 @@ def cast_as_there(node: exp.Expr, dialect: Dialect, text: str, notes: Notes) -> 
     """The cast in Spark's words. Raises `UsageError` for one that may give something else."""
     source, target = family_of(node.this), family_of_type(node.args["to"])
     is_text = isinstance(node.this, exp.Literal) and node.this.is_string
-    if isinstance(node.this, exp.Literal) and EXACT in node.meta:
+    if isinstance(node.this, exp.Literal) and node.meta.get(EXACT):
         return node.this
     if target is Family.DECIMAL and not node.args["to"].expressions:
         node.set("to", _with_digits(node, dialect, text))

@@ -22,6 +22,7 @@ from lakewarden.jobs.sql.compile.meaning.comparisons import (
 )
 from lakewarden.jobs.sql.compile.meaning.first_type import fits_first
 from lakewarden.jobs.sql.compile.meaning.functions import FUNCTIONS, Notes, function_in_spark
+from lakewarden.jobs.sql.compile.meaning.integers import unfolded
 from lakewarden.jobs.sql.compile.meaning.limits import require_plain_limits
 from lakewarden.jobs.sql.compile.meaning.rows import with_columns
 from lakewarden.jobs.sql.compile.meaning.storing import SPARKS_WORDS
@@ -122,6 +123,7 @@ def _comparison(node: exp.Expr, dialect: Dialect, text: str, notes: Notes) -> ex
     ordered = not isinstance(node, exp.EQ | exp.NEQ | exp.NullSafeEQ | exp.NullSafeNEQ)
     note_texts([node.this, right], dialect, notes, ordered=ordered)
     unpadded(node, dialect)
+    unfolded([node.this, node.expression])
     return node
 
 
@@ -169,6 +171,7 @@ def _range(node: exp.Expr, dialect: Dialect, text: str, notes: Notes) -> exp.Exp
     refuse_mixed([node.this, node.args["low"], node.args["high"]], node, dialect, text)
     note_texts([node.this], dialect, notes, ordered=True)
     unpadded(node, dialect)
+    unfolded([node.this, node.args["low"], node.args["high"]])
     return node
 
 
@@ -185,6 +188,8 @@ def _in(node: exp.Expr, dialect: Dialect, text: str, notes: Notes) -> exp.Expr:
     asked = node.this.expressions if isinstance(node.this, exp.Tuple) else [node.this]
     note_texts(asked, dialect, notes, ordered=False)
     unpadded(node, dialect)
+    if not isinstance(node.this, exp.Tuple):
+        unfolded([node.this, *node.expressions])
     return node
 
 
@@ -243,6 +248,7 @@ def _case(node: exp.Expr, dialect: Dialect, text: str, notes: Notes) -> exp.Expr
         refuse_mixed([node.this, *(one.this for one in ifs)], node, dialect, text)
         note_texts([node.this], dialect, notes, ordered=False)
         unpadded(node, dialect)
+        unfolded([node.this, *(one.this for one in ifs)])
     return node
 
 

@@ -40,7 +40,10 @@ class Order(StrEnum):
 
 _GROUPS: Final = (exp.Paren, exp.Tuple, exp.GroupingSets, exp.Cube, exp.Rollup)
 _BY_DIALECT: Final = {
-    Dialect.POSTGRES: {Clause.GROUP: (Order.COLUMNS, Order.COLUMNS_FIRST), Clause.ORDER: (Order.COLUMNS, Order.RESULTS_FIRST)},
+    Dialect.POSTGRES: {
+        Clause.GROUP: (Order.COLUMNS, Order.COLUMNS_FIRST),
+        Clause.ORDER: (Order.COLUMNS, Order.RESULTS_FIRST),
+    },
     Dialect.TSQL: {Clause.ORDER: (Order.COLUMNS, Order.RESULTS_FIRST)},
     Dialect.MYSQL: {
         Clause.GROUP: (Order.COLUMNS_FIRST, Order.COLUMNS_FIRST),
@@ -53,10 +56,13 @@ _BY_DIALECT: Final = {
         Clause.ORDER: (Order.COLUMNS_FIRST, Order.UNCLEAR),
     },
     Dialect.SPARK: {
-        **dict.fromkeys((Clause.LIST, Clause.GROUP, Clause.HAVING, Clause.QUALIFY), (Order.COLUMNS_FIRST, Order.COLUMNS_FIRST)),
+        **dict.fromkeys(
+            (Clause.LIST, Clause.GROUP, Clause.HAVING, Clause.QUALIFY),
+            (Order.COLUMNS_FIRST, Order.COLUMNS_FIRST),
+        ),
         Clause.ORDER: (Order.RESULTS_FIRST, Order.RESULTS_FIRST),
     },
-}  # fmt: skip
+}
 """By clause, for a name in an expression and one that stands alone."""
 
 

@@ -87,7 +87,7 @@ def test_rows_are_deleted_by_other_tables_in_the_words_of_each_database(
 def test_stars_of_several_tables_delete_from_each_and_a_product_stays_one() -> None:
     steps = done("DELETE t.*, s.* FROM t JOIN s ON t.k = s.k WHERE t.a * s.b > 1", "mysql").steps
     assert [str(one.target) for one in steps] == ["t", "s"]
-    assert all("`t`.`a` * `s`.`b` > 1" in one.sql for one in steps)
+    assert all("CAST(`t`.`a` AS BIGINT) * `s`.`b` > 1" in one.sql for one in steps)
 
 
 @pytest.mark.parametrize(

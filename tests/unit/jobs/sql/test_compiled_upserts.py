@@ -56,7 +56,7 @@ def test_a_new_value_has_the_type_of_its_column() -> None:
 @pytest.mark.parametrize(
     ("value", "wanted"),
     [
-        ("(VALUES(a) + p.a) * 2", "(`excluded`.`a` + `p`.`a`) * 2"),
+        ("(VALUES(a) + p.a) * 2", "(CAST(`excluded`.`a` AS BIGINT) + `p`.`a`) * 2"),
         ("(values (`a`))", "(`excluded`.`a`)"),
         ("CASE WHEN (VALUES(a), p.a) IN ((1, 2)) THEN 1 END", "`excluded`.`a` = 1 AND `p`.`a` = 2"),
     ],

@@ -53,7 +53,8 @@ def test_what_teradata_may_take_for_either_is_asked_about() -> None:
 @pytest.mark.parametrize("dialect", [Dialect.POSTGRES, Dialect.MYSQL, Dialect.TSQL, Dialect.TERADATA])
 def test_an_expression_in_order_by_takes_the_column(dialect: Dialect) -> None:
     first, last = ("TOP 1 ", "") if dialect in (Dialect.TSQL, Dialect.TERADATA) else ("", " LIMIT 1")
-    assert "ORDER BY -u.e" in said(f"SELECT {first}-e AS e FROM u ORDER BY -e{last}", dialect)
+    found = said(f"SELECT {first}-e AS e FROM u ORDER BY -e{last}", dialect)
+    assert "ORDER BY -u.e" in found or "ORDER BY -CAST(u.e AS BIGINT)" in found  # MySQL computes in 64 bits
 
 
 @pytest.mark.parametrize(
@@ -63,7 +64,7 @@ def test_an_expression_in_order_by_takes_the_column(dialect: Dialect) -> None:
         ("postgres", "SELECT -e AS e FROM u ORDER BY (e) LIMIT 1", "ORDER BY (e)"),
         ("mysql", "SELECT -e AS e FROM u ORDER BY e LIMIT 1", "ORDER BY e"),
         ("tsql", "SELECT TOP 1 -e AS e FROM u ORDER BY e", "ORDER BY e"),
-        ("mysql", "SELECT -e AS x FROM u ORDER BY x + 1 LIMIT 1", "ORDER BY x + 1"),
+        ("mysql", "SELECT -e AS x FROM u ORDER BY x + 1 LIMIT 1", "ORDER BY CAST(x AS BIGINT) + 1"),
         ("spark", "SELECT -e AS e FROM u ORDER BY -e, k LIMIT 1", "ORDER BY -e, u.k"),
         ("postgres", "SELECT -k AS k, max(e) FROM u GROUP BY k", "GROUP BY u.k"),
         ("mysql", "SELECT -k AS k FROM u GROUP BY k", "GROUP BY u.k"),
