@@ -1,12 +1,13 @@
 """Governed SQL, upserts and the gateway: what they cost beside the same by hand, and whether they say what others say.
 
 `--parts` chooses among: `overhead` (bench.sql_overhead), `upsert` and `stream` (bench.upsert), `gateway`
-(bench.gateway), `tpch` (bench.tpch), `random`, `wide`, `mysql`, `paired`, `placed`. The last five compare random
-statements with other databases, `--statements N` of each kind. `random` runs changes of PostgreSQL's dialect, of
+(bench.gateway), `tpch` (bench.tpch), `random`, `wide`, `mysql`, `paired`, `placed`, `names`. The last six compare
+random statements with other databases, `--statements N` of each kind. `random` runs changes of PostgreSQL's dialect, of
 MySQL's, and MySQL's of several tables, here and there. The others compile statements over many types and odd names,
 and ask Spark what the steps would do: `wide` changes of PostgreSQL's dialect, `mysql` those of MySQL's and its upserts,
 `paired` those of Teradata's and SQL Server's, which PostgreSQL gets in its own words, `placed` MERGEs and upserts of
-every dialect. `--seed S` begins elsewhere; what differs or is refused is printed with its seed.
+every dialect, `names` conditions whose names collide, as many of PostgreSQL's and of MySQL's. `--seed S` begins
+elsewhere; what differs or is refused is printed with its seed.
 """
 
 import argparse
@@ -43,6 +44,7 @@ from support.two_databases.games import (
     POSTGRES_GAMES,
     Game,
 )
+from support.two_databases.names_game import named_tables, play_names
 from support.two_databases.sides import Server, two_sides
 from support.two_databases.wide_game import FAST, create_wide
 
@@ -143,6 +145,31 @@ def _figures(name: str, count: int, found: Mapping[Outcome, int]) -> Figures:
     }
 
 
+def _names(folder: Path, asked: argparse.Namespace, options: Options) -> Figures:
+    """What came of conditions whose names collide."""
+    count = asked.statements // 10 if options.quick else asked.statements
+    figures: Figures = {}
+    with _session(folder, shuffles=1) as spark:
+        for key, value in FAST.items():
+            spark.conf.set(key, value)
+        for running in (running_postgres, running_mariadb):
+            with (
+                running() as server,
+                server.connected() as connection,
+                named_tables(spark, server, connection),
+            ):
+                seeds = range(asked.seed, asked.seed + 1000 * count)
+                found: Counter[Outcome] = Counter()
+                for one in play_names(spark, server, connection, seeds, count):
+                    found[one.outcome] += 1
+                    if one.outcome is Outcome.DIFFERENT:
+                        sys.stderr.write(f"{one}\n")
+                figures |= {
+                    f"names_{server.dialect}_{outcome.name.lower()}": found[outcome] for outcome in found
+                }
+    return figures
+
+
 PARTS: Final[Mapping[str, Callable[[Path, argparse.Namespace, Options], Figures]]] = {
     "overhead": _overhead,
     "upsert": _upsert,
@@ -154,6 +181,7 @@ PARTS: Final[Mapping[str, Callable[[Path, argparse.Namespace, Options], Figures]
     "mysql": partial(_rehearsed, MARIADB_GAMES),
     "paired": partial(_rehearsed, PAIRED_CHANGES),
     "placed": partial(_rehearsed, PLACED),
+    "names": _names,
 }
 
 

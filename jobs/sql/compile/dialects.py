@@ -20,10 +20,12 @@ from sqlglot.parsers.tsql import TSQLParser
 from lakewarden.jobs.sql.compile.places import wrong_at
 from lakewarden.jobs.sql.compile.values import Dialect
 
-__all__ = ["OWN", "PARSERS"]
+__all__ = ["OWN", "PARSERS", "STRAIGHT"]
 
 OWN: Final = "own"
 """Marks a column that is of the table that is changed, whoever else has such a column."""
+STRAIGHT: Final = "straight"
+"""Marks a statement that had STRAIGHT_JOIN."""
 _COMPOUND: Final[Mapping[TokenType, type[exp.Binary]]] = {
     TokenType.PLUS: exp.Add,
     TokenType.DASH: exp.Sub,
@@ -140,6 +142,21 @@ class _MySQLParser(MySQLParser):
 
     PRIMARY_PARSERS: ClassVar = {**MySQLParser.PRIMARY_PARSERS, TokenType.NATIONAL_STRING: _text}
 
+    def parse(self, raw_tokens: list[Token], sql: str) -> list[exp.Expr | None]:
+        """Statements, with JOIN for STRAIGHT_JOIN, and without it behind SELECT."""
+        before = [None, *(token.token_type for token in raw_tokens)]
+        straight = [token.token_type is TokenType.STRAIGHT_JOIN for token in raw_tokens]
+        tokens = [
+            _as_join(token) if is_straight else token
+            for token, is_straight, last in zip(raw_tokens, straight, before, strict=False)
+            if not is_straight or last is not TokenType.SELECT
+        ]
+        found: list[exp.Expr | None] = super().parse(tokens, sql)
+        for tree in found if any(straight) else ():
+            if tree is not None:
+                tree.meta[STRAIGHT] = True
+        return found
+
     def _parse_update(self) -> exp.Update:
         self._skip("LOW_PRIORITY")
         return super()._parse_update()
@@ -165,6 +182,10 @@ class _MySQLParser(MySQLParser):
                 "IGNORE leaves rows as they are that cannot be written.",
                 hint="Leave it out: what cannot be written is an error, and nothing is changed then.",
             )
+
+
+def _as_join(token: Token) -> Token:
+    return Token(TokenType.JOIN, token.text, token.line, token.col, token.start, token.end, token.comments)
 
 
 _AFTER_NAMES: Final = (TokenType.WHERE, TokenType.JOIN, TokenType.L_PAREN, TokenType.ON)

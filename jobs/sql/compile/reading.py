@@ -155,7 +155,23 @@ def _tree(text: str, dialect: Dialect) -> exp.Expr:
         )
     if not trees or not isinstance(trees[0], exp.Update | exp.Delete):
         raise ForeignError("no UPDATE or DELETE")
+    if isinstance(trees[0], exp.Update):
+        _refuse_twice(text)
     return trees[0]
+
+
+def _refuse_twice(text: str) -> None:
+    """Raise `UsageError` for a second WHERE or FROM of an UPDATE: its parser would forget the first."""
+    tokens = outer_tokens(text)
+    for kind in (TokenType.WHERE, TokenType.FROM):
+        found = [
+            token
+            for before, token in pairwise(tokens)
+            if token.token_type is kind and before.token_type is not TokenType.DISTINCT
+        ]
+        if len(found) > 1:
+            word = found[1].text.upper()
+            raise wrong_at(text, found[1].start, f"There is a second {word}.", hint="Write all of it in one.")
 
 
 def _unreadable(

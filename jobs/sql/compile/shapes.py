@@ -9,7 +9,7 @@ from sqlglot import exp
 from lakewarden.catalog.errors import UsageError
 from lakewarden.jobs.sql.compile.change import Assignment, Change, Relation, assignments_of, with_joins
 from lakewarden.jobs.sql.compile.databases import means, told_apart
-from lakewarden.jobs.sql.compile.dialects import OWN
+from lakewarden.jobs.sql.compile.dialects import OWN, STRAIGHT
 from lakewarden.jobs.sql.compile.places import wrong_in
 from lakewarden.jobs.sql.compile.values import Dialect
 
@@ -33,6 +33,8 @@ _CLAUSES: Final = {
 _HINTS: Final = (
     "Hints about tables are left out: each table is read at one version, without locks or indexes."
 )
+_MATERIALIZED: Final = "[NOT] MATERIALIZED is left out: it changes no result."
+_STRAIGHT: Final = "STRAIGHT_JOIN is read as JOIN: it changes no result."
 _TABLE_PARTS: Final = frozenset({"this", "db", "catalog", "alias", "joins", "only", "version", "when"})
 
 
@@ -91,11 +93,16 @@ def shapes_of(tree: exp.Expr, dialect: Dialect, text: str) -> tuple[Change, ...]
 
 
 def leave_hints_out(tree: exp.Expr) -> tuple[str, ...]:
-    """SQL Server's and MySQL's hints about tables are about locks and indexes, which Delta has none of."""
+    """Words for another database's planner: SQL Server's and MySQL's hints about tables are about locks and indexes,
+    which Delta has none of."""
     hinted = [table for table in tree.find_all(exp.Table) if table.args.get("hints")]
     for table in hinted:
         table.set("hints", None)
-    return (_HINTS,) if hinted else ()
+    kept = [cte for cte in tree.find_all(exp.CTE) if cte.args.get("materialized") is not None]
+    for cte in kept:
+        cte.set("materialized", None)
+    found = {_HINTS: hinted, _MATERIALIZED: kept, _STRAIGHT: tree.meta.get(STRAIGHT)}
+    return tuple(note for note, parts in found.items() if parts)
 
 
 def _refuse_target(target: exp.Expr, ctes: Sequence[exp.CTE], text: str) -> None:

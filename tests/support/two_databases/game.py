@@ -34,6 +34,7 @@ class Outcome(StrEnum):
     CHOSEN = "chosen"  # the same, by the smallest of several matches
     BOTH_REFUSED = "refused for several matches"
     REFUSED = "refused"  # the compiler asks for other words
+    UNKNOWN_TO_SPARK = "refused by Spark"
     DIFFERENT = "different"
 
 

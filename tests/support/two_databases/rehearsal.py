@@ -14,7 +14,7 @@ from lakewarden.jobs.sql.compile.reading import outer_tokens
 from lakewarden.jobs.sql.compile.values import Step, TableSchema, quoted
 from support.two_databases.sides import Rows
 
-__all__ = ["Rehearsed", "SeveralMatchesError", "World", "rehearsed"]
+__all__ = ["Rehearsed", "SeveralMatchesError", "World", "parts_of", "rehearsed"]
 
 _ROW = "lakewarden_row"
 _VERBS = ("UPDATE", "DELETE", "INSERT")
@@ -43,7 +43,7 @@ class Rehearsed:
 def rehearsed(spark: SparkSession, step: Step, world: World) -> Rehearsed:
     """What the step would do. Raises `SeveralMatchesError`, or Spark's own error."""
     name = step.target.parts[-1].lower()
-    parts = _parts(step.sql)
+    parts = parts_of(step.sql)
     known = [one.name.lower() for one in world.schemas[name]]
     rows: dict[int, tuple[Any, ...]] = dict(enumerate(tuple(row) for row in world.rows[name]))
     gone, changed, added = set[int](), dict[int, tuple[Any, ...]](), list[tuple[Any, ...]]()
@@ -100,7 +100,7 @@ class _Parts:
         return self.both == (_When(verb="DELETE"),)
 
 
-def _parts(sql: str) -> _Parts:
+def parts_of(sql: str) -> _Parts:
     outer = outer_tokens(sql)
     words = [token.text.upper() for token in outer]
 

@@ -10,6 +10,7 @@ from lakewarden.jobs.sql.compile.type_families import (
     family_of,
     scale_of,
     scale_of_type,
+    typed,
     whole_digits_of_type,
 )
 
@@ -21,6 +22,8 @@ def fits_first(first: exp.Expr, second: exp.Expr) -> bool:
     kinds = family_of(first), family_of(second)
     if Family.NULL in kinds:
         return kinds[1] is Family.NULL
+    if kinds == (Family.DECIMAL, Family.INTEGER):
+        return _has_room(first, second)
     if kinds[0] is not kinds[1]:
         return kinds == (Family.FLOAT, Family.INTEGER)
     match kinds[0]:
@@ -32,6 +35,15 @@ def fits_first(first: exp.Expr, second: exp.Expr) -> bool:
             return _is_no_longer_text(second, first)
         case _:
             return isinstance(first.type, exp.DataType) and first.type == second.type
+
+
+def _has_room(first: exp.Expr, second: exp.Expr) -> bool:
+    """Whether a decimal's type has the digits of a whole number."""
+    kinds = first.type, second.type
+    if not all(isinstance(kind, exp.DataType) for kind in kinds):
+        return False
+    digits = len(second.name) if isinstance(second, exp.Literal) else whole_digits_of_type(typed(second))
+    return digits <= whole_digits_of_type(typed(first))
 
 
 def _is_no_longer(second: exp.Expr, first: exp.Expr) -> bool:

@@ -9,7 +9,7 @@ from typing import Final
 
 from sqlglot import exp
 
-from lakewarden.jobs.sql.compile.type_families import NUMBERS, Family, family_of
+from lakewarden.jobs.sql.compile.type_families import NUMBERS, Family, family_of, typed
 from lakewarden.jobs.sql.compile.values import Dialect
 
 __all__ = ["FUNCTIONS", "Notes", "cast_to_text", "function_in_spark", "numbers_by_chance"]
@@ -247,10 +247,12 @@ def _named(node: exp.Expr, dialect: Dialect, notes: Notes) -> exp.Expr | None:
         return None
     (value,), zero = arguments, exp.Literal.number(0)
     match node.name.upper():
-        case "ZEROIFNULL" if family_of(value) in NUMBERS:
-            return exp.Coalesce(this=value.copy(), expressions=[zero])
-        case "NULLIFZERO" if family_of(value) in NUMBERS:
-            return exp.Nullif(this=value.copy(), expression=zero)
+        case "ZEROIFNULL" | "NULLIFZERO" if family_of(value) in NUMBERS:
+            found: exp.Expr = exp.Nullif(this=value.copy(), expression=zero)
+            if node.name.upper() == "ZEROIFNULL":
+                found = exp.Coalesce(this=value.copy(), expressions=[zero])
+            found.type = typed(value)
+            return found
         case "CHARACTERS" | "CHARS" if _is_text(value):
             return exp.Length(this=value.copy())
         case _:

@@ -28,9 +28,7 @@ _ALONE: Final = frozenset({"this", "using", "on", "whens", "with_"})
 def is_merge(text: str) -> bool:
     """Whether this is a MERGE, after a WITH or not."""
     words = [token.text.upper() for token in outer_tokens(text)]
-    return bool(words) and (
-        words[0] == "MERGE" or (words[0] == "WITH" and ["MERGE", "INTO"] in _pairs(words))
-    )
+    return bool(words) and (words[0] == "MERGE" or (words[0] == "WITH" and [")", "MERGE"] in _pairs(words)))
 
 
 def merge_draft(text: str, dialect: Dialect | None = None) -> Draft | None:
@@ -54,7 +52,8 @@ def _draft(text: str, dialect: Dialect, *, chosen: bool) -> Draft | None:
     notes = leave_hints_out(merge)
     if not own:
         _refuse(merge, text)
-    clauses = Clauses(on=merge.args["on"], each=tuple(_clauses(merge, text)))
+    each = sorted(_clauses(merge, text), key=lambda one: list(Seen).index(one.seen))  # as Spark wants them
+    clauses = Clauses(on=merge.args["on"], each=tuple(each))
     if own and not any(part.find(exp.Query) for part in clauses.parts()):
         return None
     refuse_unclear(

@@ -20,6 +20,7 @@ from lakewarden.jobs.sql.compile.names.outputs import (
     say_numbers,
     with_columns_named,
 )
+from lakewarden.jobs.sql.compile.names.parts import refuse_unread_parts
 from lakewarden.jobs.sql.compile.names.rules import Clause
 from lakewarden.jobs.sql.compile.names.uniqueness import tell_apart
 from lakewarden.jobs.sql.compile.places import wrong_in
@@ -38,7 +39,6 @@ _CLAUSES: Final = {
     "limit": Clause.ON,
     "offset": Clause.ON,
 }
-_KNOWN: Final = frozenset({*_CLAUSES, "expressions", "from_", "joins", "laterals", "with_"})
 _WITH_QUALIFY: Final = frozenset({Dialect.TERADATA, Dialect.SPARK})
 _SEEN_NO_MORE: Final = frozenset({"SEMI", "ANTI"})
 _FIRST_OF_VALUES: Final = {Dialect.POSTGRES: ("column", 1), Dialect.MYSQL: ("column_", 0)}
@@ -57,6 +57,7 @@ def resolve(
     """Resolve a query whose tables are called like the keys of `known`, which has their columns; all names are in lower
     case. `tables` are their names elsewhere. Raises `UsageError`, with the place, for a name that is not there or is
     not clear."""
+    refuse_unread_parts(query, text)
     taken = {one.name for one in query.find_all(exp.Identifier)}
     resolver = _Resolver(known, taken, dialect, text)
     resolver.query(query, None, {})
@@ -104,12 +105,10 @@ class _Resolver:
 
     def _select(self, select: exp.Select, outer: Level | None, names: Names) -> tuple[str, ...]:
         level = Level(select=select, outer=outer)
-        odd = next((key for key, value in select.args.items() if value and key not in _KNOWN), None)
-        if select.args.get("qualify") and self._dialect not in _WITH_QUALIFY:
-            odd = "qualify"
-        if odd is not None:
-            word = odd.strip("_").replace("_", " ").upper()
-            raise wrong_in(self._text, select, f"{word} is not supported in a query.", hint="Leave it out.")
+        qualify = select.args.get("qualify")
+        if qualify is not None and self._dialect not in _WITH_QUALIFY:
+            hint = "Number the rows in a query in FROM, and ask around it."
+            raise wrong_in(self._text, qualify, f"{self._dialect} has no QUALIFY.", hint=hint)
         self._from(select, level, names)
         given = columns_given(select, level, self.bindings, self._text)
         select.set("expressions", [one for one, _ in given])

@@ -110,7 +110,11 @@ def _insert(
     target = schema.this if isinstance(schema, exp.Schema) else schema
     if not isinstance(target, exp.Table) or target.args.get("joins"):
         raise wrong_in(text, target, "This is no table.", hint="Name the table that the rows go into.")
-    columns = tuple(one.name for one in schema.expressions) if isinstance(schema, exp.Schema) else ()
+    listed = schema.expressions if isinstance(schema, exp.Schema) else []
+    odd = next((one for one in listed if not isinstance(one, exp.Identifier)), None)
+    if odd is not None:
+        raise wrong_in(text, odd, "This is no name of a column.", hint="Write INSERT INTO t (k, a) ...")
+    columns = tuple(one.name for one in listed)
     source, alias, names = _source(tree, text)
     conflict = tree.args.get("conflict")
     if conflict is None:

@@ -4,6 +4,7 @@ import pytest
 
 from lakewarden.catalog.errors import UsageError
 from lakewarden.jobs.sql.compile.compiler import compiled
+from lakewarden.jobs.sql.compile.merges.reading import merge_draft
 from lakewarden.jobs.sql.compile.reading import draft_of
 from lakewarden.jobs.sql.compile.values import ColumnType, Compiled, Dialect, TableSchema
 
@@ -13,7 +14,7 @@ def schema(**columns: str) -> TableSchema:
 
 
 SCHEMAS = {
-    "t": schema(id="int", k="int", a="int", s="string", d="double"),
+    "t": schema(id="int", k="int", a="int", s="string", d="double", m="decimal(9,2)"),
     "s": schema(k="int", b="int", c="string", n="double"),
     "quick": schema(a="int"),
 }
@@ -131,3 +132,98 @@ def test_what_is_not_done_is_told_in_a_sentence_at_its_place(
 
 def test_sparks_own_default_is_sparks() -> None:
     assert draft_of("UPDATE t SET a = DEFAULT WHERE k = 1") is None
+
+
+@pytest.mark.parametrize(
+    ("dialect", "text", "said"),
+    [
+        ("teradata", "UPDATE t SET m = ZEROIFNULL(m)", "m = COALESCE(t.m, 0)"),
+        ("teradata", "UPDATE t SET m = NULLIFZERO(m)", "m = NULLIF(t.m, 0)"),
+        ("tsql", "UPDATE t SET m = ISNULL(m, 0)", "m = COALESCE(t.m, 0)"),
+    ],
+)
+def test_a_zero_beside_a_decimal_is_one_of_its_type(dialect: str, text: str, said: str) -> None:
+    assert changed(text, dialect) == said
+
+
+def test_a_number_that_a_decimals_type_has_no_room_for_is_refused() -> None:
+    for value in ("12345678", "k", "0.125"):
+        with pytest.raises(UsageError, match="ISNULL takes the type of its first value"):
+            done(f"UPDATE t SET m = ISNULL(m, {value})", "tsql")
+
+
+@pytest.mark.parametrize(
+    ("dialect", "text", "note"),
+    [
+        (
+            "postgres",
+            "WITH q AS MATERIALIZED (SELECT k FROM s) DELETE FROM t USING q WHERE q.k = t.k",
+            "MATERIALIZED",
+        ),
+        (
+            "postgres",
+            "DELETE FROM t WHERE k IN (WITH q AS NOT MATERIALIZED (SELECT k FROM s) SELECT k FROM q)",
+            "MATERIALIZED",
+        ),
+        ("mysql", "UPDATE t STRAIGHT_JOIN s ON t.k = s.k SET t.a = s.b", "STRAIGHT_JOIN"),
+        ("mysql", "DELETE FROM t WHERE k IN (SELECT STRAIGHT_JOIN k FROM s)", "STRAIGHT_JOIN"),
+    ],
+)
+def test_words_for_a_planner_are_left_out_and_that_is_told(dialect: str, text: str, note: str) -> None:
+    found = done(text, dialect)
+    assert not any(word in step.sql for word in ("MATERIALIZED", "STRAIGHT") for step in found.steps)
+    assert any(note in one for one in found.notes)
+
+
+def merged(text: str, dialect: str) -> str:
+    draft = merge_draft(text, Dialect(dialect))
+    assert draft is not None
+    (step,) = compiled(draft, {table: SCHEMAS[table.parts[-1]] for table in draft.tables}).steps
+    return step.sql.replace("`", "")
+
+
+def test_the_clauses_of_a_merge_come_in_sparks_order() -> None:
+    said = merged(
+        "MERGE INTO t USING s ON t.k = s.k WHEN NOT MATCHED BY SOURCE THEN DELETE WHEN NOT MATCHED AND s.b > 1 "
+        "THEN INSERT (k) VALUES (1) WHEN NOT MATCHED THEN INSERT (k) VALUES (2) WHEN MATCHED THEN DELETE",
+        "tsql",
+    )
+    assert [said.index(one) for one in ("VALUES (1)", "VALUES (2)")] == sorted(
+        said.index(one) for one in ("VALUES (1)", "VALUES (2)")
+    )
+    assert said.index("WHEN MATCHED") < said.index("VALUES (1)")
+    assert said.endswith("WHEN NOT MATCHED BY SOURCE THEN DELETE")
+
+
+def test_a_merge_behind_with_needs_no_into() -> None:
+    text = "WITH q AS (SELECT k FROM s) MERGE t USING q ON t.k = q.k WHEN MATCHED THEN DELETE"
+    assert "USING (WITH q AS (SELECT s.k AS k FROM s AS s) SELECT q.* FROM q AS q)" in merged(text, "tsql")
+
+
+@pytest.mark.parametrize(
+    ("dialect", "text", "said"),
+    [
+        (
+            "postgres",
+            "UPDATE t SET a = 1 WHERE id = 1 WHERE k = 2",
+            "There is a second WHERE. Line 1, column 33",
+        ),
+        ("postgres", "UPDATE t SET a = 1 FROM s FROM quick WHERE t.k = s.k", "There is a second FROM"),
+        ("postgres", "DELETE FROM t WHERE a BETWEEN SYMMETRIC 9 AND 7", "SYMMETRIC is not supported"),
+        ("postgres", "DELETE FROM t WHERE k IN (SELECT k FROM s FOR UPDATE)", "LOCKS is not supported"),
+        (
+            "postgres",
+            "DELETE FROM t WHERE k IN (SELECT k FROM s ORDER BY k FETCH FIRST 2 ROWS WITH TIES)",
+            "LIMIT OPTIONS is not supported",
+        ),
+    ],
+)
+def test_what_would_be_lost_is_refused(dialect: str, text: str, said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        done(text, dialect)
+
+
+def test_is_distinct_from_is_no_second_from() -> None:
+    assert (
+        changed("UPDATE t SET a = s.b FROM s WHERE t.k IS DISTINCT FROM s.k", "postgres") == "t.a = source.c1"
+    )

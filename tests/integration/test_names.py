@@ -1,0 +1,55 @@
+"""Names that collide on purpose, three queries deep: the rows that PostgreSQL and MariaDB find.
+
+`bench.sql --parts names --statements N` asks about many more.
+"""
+
+from collections import Counter
+
+import pytest
+from pyspark.sql import SparkSession
+
+from support.servers.mariadb import MariadbServer
+from support.servers.postgres import PostgresServer
+from support.two_databases.game import Outcome
+from support.two_databases.names_game import named_tables, play_names
+from support.two_databases.sides import Server
+from support.two_databases.wide_game import FAST
+
+pytestmark = pytest.mark.spark
+
+STATEMENTS = 150
+LONG = 5_000
+
+
+@pytest.mark.postgres
+def test_names_mean_what_they_mean_in_postgresql(spark: SparkSession, postgres: PostgresServer) -> None:
+    asked_alike(spark, postgres, STATEMENTS)
+
+
+@pytest.mark.mariadb
+def test_names_mean_what_they_mean_in_mariadb(spark: SparkSession, mariadb: MariadbServer) -> None:
+    asked_alike(spark, mariadb, STATEMENTS)
+
+
+@pytest.mark.long
+@pytest.mark.postgres
+@pytest.mark.mariadb
+@pytest.mark.timeout(7200)
+def test_ten_thousand_names(spark: SparkSession, postgres: PostgresServer, mariadb: MariadbServer) -> None:
+    asked_alike(spark, postgres, LONG)
+    asked_alike(spark, mariadb, LONG)
+
+
+def asked_alike(spark: SparkSession, server: Server, count: int) -> None:
+    before = {key: spark.conf.get(key, None) for key in FAST}
+    try:
+        for key, value in FAST.items():
+            spark.conf.set(key, value)
+        with server.connected() as connection, named_tables(spark, server, connection):
+            played = list(play_names(spark, server, connection, range(10**6), count))
+    finally:
+        for key, old in before.items():
+            spark.conf.unset(key) if old is None else spark.conf.set(key, old)
+    assert [str(one) for one in played if one.outcome is Outcome.DIFFERENT] == []
+    outcomes = Counter(one.outcome for one in played)
+    assert outcomes[Outcome.SAME] >= count * 3 // 4, outcomes

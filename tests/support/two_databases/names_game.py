@@ -1,0 +1,118 @@
+"""Conditions whose names collide, on Spark and on another database: the same rows.
+
+Spark is asked about many at once.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import reduce
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+
+from lakewarden.catalog.errors import UsageError
+from lakewarden.jobs.sql.compile.compiler import compiled
+from lakewarden.jobs.sql.compile.reading import draft_of
+from lakewarden.jobs.sql.compile.values import Dialect
+from support.two_databases.game import Outcome
+from support.two_databases.random_names import NAMED_ROWS, NAMED_SCHEMAS, random_condition
+from support.two_databases.rehearsal import parts_of
+from support.two_databases.sides import Connection, Server
+
+__all__ = ["Named", "named_tables", "play_names"]
+
+_AT_ONCE = 40
+_FULL_GROUPS = b"SET sql_mode = CONCAT(@@sql_mode, ',ONLY_FULL_GROUP_BY')"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Named:
+    """A condition that the database knows, and what came of it."""
+
+    seed: int
+    condition: str
+    outcome: Outcome
+    why: str = ""
+
+    def __str__(self) -> str:
+        return f"seed {self.seed}: {self.outcome}: {self.condition}\n  {self.why}"
+
+
+@contextmanager
+def named_tables(spark: SparkSession, server: Server, connection: Connection) -> Iterator[None]:
+    """The tables on both sides; in Spark as views, which go with the block."""
+    if server.dialect == Dialect.MYSQL:
+        connection.execute(_FULL_GROUPS)
+    for table, schema in NAMED_SCHEMAS.items():
+        names = [one.name for one in schema]
+        rows = ", ".join(
+            f"({', '.join('NULL' if one is None else str(one) for one in row)})"
+            for row in NAMED_ROWS[str(table)]
+        )
+        connection.execute(f"CREATE TABLE {table} ({', '.join(f'{one} INT' for one in names)})".encode())
+        connection.execute(f"INSERT INTO {table} VALUES {rows}".encode())
+        spark.sql(f"SELECT * FROM VALUES {rows} AS r({', '.join(names)})").createOrReplaceTempView(str(table))
+    try:
+        yield
+    finally:
+        for table in NAMED_SCHEMAS:
+            spark.catalog.dropTempView(str(table))
+
+
+def play_names(
+    spark: SparkSession, server: Server, connection: Connection, seeds: Iterable[int], count: int
+) -> Iterator[Named]:
+    """What comes of the first so many conditions that the database knows."""
+    dialect, waiting = Dialect(server.dialect), list[tuple[int, str, list[int]]]()
+    for seed in seeds:
+        condition = random_condition(seed, dialect)
+        try:
+            rows = connection.execute(f"SELECT id FROM t WHERE {condition}".encode()).fetchall()
+        except server.refusals:
+            continue
+        waiting.append((seed, condition, sorted(row[0] for row in rows)))
+        count -= 1
+        if len(waiting) == _AT_ONCE or count == 0:
+            yield from _judged(spark, dialect, waiting)
+            waiting.clear()
+        if count == 0:
+            return
+    yield from _judged(spark, dialect, waiting)
+
+
+def _judged(
+    spark: SparkSession, dialect: Dialect, asked: Sequence[tuple[int, str, list[int]]]
+) -> Iterator[Named]:
+    frames: dict[int, DataFrame] = {}
+    for seed, condition, _ in asked:
+        try:
+            frames[seed] = spark.sql(_query(seed, condition, dialect))
+        except UsageError as error:
+            yield Named(seed=seed, condition=condition, outcome=Outcome.REFUSED, why=str(error))
+        except PySparkException as error:
+            yield Named(
+                seed=seed, condition=condition, outcome=Outcome.UNKNOWN_TO_SPARK, why=str(error)[:300]
+            )
+    found: dict[int, list[int]] = {seed: [] for seed in frames}
+    for seed, row in reduce(DataFrame.unionAll, frames.values()).collect() if frames else ():
+        found[seed].append(row)
+    for seed, condition, wanted in asked:
+        if seed in frames:
+            same = sorted(found[seed]) == wanted
+            yield Named(
+                seed=seed,
+                condition=condition,
+                outcome=Outcome.SAME if same else Outcome.DIFFERENT,
+                why=f"ours: {sorted(found[seed])}, theirs: {wanted}; {_query(seed, condition, dialect)}",
+            )
+
+
+def _query(seed: int, condition: str, dialect: Dialect) -> str:
+    """What finds the rows that the statement would delete."""
+    draft = draft_of(f"DELETE FROM t WHERE {condition}", dialect)
+    assert draft is not None
+    (step,) = compiled(draft, NAMED_SCHEMAS).steps
+    parts = parts_of(step.sql)
+    row = f"SELECT {seed} AS seed, {parts.alias}.id FROM {parts.target}"
+    return f"{row} LEFT SEMI JOIN {parts.source} ON {parts.on}"
