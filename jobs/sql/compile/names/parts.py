@@ -45,7 +45,7 @@ _READ: Final[Mapping[type[exp.Expr], frozenset[str]]] = {
     exp.Fetch: frozenset({"direction", "count"}),
     exp.Offset: frozenset({"this", "expression"}),
     exp.Between: frozenset({"this", "low", "high"}),
-    exp.Like: frozenset({"this", "expression"}),
+    exp.Like: frozenset({"this", "expression", "negate"}),
     exp.In: frozenset({"this", "expressions", "query"}),
     exp.Exists: frozenset({"this"}),
 }
