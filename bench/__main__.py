@@ -31,7 +31,7 @@ SPEED: Final = (
     "s3_sweep --quick",
 )
 CHECKS: Final = (
-    "sql --parts tpch,random,wide,mysql,paired,placed",
+    "sql --parts tpch,random,wide,mysql,paired,placed,names",
     "histories",
     "histories --oracle",
     "histories --spark 60",

@@ -153,7 +153,8 @@ class _Maker:
             having = r.choice(
                 ["", f" HAVING {name} < 3", f" HAVING count(*) > {self._value(inside[:-1], [])}"]
             )
-            return f"{with_}SELECT {r.choice([value, by])} AS {name} FROM {tables} WHERE {where} GROUP BY {by}{having}"
+            selected = f"SELECT {r.choice([value, by])} AS {name} FROM {tables}"
+            return f"{with_}{selected} WHERE {where} GROUP BY {by}{having}"
         return f"{with_}SELECT {value} AS {name} FROM {tables} WHERE {where}"
 
 

@@ -184,8 +184,9 @@ def merged(text: str, dialect: str) -> str:
 
 def test_the_clauses_of_a_merge_come_in_sparks_order() -> None:
     said = merged(
-        "MERGE INTO t USING s ON t.k = s.k WHEN NOT MATCHED BY SOURCE THEN DELETE WHEN NOT MATCHED AND s.b > 1 "
-        "THEN INSERT (k) VALUES (1) WHEN NOT MATCHED THEN INSERT (k) VALUES (2) WHEN MATCHED THEN DELETE",
+        "MERGE INTO t USING s ON t.k = s.k WHEN NOT MATCHED BY SOURCE THEN DELETE "
+        "WHEN NOT MATCHED AND s.b > 1 THEN INSERT (k) VALUES (1) "
+        "WHEN NOT MATCHED THEN INSERT (k) VALUES (2) WHEN MATCHED THEN DELETE",
         "tsql",
     )
     assert [said.index(one) for one in ("VALUES (1)", "VALUES (2)")] == sorted(

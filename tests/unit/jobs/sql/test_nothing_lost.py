@@ -24,21 +24,23 @@ SCHEMAS = {
 }
 STATEMENTS = {name: ours for name, (ours, _) in CASES.items() if not name.startswith("spark:")} | {
     "postgres: MERGE": (
-        "MERGE INTO t USING s ON t.k = s.k AND t.id > 1 WHEN MATCHED AND s.b > 2 THEN UPDATE SET a = s.b + 3 "
-        "WHEN MATCHED THEN DELETE WHEN NOT MATCHED AND s.b < 4 THEN INSERT (k, a) VALUES (s.k, 5)"
+        "MERGE INTO t USING s ON t.k = s.k AND t.id > 1 WHEN MATCHED AND s.b > 2 THEN UPDATE "
+        "SET a = s.b + 3 WHEN MATCHED THEN DELETE WHEN NOT MATCHED AND s.b < 4 "
+        "THEN INSERT (k, a) VALUES (s.k, 5)"
     ),
     "postgres: ON CONFLICT": (
         "INSERT INTO p (k, a) SELECT k, b + 1 FROM s WHERE b > 2 ON CONFLICT (k) DO UPDATE "
         "SET a = excluded.a + 3 WHERE p.a < 4"
     ),
     "teradata: QUALIFY": (
-        "UPDATE t FROM (SELECT k, b FROM s WHERE b > 1 QUALIFY RANK() OVER (PARTITION BY k ORDER BY b) = 2) q "
-        "SET a = q.b + 3 WHERE q.k = t.k AND t.id > 4"
+        "UPDATE t FROM (SELECT k, b FROM s WHERE b > 1 "
+        "QUALIFY RANK() OVER (PARTITION BY k ORDER BY b) = 2) q SET a = q.b + 3 WHERE q.k = t.k AND t.id > 4"
     ),
 }
 ADDED = (
     "WHERE k = 77", "AND t.k = 77", "HAVING 77 = 78", "LIMIT 77", "OFFSET 77", "FOR UPDATE", "NOT", "TOP 77",
-    "TABLESAMPLE SYSTEM (77)", "PARTITION (p77)", "FETCH FIRST 77 ROWS WITH TIES", "BETWEEN SYMMETRIC 9 AND 7",
+    "TABLESAMPLE SYSTEM (77)", "PARTITION (p77)", "FETCH FIRST 77 ROWS WITH TIES",
+    "BETWEEN SYMMETRIC 9 AND 7",
     "FILTER (WHERE 77 = 78)", "WITH ROLLUP", "ESCAPE '7'", "GROUP BY t.k", "INTO x77",
     "UNION SELECT 77", "QUALIFY 77 = 78", "IGNORE", "USING SAMPLE 7 PERCENT", "ORDER BY k LIMIT 77",
 )  # fmt: skip
