@@ -1,72 +1,97 @@
 """Tables whose files lie in other tables' folders:
-shallow clones, and whoever else names files by absolute paths. Pure.
+shallow clones, and whoever else names files by absolute paths, or by ways out of its folder.
 
 What the source's vacuum must not take away is told by the clone's log, if lakewarden knows the clone: its row remembers
 where its files lie.
 """
 
+import re
 from collections.abc import Callable, Iterable, Mapping
-from os.path import commonpath
-from urllib.parse import urlsplit
+from os.path import commonpath, normpath
+from typing import Final
 
 from lakewarden.catalog.model.rows import RowKind, Source, TableRow, TableState
-from lakewarden.catalog.storage.file_store import canonical, is_inside
+from lakewarden.catalog.storage.file_store import canonical, is_inside, local_path, location_of
+from lakewarden.catalog.storage.place import Moment
 
 __all__ = [
+    "LEADS_ELSEWHERE",
     "READS_ELSEWHERE",
     "Look",
     "common_folders",
     "folder_elsewhere",
+    "folders_elsewhere",
     "is_reach_known",
-    "may_be_one",
     "reads_from",
     "surely_reads_from",
+    "with_links",
     "with_reach",
 ]
 
-_ONE_NAME = frozenset({"file", "s3", "gs", "abfs", "az"})
-"""Storages where another authority is another place."""
-Look = Callable[[TableRow, int | None], TableRow | None]
-"""Looks at a table of which the last sweep saw this version (None: none so far): its row, with where its files lie now,
-or None if it has not moved."""
+LEADS_ELSEWHERE: Final = "files.linked"
+"""Row property: folders that links or mounts in the table's folder lead to, one per line. They were looked for when the
+table came under management, and by the daily checks."""
+_MOST: Final = 8
+"""Folders of one storage that are told apart: a table that reads from more tables than that reads from them all."""
+_PARTITIONS: Final = re.compile(r"(?:/[^/]*=[^/]*)+$")
+Look = Callable[[TableRow, int | None, str | None], TableRow | None]
+"""Looks at a table of which the last sweep saw this version and this state of head (None: none so far): its row, with
+where its files lie now, or None if it has not moved."""
 READS_ELSEWHERE = "files.elsewhere"
-"""Row property: folders outside the table's own that hold files of it, one per storage, one per line. Empty:
+"""Row property: folders outside the table's own that hold files of it, as its log spells them, one per line. Empty:
 it was looked at, and nothing was found (or nothing could be read);
 a row without it comes from a lakewarden that did not look."""
 
 
 def common_folders(folders: Iterable[str]) -> tuple[str, ...]:
-    """The innermost folder that holds them all, per storage (scheme and authority), sorted. Absolute paths or URIs."""
-    by_storage: dict[str, str] = {}
+    """The outermost folders that hold them all, without those of partitions, sorted: absolute paths, URIs, or ways out
+    of a table's folder (`../src`). Where they are many, the one that holds all of a storage."""
+    by_storage: dict[tuple[str, int], set[str]] = {}
     for folder in folders:
         scheme, separator, rest = folder.partition("://")
         authority, _, path = rest.partition("/")
         storage, place = (f"{scheme}://{authority}", f"/{path}") if separator else ("", folder)
-        known = by_storage.get(storage)
-        by_storage[storage] = place if known is None else commonpath((known, place))
-    return tuple(sorted(f"{storage}{place}" for storage, place in by_storage.items()))
+        upwards = place.split("/").count("..")
+        by_storage.setdefault((storage, upwards), set()).add(_PARTITIONS.sub("", place) or "/")
+    return tuple(
+        sorted(f"{storage}{place}" for (storage, _), all_ in by_storage.items() for place in _outermost(all_))
+    )
+
+
+def _outermost(folders: set[str]) -> Iterable[str]:
+    outer = {one for one in folders if not any(is_inside(one, other) for other in folders)}
+    return outer if len(outer) <= _MOST else (commonpath(outer),)
 
 
 def folder_elsewhere(path: str) -> str | None:
-    """The folder of a file that a log names by an absolute path or a URI (decoded); None for a relative one."""
-    if not path.startswith("/") and "://" not in path:
+    """The folder of a file that a log names by an absolute path, a URI (decoded), or a way out of the table's folder;
+    None for one inside."""
+    if path.startswith("/") or "://" in path:
+        return path.rpartition("/")[0] or "/"
+    if ".." not in path:
         return None
-    return path.rpartition("/")[0] or "/"
+    folder = normpath(path).rpartition("/")[0]
+    return folder if folder.split("/")[0] == ".." else None
 
 
-def reads_from(row: TableRow, location: str) -> bool:
-    """Whether some of the table's files may lie in the folder at a canonical location. On storages of which
-    two names may mean one (HDFS), only the path counts."""
-    places = row.properties.get(READS_ELSEWHERE, "").splitlines()
-    return any(_overlap(place, location) for place in places)
+def reads_from(row: TableRow, location: str, now: Moment) -> bool:
+    """Whether some of the table's files may lie in the folder at a location, as both are resolved `now`. On storages of
+    which two names may mean one (HDFS), only the path counts."""
+    here = now.place(location)
+    return any(now.place(one).overlaps(here) for one in folders_elsewhere(row))
 
 
-def surely_reads_from(row: TableRow, location: str) -> bool:
+def surely_reads_from(row: TableRow, location: str, now: Moment) -> bool:
     """Whether files of the table lie in this folder and in no other of that storage, so that it is a clone of the table
     there. False also where that cannot be told without its log."""
-    places = row.properties.get(READS_ELSEWHERE, "").splitlines()
-    pairs = (_comparable(place, location) for place in places)
-    return any(place == here or is_inside(place, here) for place, here in pairs)
+    here = now.place(location)
+    return any(now.place(one).is_within(here) for one in folders_elsewhere(row))
+
+
+def folders_elsewhere(row: TableRow) -> list[str]:
+    """The folders outside a table's own that may hold files of it."""
+    named = (row.properties.get(name, "") for name in (READS_ELSEWHERE, LEADS_ELSEWHERE))
+    return [folder for one in named for folder in one.splitlines()]
 
 
 def is_reach_known(row: TableRow) -> bool:
@@ -77,24 +102,26 @@ def is_reach_known(row: TableRow) -> bool:
 
 
 def with_reach(properties: Mapping[str, str], location: str, elsewhere: Iterable[str]) -> dict[str, str]:
-    """A row's properties with the folders outside its own that hold files of it, as somebody has just looked."""
-    places = (canonical(folder) for folder in elsewhere)
-    outside = sorted({place for place in places if place != location and not is_inside(place, location)})
+    """A row's properties with the folders outside its own that hold files of it, as somebody has just looked. They are
+    kept as the log spells them: where that leads is asked when it matters."""
+    places = (_as_spelled(location, folder) for folder in elsewhere)
+    outside = sorted(
+        {one for one in places if one != location and ("/../" in one or not is_inside(one, location))}
+    )
     return {**properties, READS_ELSEWHERE: "\n".join(outside)}
 
 
-def may_be_one(one: str, other: str) -> bool:
-    """Whether two canonical locations may be of one place, under two names of a storage (HDFS)."""
-    one, other = _comparable(one, other)
-    return one == other
+def with_links(properties: Mapping[str, str], linked: Iterable[str]) -> dict[str, str]:
+    """A row's properties with the folders that its own leads to, as somebody has just looked."""
+    rest = {key: value for key, value in properties.items() if key != LEADS_ELSEWHERE}
+    lines = "\n".join(sorted(linked))
+    return {**rest, LEADS_ELSEWHERE: lines} if lines else rest
 
 
-def _overlap(one: str, other: str) -> bool:
-    one, other = _comparable(one, other)
-    return one == other or is_inside(one, other) or is_inside(other, one)
-
-
-def _comparable(one: str, other: str) -> tuple[str, str]:
-    if {one.partition("://")[0], other.partition("://")[0]}.isdisjoint(_ONE_NAME):
-        one, other = (f"any:///{urlsplit(place).path.lstrip('/')}" for place in (one, other))
-    return one, other
+def _as_spelled(location: str, folder: str) -> str:
+    own = local_path(location)
+    if folder.startswith("/"):
+        return location_of(folder)
+    if "://" in folder:
+        return canonical(folder)
+    return canonical(f"{location}/{folder}") if own is None else location_of(f"{own}/{folder}")

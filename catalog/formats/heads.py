@@ -2,12 +2,33 @@
 well. Pure."""
 
 from datetime import datetime
+from typing import Final, NamedTuple
+
+import pyarrow as pa
 
 from lakewarden.catalog.clock import to_millis
 from lakewarden.catalog.formats.port import Commit, TableReader
 from lakewarden.catalog.model.rows import HealthRow, TableRow
 
-__all__ = ["commit_at", "has_commit", "head_on_record", "head_token"]
+__all__ = [
+    "HEAD_COLUMNS",
+    "SweptHead",
+    "commit_at",
+    "has_commit",
+    "head_on_record",
+    "head_token",
+    "swept_heads",
+    "time_of_head",
+]
+
+HEAD_COLUMNS: Final = ("table_id", "version", "head")
+
+
+class SweptHead(NamedTuple):
+    """The version of a table that a sweep saw, and the state of head then."""
+
+    version: int
+    head: str
 
 
 def head_on_record(row: TableRow, health: HealthRow) -> str | None:
@@ -29,6 +50,19 @@ def has_commit(reader: TableReader, location: str, *, version: int, head: str) -
     """`TableReader.has_head` for formats whose heads are told by `head_token`."""
     commit, format_id = commit_at(reader, location, version), head.rpartition("@")[0].rpartition("@")[0]
     return None if commit is None else head == head_token(format_id, commit.version, commit.committed_at)
+
+
+def swept_heads(health: pa.Table) -> dict[str, SweptHead]:
+    """What the last sweep saw of each table, from `HEAD_COLUMNS` of `lakewarden.health`."""
+    rows = zip(*(health.column(name).to_pylist() for name in HEAD_COLUMNS), strict=True)
+    return {
+        table_id: SweptHead(version, head) for table_id, version, head in rows if None not in (version, head)
+    }
+
+
+def time_of_head(head: str) -> int:
+    """The time in a token of `head_token`, in epoch milliseconds."""
+    return int(head.rpartition("@")[2])
 
 
 def head_token(format_id: str, version: int, committed_at: datetime) -> str:

@@ -150,6 +150,7 @@ class Commit:
     `changed_properties` are those that a commit of that kind set or unset, None where it does not say.
     `parent` is the version whose content it was made from, None for the table's first. Numbers only tell which of
     two versions was made first: what comes before one is its parent, whatever lies between.
+    `redefines`: it changed the table's metadata or protocol, so that properties and features may be others.
     `ends_vacuum`: it says that a vacuum has deleted all that it set out to.
     """
 
@@ -176,6 +177,7 @@ class Commit:
     restored: int | None = None
     changed_properties: tuple[str, ...] | None = None
     transactions: tuple[tuple[str, int], ...] = ()
+    redefines: bool = False
     ends_vacuum: bool = False
 
 
@@ -209,8 +211,8 @@ class Observation:
     want no rows taken out of it.
     `tombstones`, `tombstone_bytes` and `oldest_tombstone_at` count removed files that no completed vacuum has dealt
     with yet (a vacuum leaves the log's memory of what it deleted). `last_write_at` is the last commit by anyone that
-    changed data. `elsewhere` are folders that hold every file named by an absolute path (a shallow clone's
-    source), live or removed, one per storage. `maintained` has the installations of lakewarden that say in the
+    changed data. `elsewhere` are folders that hold every file named by an absolute path or a way out of the folder
+    (a shallow clone's source), live or removed. `maintained` has the installations of lakewarden that say in the
     log that they look after the table, the latest first, as far as the log was read. `warnings` are readable-but-odd
     facts (each the name of a documented check and a sentence).
     """
@@ -266,8 +268,9 @@ class TableReader(Protocol):
     def is_table(self, location: str) -> bool:
         """Whether there is a table of this format at `location` at all (even a broken one)."""
 
-    def probe(self, location: str, *, seen: int | None) -> ProbeResult:
-        """Does the table exist, and does its head show another version than `seen`? One or two small reads."""
+    def probe(self, location: str, *, seen: int | None, head: str | None = None) -> ProbeResult:
+        """Does the table exist, and does its head show another version than `seen`? One or two small reads. `head` is
+        the state of head then, where that is known: of a table made anew, the same version is another one."""
 
     def has_head(self, location: str, *, version: int, head: str) -> bool | None:
         """Whether `version` is still the one that head showed in state `head`, wherever head is now: not one of the

@@ -3,6 +3,7 @@ that leaves management, which no sweep looks at again."""
 
 from datetime import datetime
 
+from lakewarden.catalog.formats.heads import SweptHead
 from lakewarden.catalog.formats.port import TableReader
 from lakewarden.catalog.lineage.recording import rows_from
 from lakewarden.catalog.lineage.stream_batches import StreamHarvest
@@ -13,13 +14,21 @@ __all__ = ["unswept_rows"]
 
 
 def unswept_rows(
-    reader: TableReader, row: TableRow, recorded: Recorded, harvest: StreamHarvest, *, at: datetime
+    reader: TableReader,
+    row: TableRow,
+    recorded: Recorded,
+    harvest: StreamHarvest,
+    *,
+    at: datetime,
+    swept: SweptHead | None,
 ) -> tuple[LineageRow, ...]:
-    """What the log of a table tells beyond what is on record; nothing where there is no log. Raises
-    `UnreadableError`."""
-    # Of a UUID that nothing is on record of, the number of a version says nothing.
+    """What the log of a table tells beyond what is on record; nothing where there is no log. `swept` is the version
+    that the last sweep saw, and the state of head then. Raises `UnreadableError`."""
+    # Of a UUID that nothing is on record of, or of another version than the last sweep's, a number says nothing.
     known = not row.format_ids or row.format_ids[-1] in recorded or None in recorded
-    probe = reader.probe(row.location or "", seen=newest_on_record(row, recorded) if known else None)
+    newest = newest_on_record(row, recorded) if known else None
+    version, head = (newest, None) if swept is None else swept
+    probe = reader.probe(row.location or "", seen=newest if newest == version else None, head=head)
     if not probe.exists or not probe.moved:
         return ()
     new = unrecorded(reader, row, recorded=recorded, head=probe.latest or 0)

@@ -17,7 +17,7 @@ from lakewarden.catalog.units import storable
 
 __all__ = [
     "SYSTEM",
-    "Place",
+    "NamedLocation",
     "name_from_location",
     "parse_name",
     "parse_scope",
@@ -33,7 +33,7 @@ _NAME = re.compile(r"^(?:(\w+)\.)?(\w+)$")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Place:
+class NamedLocation:
     """A canonical location, and the metastore entry it was found by (None for a path)."""
 
     location: str
@@ -71,7 +71,7 @@ def name_from_location(location: str) -> str:
     return "default." + (re.sub(r"\W+", "_", last).strip("_").lower() or "table")
 
 
-def resolve(where: str, metastore: Metastore | None) -> Place:
+def resolve(where: str, metastore: Metastore | None) -> NamedLocation:
     """Find the place. Raises `RefusedError` if there is no such metastore table, `UsageError` for an odd name, or
     what is no text."""
     if storable(where) != where:
@@ -79,7 +79,7 @@ def resolve(where: str, metastore: Metastore | None) -> Place:
             f"'{storable(where)}' is not UTF-8.", hint="Rename the folder, then repeat the command."
         )
     if "/" in where or ":" in where or where.startswith((".", "~")):
-        return Place(location=canonical(where))
+        return NamedLocation(location=canonical(where))
     name = parse_name(where)
     if name is None:
         raise UsageError(
@@ -99,10 +99,10 @@ def resolve(where: str, metastore: Metastore | None) -> Place:
         raise RefusedError(
             f"{name} has no location (it is a {entry.table_type.lower()}).", hint="Give a table."
         )
-    return Place(location=from_hadoop(entry.location), name=name, entry=entry)
+    return NamedLocation(location=from_hadoop(entry.location), name=name, entry=entry)
 
 
-def place_to_manage(where: str, metastore: Metastore | None) -> Place:
+def place_to_manage(where: str, metastore: Metastore | None) -> NamedLocation:
     """The place of a table that is to be managed. Raises what `resolve` does, and `RefusedError` where storages and
     engines would not agree which place that is."""
     place = resolve(where, metastore)

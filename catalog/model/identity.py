@@ -5,7 +5,7 @@ REPLACE and RESTORE change the UUID while the log goes on, a move changes the lo
 """
 
 from bisect import bisect_left, insort
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from copy import copy
 from dataclasses import dataclass
 
@@ -17,6 +17,7 @@ from lakewarden.catalog.model.rows import RowKind, TableRow, TableState
 __all__ = [
     "INDEX_COLUMNS",
     "Copy",
+    "Follow",
     "Held",
     "Known",
     "Moved",
@@ -31,6 +32,8 @@ __all__ = [
 
 INDEX_COLUMNS = ("table_id", "kind", "name", "location", "state", "format_ids")
 _GONE = (TableState.DROPPED, TableState.PURGED)
+Follow = Callable[[str], str]
+"""Gives all locations of one place one spelling, as `Moment.spelling` does."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -80,11 +83,13 @@ class Held:
 class Places:
     """Who holds which place, UUID and name, on one version of `lakewarden.tables`: looked up, whatever their number.
 
-    `add` takes in a row that was decided on since, so that the next decision sees it.
+    Places are compared as they were resolved when this was made. `add` takes in a row that was decided on since, so
+    that the next decision sees it.
     """
 
-    def __init__(self, index: pa.Table) -> None:
-        """`index` holds `INDEX_COLUMNS` of `lakewarden.tables`."""
+    def __init__(self, index: pa.Table, *, follow: Follow) -> None:
+        """`index` holds `INDEX_COLUMNS` of `lakewarden.tables`; `follow` gives locations of one place one spelling."""
+        self._follow = follow
         self._at: dict[str, tuple[Held, ...]] = {}
         self._with_id: dict[str, tuple[Held, ...]] = {}
         self._named: dict[str, tuple[Held, ...]] = {}
@@ -98,7 +103,7 @@ class Places:
             if is_table:
                 self._by_id[table_id] = held
                 if _is_live(held):
-                    self._live.append(held.location or "")
+                    self._live.append(follow(held.location or ""))
         self._live.sort()
 
     def copy(self) -> "Places":
@@ -118,11 +123,11 @@ class Places:
             self._free(before)
         self._take(held, is_table=True)
         if _is_live(held):
-            insort(self._live, held.location or "")
+            insort(self._live, self._follow(held.location or ""))
 
     def at(self, location: str) -> tuple[Held, ...]:
         """Tables at a location whose files have not been purged, dropped ones included."""
-        return self._at.get(location, ())
+        return self._at.get(self._follow(location), ())
 
     def twins(self, format_id: str | None) -> tuple[Held, ...]:
         """Live tables whose newest UUID this is."""
@@ -134,33 +139,33 @@ class Places:
 
     def around(self, location: str) -> Iterator[Held]:
         """Live tables in a folder above, nearest first."""
-        return (one for above in ancestors(location) for one in self._live_at(above))
+        return (one for above in ancestors(self._follow(location)) for one in self._live_at(above))
 
     def inside(self, location: str) -> Iterator[Held]:
         """Live tables in a folder below."""
-        prefix = location.rstrip("/") + "/"
+        prefix = self._follow(location).rstrip("/") + "/"
         for number in range(bisect_left(self._live, prefix), len(self._live)):
             if not self._live[number].startswith(prefix):
                 return
             yield from self._live_at(self._live[number])
 
     def _live_at(self, location: str) -> Iterator[Held]:
-        return (one for one in self.at(location) if one.state not in _GONE)
+        return (one for one in self._at.get(location, ()) if one.state not in _GONE)
 
     def _take(self, held: Held, *, is_table: bool) -> None:
         _append(self._named, held.name, held)
         if not is_table or held.location is None or held.state is TableState.PURGED:
             return  # a purged table is history: its place is free
-        _append(self._at, held.location, held)
+        _append(self._at, self._follow(held.location), held)
         if _is_live(held) and held.format_id is not None:
             _append(self._with_id, held.format_id, held)
 
     def _free(self, held: Held) -> None:
         _remove(self._named, held.name, held)
-        _remove(self._at, held.location or "", held)
+        _remove(self._at, self._follow(held.location or ""), held)
         _remove(self._with_id, held.format_id or "", held)
         if _is_live(held):
-            del self._live[bisect_left(self._live, held.location or "")]
+            del self._live[bisect_left(self._live, self._follow(held.location or ""))]
 
 
 def _is_live(held: Held) -> bool:
@@ -201,15 +206,20 @@ def identify(places: Places, location: str, format_id: str | None, *, alive: Col
     return New()
 
 
-def check_nesting(places: Places, location: str, *, but: str | None = None) -> None:
-    """Refuse a location inside another managed table's, or around one. One location, one table. `but` is the
-    `table_id` of the table itself."""
+def check_nesting(places: Places, location: str, *, outer: str | None, but: str | None = None) -> None:
+    """Refuse a location inside another table's, or around a managed one. One location, one table. `outer` is the
+    table that somebody found around it, managed or not; `but` is the `table_id` of the table itself."""
     for one in places.around(location):
         if one.table_id != but:
             raise RefusedError(
                 f"{location} lies inside the managed table {one.name} ({one.location}).",
                 hint="Move one of them: a vacuum of the outer table would delete the inner one's files.",
             )
+    if outer is not None:
+        raise RefusedError(
+            f"{location} lies inside another table, {outer}, which nobody manages here.",
+            hint="Move one of them: a vacuum of the outer table would delete the inner one's files.",
+        )
     for one in places.inside(location):
         if one.table_id != but:
             raise RefusedError(

@@ -1,11 +1,12 @@
 """Shallow clones among the managed tables: which read files of another one's folder, as far as sweeps have seen."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import pyarrow.compute as pc
 
-from lakewarden.catalog.formats.files_elsewhere import READS_ELSEWHERE, surely_reads_from
+from lakewarden.catalog.formats.files_elsewhere import LEADS_ELSEWHERE, READS_ELSEWHERE, surely_reads_from
 from lakewarden.catalog.model.rows import GONE, Source, TableRow
+from lakewarden.catalog.storage.place import Moment
 from lakewarden.catalog.system.port import Rows
 
 __all__ = ["clones_of", "is_clone_of", "reaches"]
@@ -16,17 +17,24 @@ def reaches(tables: Rows[TableRow]) -> Iterable[tuple[str, str | None]]:
     columns = tables.arrow(["table_id", "properties", "source"])
     columns = columns.filter(pc.not_equal(columns["source"], Source.SELF.value))  # they lie where they are
     pairs = zip(columns["table_id"].to_pylist(), columns["properties"].to_pylist(), strict=True)
-    return ((table_id, dict(found or ()).get(READS_ELSEWHERE)) for table_id, found in pairs)
+    return ((table_id, _reach(dict(found or ()))) for table_id, found in pairs)
+
+
+def _reach(properties: Mapping[str, str]) -> str | None:
+    named = properties.get(READS_ELSEWHERE)
+    return None if named is None else named + properties.get(LEADS_ELSEWHERE, "")
 
 
 def clones_of(tables: Rows[TableRow], row: TableRow) -> tuple[TableRow, ...]:
     """The managed tables that surely read files of this one's folder."""
-    found = (tables.get(table_id) for table_id, reach in reaches(tables) if reach)
-    return tuple(one for one in found if one is not None and is_clone_of(one, row.table_id, row.location))
+    found, now = (tables.get(table_id) for table_id, reach in reaches(tables) if reach), Moment()
+    return tuple(
+        one for one in found if one is not None and is_clone_of(one, row.table_id, row.location, now)
+    )
 
 
-def is_clone_of(row: TableRow, table_id: str, location: str | None) -> bool:
-    """Whether a managed table surely reads files of another one's folder."""
+def is_clone_of(row: TableRow, table_id: str, location: str | None, now: Moment) -> bool:
+    """Whether a managed table surely reads files of another one's folder, as it is `now`."""
     if row.table_id == table_id or row.state in GONE:
         return False
-    return location is not None and surely_reads_from(row, location)
+    return location is not None and surely_reads_from(row, location, now)

@@ -10,7 +10,7 @@ from lakewarden.catalog.failpoints import reach
 from lakewarden.catalog.formats.files_elsewhere import with_reach
 from lakewarden.catalog.formats.port import LogProblem, Observation
 from lakewarden.catalog.formats.registry import spec_of
-from lakewarden.catalog.metastore.lookup import Place, place_to_manage, refuse_if_absent
+from lakewarden.catalog.metastore.lookup import NamedLocation, place_to_manage, refuse_if_absent
 from lakewarden.catalog.model.identity import Known, check_nesting, identify
 from lakewarden.catalog.model.pending_conversion import Conversion, SourceFiles
 from lakewarden.catalog.model.rows import DELTA, PolicySettings, Source, TableFormat, TableRow, TableState
@@ -76,8 +76,9 @@ def foreseen_conversion(desk: Desk, where: str, wanted: WantedConversion, *, act
 class _Asked:
     """A conversion that somebody asks for, and what its place looks like: everything but the catalog."""
 
-    place: Place
+    place: NamedLocation
     is_table: bool
+    outer: str | None
     wanted: WantedConversion
     actor: Actor
     table_id: str
@@ -90,6 +91,7 @@ def _asked(desk: Desk, where: str, wanted: WantedConversion, actor: Actor) -> _A
     return _Asked(
         place=place,
         is_table=desk.is_table(place.location),
+        outer=desk.outer()(place.location),
         wanted=wanted,
         actor=actor,
         table_id=uuid.uuid4().hex,
@@ -97,7 +99,7 @@ def _asked(desk: Desk, where: str, wanted: WantedConversion, actor: Actor) -> _A
     )
 
 
-def _is_managed(rows: Rows[TableRow], place: Place) -> bool:
+def _is_managed(rows: Rows[TableRow], place: NamedLocation) -> bool:
     """Raises `PreconditionError` for a table that was dropped from management."""
     found = identify(places_of(rows), place.location, None, alive=())
     if isinstance(found, Known):
@@ -114,7 +116,7 @@ def _converting(desk: Desk, rows: Rows[TableRow], asked: _Asked) -> TableRow:
             hint="Bring it under management with `lakewarden tables register`.",
         )
     places = places_of(rows)
-    check_nesting(places, place.location)
+    check_nesting(places, place.location, outer=asked.outer)
     row = desk.new_row(
         places,
         number=next_number(rows),

@@ -8,9 +8,10 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from lakewarden.catalog.errors import ConflictError, LakewardenError, PreconditionError, RefusedError
-from lakewarden.catalog.formats.files_elsewhere import with_reach
+from lakewarden.catalog.formats.files_elsewhere import with_links, with_reach
+from lakewarden.catalog.formats.linked_folders import linked_folders
 from lakewarden.catalog.formats.port import LogProblem, Observation
-from lakewarden.catalog.metastore.lookup import Place, parse_name
+from lakewarden.catalog.metastore.lookup import NamedLocation, parse_name
 from lakewarden.catalog.model.identity import Copy, Known, Moved, New, Places, check_nesting, identify
 from lakewarden.catalog.model.rows import RowKind, Source, TableFormat, TableRow, TableState
 from lakewarden.catalog.policy.access import Actor, Deed, require
@@ -28,7 +29,7 @@ from lakewarden.catalog.registry.service import (
     row_of,
     wanted_name,
 )
-from lakewarden.catalog.storage.absence import is_surely_gone
+from lakewarden.catalog.storage.place import Moment, Presence
 from lakewarden.catalog.system.port import Rows
 from lakewarden.catalog.units import sentence
 
@@ -61,11 +62,14 @@ class WantedTable:
 class Sightings:
     """What the places of tables with the same UUIDs look like, and as of which version of `lakewarden.tables` they were
     looked at: whether a table is there, or surely nothing is. `places` are those of that version, `rows` by `table_id`
-    those that are where one is asked for."""
+    those that are where one is asked for; `outer` has the tables that these lie in, whoever manages them, `linked`
+    the folders that theirs lead to."""
 
     version: int
     places: Places
     rows: Mapping[str, TableRow]
+    outer: Mapping[str, str] = field(default_factory=dict)
+    linked: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     alive: frozenset[str] = frozenset()
     surely_gone: frozenset[str] = frozenset()
 
@@ -96,6 +100,14 @@ class Round:
     def is_surely_gone(self, location: str | None) -> bool:
         """Whether nothing is left at a place."""
         return location in self._sightings.surely_gone
+
+    def outer(self, location: str) -> str | None:
+        """The table that a location lies in."""
+        return self._sightings.outer.get(location)
+
+    def linked(self, location: str) -> tuple[str, ...]:
+        """The folders that the one at a location leads to."""
+        return self._sightings.linked.get(location, ())
 
     @property
     def next_number(self) -> int:
@@ -138,7 +150,7 @@ class Registration:
 
     desk: Desk
     wanted: WantedTable
-    place: Place
+    place: NamedLocation
     format: TableFormat | None
     seen: Observation | LogProblem | None
     actor: Actor
@@ -161,7 +173,7 @@ class Registration:
                 round_.state_is_known(table_id, state)
                 return Decided(row=round_.row_of(table_id), verdict=verdict)
             case Moved(table_id=table_id) if not self.wanted.copy:
-                check_nesting(round_.places, location, but=table_id)
+                check_nesting(round_.places, location, outer=round_.outer(location), but=table_id)
                 return Decided(row=self._moved(round_, table_id), verdict=verdict)
             case Copy(name=twin, location=other) if not self.wanted.copy:
                 raise RefusedError(
@@ -169,7 +181,7 @@ class Registration:
                     hint="If it is a copy that shall live its own life, repeat with --copy.",
                 )
             case _:
-                check_nesting(round_.places, location)
+                check_nesting(round_.places, location, outer=round_.outer(location))
                 return Decided(row=self._new(round_), verdict=New())
 
     def _new(self, round_: Round) -> TableRow:
@@ -189,7 +201,7 @@ class Registration:
             at=self.at,
         )
         require(self.actor, Deed.REGISTER, row)
-        read = _as_read(row, self.format, self.seen)
+        read = _as_read(row, self.format, self.seen, round_.linked(location))
         return with_policy(read, wanted.policy, round_.scopes, actor=self.actor) if wanted.policy else read
 
     def _moved(self, round_: Round, table_id: str) -> TableRow:
@@ -236,17 +248,24 @@ def sight(
     a copy it does not matter: it becomes a table of its own, whatever lies there.
     """
     places, readers = places_of(rows), {one.format: one for one in desk.readers}
-    alive, gone = set[str](), set[str]()
+    alive, gone, outer, above = set[str](), set[str](), dict[str, str](), desk.outer()
+    moment = Moment()
     for one in asked:
         reader = readers[one.seen.format] if isinstance(one.seen, Observation) else None
         try:
+            around = above(one.place.location)
+            if around is not None:
+                outer[one.place.location] = around
             twins = () if one.wanted.copy else places.twins(one.format_id)
             for twin in (held.location or "" for held in twins):
                 if twin in alive or twin in gone:
                     continue
-                if reader is not None and reader.is_table(twin):
+                found = moment.place(twin).presence(
+                    desk.storage(twin), desk.is_table if reader is None else reader.is_table
+                )
+                if found is Presence.THERE:
                     alive.add(twin)
-                elif is_surely_gone(twin, desk.storage(twin)):
+                elif found is Presence.GONE:
                     gone.add(twin)
         except LakewardenError as error:
             if failed is None:
@@ -257,6 +276,8 @@ def sight(
         version=rows.version,
         places=places,
         rows={row.table_id: row for row in rows.stored((one,) for one in here).values()},
+        outer=outer,
+        linked={one.place.location: linked_folders(one.place.location) for one in asked},
         alive=frozenset(alive),
         surely_gone=frozenset(gone),
     )
@@ -279,9 +300,12 @@ def _moved(row: TableRow, location: str, *, told: bool) -> TableRow:
     return replace(row, location=location, aliases=aliases)
 
 
-def _as_read(row: TableRow, format_: TableFormat, seen: Observation | LogProblem) -> TableRow:
+def _as_read(
+    row: TableRow, format_: TableFormat, seen: Observation | LogProblem, linked: Iterable[str]
+) -> TableRow:
     """The row with what the table's log says of it: format, UUID, and where else its files lie."""
     if isinstance(seen, LogProblem):
         return replace(row, format=format_)
     properties = with_reach(row.properties, row.location or "", seen.elsewhere)
+    properties = with_links(properties, linked)
     return replace(row, format=format_, format_ids=(seen.format_id,), properties=properties)

@@ -64,6 +64,7 @@ def check_drop(desk: Desk, row: TableRow, *, actor: Actor, purge: bool) -> None:
         _refuse_held(rows, current)
     if purge:
         _refuse_cloned(rows, current)
+        _refuse_outer(desk, current)
 
 
 def begin_purge(
@@ -89,6 +90,7 @@ def begin_purge(
             f"{row.name} is no longer at version {expected_version}.",
             hint="Repeat the dry run and look again.",
         )
+    _refuse_outer(desk, row)
     due = desk.clock.now() + grace
     marks = {
         PURGE_AFTER: due.isoformat(),
@@ -112,6 +114,15 @@ def begin_purge(
 
     desk.store.edit(TABLES, purging, because=f"purge {row.name}")
     return desk.get(row.table_id)
+
+
+def _refuse_outer(desk: Desk, row: TableRow) -> None:
+    outer = desk.outer()(row.location or "")
+    if outer is not None:
+        raise PreconditionError(
+            f"{row.name} lies inside another table, {outer}, which may need its files.",
+            hint="Move one of them, or drop it without --purge.",
+        )
 
 
 def _refuse_held(rows: Rows[TableRow], row: TableRow) -> None:
@@ -179,7 +190,7 @@ def undrop(desk: Desk, where: str, *, actor: Actor) -> TableRow:
     _refuse_begun(desk, row)
     seen = desk.reader_at(location, row.name).observe(location)
 
-    at = desk.clock.now()
+    at, outer = desk.clock.now(), desk.outer()(location)
 
     def back(rows: Rows[TableRow]) -> Iterator[Unchecked]:
         current = row_of(rows, row.table_id)
@@ -189,7 +200,7 @@ def undrop(desk: Desk, where: str, *, actor: Actor) -> TableRow:
                 f"{row.name} was purged just now.", hint="Restore its files from a backup."
             )
         refuse_taken(rows.find(name=current.name), except_for=current.table_id)
-        check_nesting(places_of(rows), location, but=current.table_id)
+        check_nesting(places_of(rows), location, outer=outer, but=current.table_id)
         active = replace(taken_in(current), state=TableState.ACTIVE, state_reason=None)
         active = forgotten(replace(active, properties=_unmarked(active.properties)), pending_only=True)
         yield Unchecked(row=desk.touched(active, actor, at=at), seen=seen)

@@ -78,7 +78,7 @@ def take_in(
         back = taken_in(row)
         if row.state in GONE and back.state not in GONE:
             refuse_taken(rows.find(name=row.name), except_for=table_id)
-            check_nesting(places_of(rows), row.location or "", but=table_id)
+            check_nesting(places_of(rows), row.location or "", outer=None, but=table_id)
         return [_touched(back, clock, actor)]
 
     store.edit(TABLES, changed, because=f"undo of rollback {rollback_id}", run_id=rollback_id)

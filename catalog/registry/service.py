@@ -7,9 +7,10 @@ from typing import Protocol, TypeVar
 
 from lakewarden.catalog.clock import Clock
 from lakewarden.catalog.errors import LakewardenError, NotFoundError, PreconditionError, RefusedError
+from lakewarden.catalog.formats.outer_tables import Outer
 from lakewarden.catalog.formats.port import LogProblem, Observation, TableReader
 from lakewarden.catalog.metastore.lookup import (
-    Place,
+    NamedLocation,
     name_from_location,
     parse_name,
     refuse_closed,
@@ -24,6 +25,7 @@ from lakewarden.catalog.policy.effective import EffectivePolicy
 from lakewarden.catalog.policy.original_properties import remembering
 from lakewarden.catalog.policy.scopes import Governed, govern, scopes_by_name
 from lakewarden.catalog.storage.file_store import StorageOptions, canonical
+from lakewarden.catalog.storage.place import Moment
 from lakewarden.catalog.system.port import HEALTH, TABLES, Key, Rows, SystemStore
 
 __all__ = [
@@ -120,6 +122,10 @@ class Desk:
     def is_table(self, location: str) -> bool:
         """Whether any format knows a table at this location."""
         return any(reader.is_table(location) for reader in self.readers)
+
+    def outer(self) -> Outer:
+        """Tells of the table that a location lies in, as it is now."""
+        return Outer(self.storage)
 
     def record_health(
         self,
@@ -226,8 +232,11 @@ class Desk:
         if by_id is not None:
             return [by_id]
         name = parse_name(where)
-        found = rows.find(name=name) if name is not None else rows.find(location=canonical(where))
-        return [row for row in found if row.kind is RowKind.TABLE]
+        if name is not None:
+            return [row for row in rows.find(name=name) if row.kind is RowKind.TABLE]
+        location = canonical(where)
+        found = [row for row in rows.find(location=location) if row.kind is RowKind.TABLE]
+        return found or [row_of(rows, held.table_id) for held in places_of(rows).at(location)]
 
 
 def answered(do: Callable[[], T], /) -> T | LakewardenError:
@@ -290,7 +299,7 @@ def refuse_taken(holders: Iterable[TableRow | Held], *, except_for: str | None =
             )
 
 
-def wanted_name(name: str | None, place: Place) -> str | None:
+def wanted_name(name: str | None, place: NamedLocation) -> str | None:
     """The name asked for, else the metastore's, else None. Raises `RefusedError` if it is no table name."""
     if name is None:
         return place.name
@@ -321,4 +330,4 @@ def free_name(places: Places, location: str, *, asked_for: Collection[str] = ())
 
 def places_of(rows: Rows[TableRow]) -> Places:
     """Who holds which place and name on one version of `lakewarden.tables`."""
-    return Places(rows.arrow(INDEX_COLUMNS))
+    return Places(rows.arrow(INDEX_COLUMNS), follow=Moment().spelling)

@@ -8,7 +8,6 @@ import os
 import re
 import uuid
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from errno import ELOOP
@@ -19,14 +18,13 @@ from urllib.parse import SplitResult, quote, unquote, urlsplit
 
 import pyarrow as pa
 import pyarrow.fs as pafs
-from deltalake.exceptions import DeltaError
 
 from lakewarden.catalog.bounds import as_moment
 from lakewarden.catalog.errors import RefusedError, UsageError
 from lakewarden.catalog.storage.arrow_handler import ArrowHandler
 from lakewarden.catalog.storage.credentials import NO_OPTIONS, StorageOptions
 from lakewarden.catalog.storage.secret_files import current
-from lakewarden.catalog.storage.troubles import trouble_at
+from lakewarden.catalog.storage.troubles import answering, trouble_at
 from lakewarden.catalog.units import storable
 
 __all__ = [
@@ -39,14 +37,12 @@ __all__ = [
     "is_inside",
     "is_spelled_once",
     "local_path",
+    "location_of",
     "open_store",
     "root_and_path",
 ]
 
 _ALIASES = {"s3a": "s3", "s3n": "s3", "abfss": "abfs", "wasbs": "abfs", "gcs": "gs"}
-_KNOWN_SCHEMES: Final = "Give a path, or a URI that begins with file, hdfs, s3 (s3a), gs, abfs (abfss) or az."
-_NO_SUCH_SCHEME: Final = "Unknown scheme: "
-"""How delta-rs begins what it says of a scheme that it has no storage for."""
 _UNENCODED: Final = "/=:@!$&'()*+,;-._~"
 _READ_IN_TWO_WAYS: Final = re.compile(r"[#?%\x00-\x1f\x7f]")
 
@@ -68,10 +64,15 @@ def canonical(location: str) -> str:
         raise UsageError("A location cannot hold a NUL character.", hint="Give a path or a URI.")
     if scheme in ("", "file"):
         raw = location.lstrip() if scheme == "" else unquote("/" + text.split(":", 1)[1].lstrip("/"))
-        return "file://" + quote(os.path.realpath(os.path.expanduser(raw)), safe=_UNENCODED)
+        return location_of(os.path.realpath(os.path.expanduser(raw)))
     authority, _, inner = text.partition("://")[2].partition("/")
     path = os.path.normpath("/" + inner.lstrip("/")) if inner.strip("/") else ""
     return f"{_ALIASES.get(scheme, scheme)}://{authority}{path}"
+
+
+def location_of(path: str) -> str:
+    """The location of an absolute local path, as it is spelled: no link is followed."""
+    return "file://" + quote(path, safe=_UNENCODED)
 
 
 def from_hadoop(text: str) -> str:
@@ -151,7 +152,7 @@ class FileStore(Protocol):
         """The canonical location this store is rooted at."""
 
     def exists(self, path: str) -> bool:
-        """Whether there is a file or folder at `path`."""
+        """Whether there is a file or folder at `path`. Raises `UnavailableError` where that cannot be told."""
 
     def read(self, path: str) -> bytes:
         """The whole file."""
@@ -198,7 +199,13 @@ class _LocalStore:
         return self._root
 
     def exists(self, path: str) -> bool:
-        return os.path.exists(f"{self._text}/{path}")  # every sweep asks this of every table
+        try:
+            os.stat(f"{self._text}/{path}")  # every sweep asks this of every table
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        except OSError as error:
+            raise trouble_at(self._root, error) from error
+        return True
 
     def read(self, path: str) -> bytes:
         return self._at(path).read_bytes()
@@ -316,7 +323,7 @@ class _RemoteStore:
 
     def _open(self, options: dict[str, str]) -> tuple[dict[str, str], pafs.FileSystem]:
         told = options if self._root.startswith("hdfs://") else {**_PATIENCE, **options}
-        with _answering(self._root):
+        with answering(self._root):
             return options, pafs.PyFileSystem(ArrowHandler(self._root, told or None))
 
     @property
@@ -329,13 +336,13 @@ class _RemoteStore:
     def read(self, path: str) -> bytes:
         if self._info(path).type != pafs.FileType.File:
             raise FileNotFoundError(f"{self._root}/{path}")
-        with _answering(self._root), self._fs.open_input_stream(path) as stream:
+        with answering(self._root), self._fs.open_input_stream(path) as stream:
             return bytes(stream.read())
 
     def open(self, path: str) -> pa.NativeFile:
         if self._info(path).type != pafs.FileType.File:
             raise FileNotFoundError(f"{self._root}/{path}")
-        with _answering(self._root):
+        with answering(self._root):
             return self._fs.open_input_file(path)
 
     def stat(self, path: str) -> FileEntry:
@@ -346,7 +353,7 @@ class _RemoteStore:
 
     def list(self, path: str, *, recursive: bool = False) -> Iterator[FileEntry]:
         selector = pafs.FileSelector(path, allow_not_found=True, recursive=recursive)
-        with _answering(self._root):
+        with answering(self._root):
             infos = self._fs.get_file_info(selector)
         yield from sorted(map(_remote_entry, infos), key=lambda entry: entry.path)
 
@@ -363,7 +370,7 @@ class _RemoteStore:
         # HDFS shows a growing file, hence the move. Object stores show a file when it is closed, and move by copying.
         grows = self._root.startswith("hdfs://")
         first = _temporary(path) if grows else path
-        with _answering(self._root):
+        with answering(self._root):
             with self._fs.open_output_stream(first) as stream:
                 stream.write(data)
             if grows:
@@ -371,11 +378,11 @@ class _RemoteStore:
 
     def delete(self, path: str) -> None:
         if self.exists(path):
-            with _answering(self._root):
+            with answering(self._root):
                 self._fs.delete_file(path)
 
     def _info(self, path: str) -> pafs.FileInfo:
-        with _answering(self._root):
+        with answering(self._root):
             return self._fs.get_file_info(path)
 
 
@@ -385,16 +392,3 @@ def _remote_entry(info: pafs.FileInfo) -> FileEntry:
     return FileEntry(
         path=info.path, size_bytes=0 if is_dir else info.size, modified_at=modified, is_dir=is_dir
     )
-
-
-@contextmanager
-def _answering(root: str) -> Iterator[None]:
-    try:
-        yield
-    except (OSError, DeltaError) as error:
-        if str(error).startswith(_NO_SUCH_SCHEME):
-            scheme = root.partition("://")[0]
-            raise UsageError(
-                f"{scheme}:// is no storage that lakewarden knows: {root}.", hint=_KNOWN_SCHEMES
-            ) from error
-        raise trouble_at(root, error) from error

@@ -1,12 +1,19 @@
 """What is said of a storage that gives no answer, or denies access. Nothing is concluded from either."""
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Final
 
-from lakewarden.catalog.errors import AccessDeniedError, UnavailableError
+from deltalake.exceptions import DeltaError
 
-__all__ = ["denied", "silent", "trouble_at"]
+from lakewarden.catalog.errors import AccessDeniedError, UnavailableError, UsageError
 
+__all__ = ["answering", "denied", "silent", "trouble_at"]
+
+_KNOWN_SCHEMES: Final = "Give a path, or a URI that begins with file, hdfs, s3 (s3a), gs, abfs (abfss) or az."
+_NO_SUCH_SCHEME: Final = "Unknown scheme: "
+"""How delta-rs begins what it says of a scheme that it has no storage for."""
 _DENIED: Final = re.compile(
     r"\b40[13] (?:Forbidden|Unauthorized)|lacked (?:the necessary privileges|valid authentication)"
     r"|ExpiredToken|InvalidToken|GSSAPI error|SASL|AccessControlException"
@@ -26,4 +33,19 @@ def denied(place: str) -> AccessDeniedError:
 
 def trouble_at(place: str, error: Exception) -> UnavailableError:
     """Which of the two it is, by what the library raised."""
-    return denied(place) if _DENIED.search(str(error)) else silent(place)
+    refused = isinstance(error, PermissionError) or _DENIED.search(str(error))
+    return denied(place) if refused else silent(place)
+
+
+@contextmanager
+def answering(root: str) -> Iterator[None]:
+    """What delta-rs raises of a storage becomes an error of ours."""
+    try:
+        yield
+    except (OSError, DeltaError) as error:
+        if str(error).startswith(_NO_SUCH_SCHEME):
+            scheme = root.partition("://")[0]
+            raise UsageError(
+                f"{scheme}:// is no storage that lakewarden knows: {root}.", hint=_KNOWN_SCHEMES
+            ) from error
+        raise trouble_at(root, error) from error

@@ -10,7 +10,7 @@ from lakewarden.catalog.system.codec import codec
 from lakewarden.catalog.system.files import DataFiles
 from lakewarden.catalog.system.port import R, SystemTable
 from lakewarden.catalog.system.snapshot import Piece, Snapshot
-from lakewarden.catalog.system.view import DeltaRows, Place, key_of
+from lakewarden.catalog.system.view import DeltaRows, RowPlace, key_of
 
 __all__ = ["Patch", "Rewrite", "patch", "rewrites"]
 
@@ -24,7 +24,7 @@ class Patch(Generic[R]):
     """What an edit changes: rows to store (each differs from what is stored), and the places whose rows go."""
 
     rows: tuple[R, ...]
-    dropped: tuple[Place, ...] = ()
+    dropped: tuple[RowPlace, ...] = ()
 
     def __bool__(self) -> bool:
         return bool(self.rows or self.dropped)

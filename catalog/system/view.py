@@ -16,11 +16,11 @@ from lakewarden.catalog.system.port import Key, R, SystemTable
 from lakewarden.catalog.system.schema import bucket_of, row_schema
 from lakewarden.catalog.system.snapshot import Piece, Snapshot
 
-__all__ = ["DeltaRows", "Place", "check_columns", "key_of", "sortable"]
+__all__ = ["DeltaRows", "RowPlace", "check_columns", "key_of", "sortable"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Place:
+class RowPlace:
     """Where a stored row is: the file and the position in it."""
 
     piece: Piece
@@ -79,7 +79,7 @@ class DeltaRows(Generic[R]):
         """The rows with these keys, those there are."""
         return self.fetch(self.locate(keys))
 
-    def fetch(self, places: Mapping[Key, Sequence[Place]]) -> dict[Key, R]:
+    def fetch(self, places: Mapping[Key, Sequence[RowPlace]]) -> dict[Key, R]:
         """The rows at these places, the newest of each key."""
         by_piece: dict[Piece, list[int]] = {}
         for held in places.values():
@@ -90,15 +90,15 @@ class DeltaRows(Generic[R]):
             found |= {key_of(self._table, row): row for row in rows}
         return found
 
-    def locate(self, keys: Iterable[Key]) -> dict[Key, list[Place]]:
+    def locate(self, keys: Iterable[Key]) -> dict[Key, list[RowPlace]]:
         """Where the rows with these keys are. More than one place per key is damage; the newest file comes last."""
         by_bucket: dict[int, set[Key]] = {}
         for key in keys:
             by_bucket.setdefault(self.bucket_of(key), set()).add(key)
-        places: dict[Key, list[Place]] = {}
+        places: dict[Key, list[RowPlace]] = {}
         for piece in sorted(self._snapshot.pieces, key=lambda one: one.added_ms):
             for key, index in self._matches(piece, by_bucket.get(piece.bucket, set())):
-                places.setdefault(key, []).append(Place(piece=piece, index=index))
+                places.setdefault(key, []).append(RowPlace(piece=piece, index=index))
         return places
 
     def bucket_of(self, key: Key) -> int:

@@ -230,11 +230,13 @@ CHECKS: Final[tuple[Check, ...]] = (
         name="location_unique",
         tier=Tier.DAILY,
         severity=Severity.ERROR,
-        looks_at="Whether the location is this table's alone: no other managed table at, in or around it.",
+        looks_at="Whether the location is this table's alone: no other managed table at, in or around it, "
+        "and no table at all around it. Links and mounts are followed.",
         sentences={
             "same": "{other} is at the same location.",
             "inside": "{other} lies inside this table, at {location}.",
             "around": "This table lies inside {other}, at {location}.",
+            "outer": "This table lies inside another one, at {location}, which is not managed.",
         },
         hint="Move one of the two, or drop one from management: vacuum would delete the other's files.",
     ),

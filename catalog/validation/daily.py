@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from lakewarden.catalog.errors import UnreadableError
+from lakewarden.catalog.formats.outer_tables import Above
 from lakewarden.catalog.formats.port import Observation, TableReader
 from lakewarden.catalog.model.rows import Finding
 from lakewarden.catalog.storage.file_store import StorageOptions
@@ -24,9 +25,10 @@ def daily_findings(
     reader: TableReader,
     options: StorageOptions,
     neighbours: Neighbours,
+    above: Above,
 ) -> tuple[Finding, ...]:
     """What every check finds now. Raises `UnavailableError` while the storage does not answer."""
-    found = [*log_findings(subject, answer), *location_findings(subject, neighbours)]
+    found = [*log_findings(subject, answer), *location_findings(subject, neighbours, above)]
     if isinstance(subject.seen, Observation):
         found += _deep(subject, subject.seen, reader, options)
     return tuple({one.check: one for one in reversed(found)}.values())[::-1]

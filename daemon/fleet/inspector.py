@@ -8,6 +8,7 @@ from typing import Final
 
 from lakewarden.catalog.clock import Clock
 from lakewarden.catalog.errors import UnavailableError
+from lakewarden.catalog.formats.outer_tables import Outer
 from lakewarden.catalog.formats.port import LogProblem, Observation, TableReader
 from lakewarden.catalog.formats.registry import reader_of
 from lakewarden.catalog.metastore.port import Metastore
@@ -15,7 +16,8 @@ from lakewarden.catalog.model.rows import Finding, HealthRow, TableRow
 from lakewarden.catalog.policy.effective import EffectivePolicy
 from lakewarden.catalog.policy.scopes import Governed
 from lakewarden.catalog.registry.service import Inspect
-from lakewarden.catalog.storage.file_store import StorageOptions, canonical
+from lakewarden.catalog.storage.file_store import StorageOptions
+from lakewarden.catalog.storage.place import Moment
 from lakewarden.catalog.system.port import TABLES, SystemStore
 from lakewarden.catalog.validation.context import Subject
 from lakewarden.catalog.validation.daily import daily_findings
@@ -43,7 +45,7 @@ class Inspection:
     _links: "_Links" = field(init=False)
 
     def __post_init__(self) -> None:
-        self._links = _Links(clock=self.clock)
+        self._links = _Links(clock=self.clock, storage=self.storage)
 
     def on_register(
         self, row: TableRow, policy: EffectivePolicy, seen: Observation | LogProblem
@@ -100,6 +102,7 @@ class Inspection:
             reader=self._reader(row),
             options=self.storage(row.location or ""),
             neighbours=around,
+            above=self._links.outer,
         )
 
     def _subject(
@@ -151,18 +154,23 @@ class Inspection:
 
 @dataclass(kw_only=True, slots=True)
 class _Links:
-    """Locations in one spelling. Links are followed once a minute, not again whenever a table is added."""
+    """Locations in one spelling, and what lies around them. Links are followed once a minute, not again whenever a
+    table is added."""
 
     clock: Clock
-    _followed: dict[str, str] = field(default_factory=dict, init=False)
-    _since: datetime | None = field(default=None, init=False)
+    storage: Callable[[str], StorageOptions]
+    _last: tuple[datetime, Moment, Outer] | None = field(default=None, init=False)
 
     def follow(self, location: str) -> str:
         """The one spelling of a location."""
+        return self._now()[0].spelling(location)
+
+    def outer(self, location: str) -> str | None:
+        """The table that a location lies in."""
+        return self._now()[1](location)
+
+    def _now(self) -> tuple[Moment, Outer]:
         now = self.clock.now()
-        if self._since is None or now - self._since >= _LINKS_LAST:
-            self._followed, self._since = {}, now
-        found = self._followed.get(location)
-        if found is None:
-            found = self._followed[location] = canonical(location)
-        return found
+        if self._last is None or now - self._last[0] >= _LINKS_LAST:
+            self._last = (now, Moment(), Outer(self.storage))
+        return self._last[1:]

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Final
 
-from lakewarden.catalog.formats.files_elsewhere import is_reach_known, with_reach
+from lakewarden.catalog.formats.files_elsewhere import is_reach_known, with_links, with_reach
 from lakewarden.catalog.formats.port import LogProblem, Observation
 from lakewarden.catalog.lineage.unrecorded import Recorded
 from lakewarden.catalog.model.rollbacks import Undone
@@ -24,7 +24,7 @@ class Look:
     """What looking at one table came to. `health` is new health to write (None: as before), `schema` a new schema
     version, `lineage` the rows of versions that had none; `seen` is None where the table is gone or could not
     be judged, and `dropped` then says why it counts as dropped, not as lost; `rewound`:
-    it was restored since the last look."""
+    it was restored since the last look. `linked` are the folders that its own leads to, None if nobody looked."""
 
     table_id: str
     at: datetime
@@ -35,6 +35,7 @@ class Look:
     lineage: tuple[LineageRow, ...] = ()
     rewound: bool = False
     dropped: str | None = None
+    linked: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -73,6 +74,9 @@ def settled(row: TableRow, look: Look, now: datetime) -> TableRow:
             changed = replace(changed, properties=reach)
     elif look.seen is not None and not is_reach_known(changed):  # one that cannot be read was looked at, too
         changed = replace(changed, properties=with_reach(changed.properties, changed.location or "", ()))
+    links = changed.properties if look.linked is None else with_links(changed.properties, look.linked)
+    if links != changed.properties:
+        changed = replace(changed, properties=links)
     if look.dropped is not None and row.state in (TableState.ACTIVE, TableState.QUARANTINED):
         changed = replace(changed, state=TableState.DROPPED, state_reason=look.dropped)
     else:

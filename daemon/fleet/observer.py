@@ -11,6 +11,8 @@ from typing import Final, Protocol
 from lakewarden.catalog.clock import Clock
 from lakewarden.catalog.errors import UnreadableError
 from lakewarden.catalog.formats.files_elsewhere import is_reach_known
+from lakewarden.catalog.formats.heads import head_on_record
+from lakewarden.catalog.formats.linked_folders import linked_folders
 from lakewarden.catalog.formats.port import LogProblem, Observation, ProbeResult, TableReader
 from lakewarden.catalog.formats.registry import reader_of
 from lakewarden.catalog.lineage.left_versions import goes_on, left_versions
@@ -105,7 +107,11 @@ class Observer:
         """
         row, now = governed.row, self._clock.now()
         reader, location = reader_of(self._readers, row.format), row.location or ""
-        probe = reader.probe(location, seen=before.version if before is not None else None)
+        probe = reader.probe(
+            location,
+            seen=None if before is None else before.version,
+            head=None if before is None else head_on_record(row, before),
+        )
         was_gone = before is not None and _is_gone(before)
         if not probe.exists:
             return self._gone(governed, before, now) if must or checks or not was_gone else None
@@ -144,6 +150,7 @@ class Observer:
             schema=self._schema(row, seen, reader, before, on_record.schema),
             lineage=lineage,
             rewound=rewound,
+            linked=linked_folders(location) if checks else None,
         )
 
     def forget(self, table_id: str) -> None:

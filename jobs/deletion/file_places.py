@@ -1,12 +1,12 @@
-"""Where the files that a log names really are: relative, absolute or through links,
-two names of one file become one."""
+"""Where the files that a log names really are at this moment: relative, absolute, through links or mounts, two names
+of one file become one."""
 
-import os
 from typing import Final
 from urllib.parse import urlsplit
 
 from lakewarden.catalog.errors import PreconditionError
 from lakewarden.catalog.storage.file_store import canonical, local_path
+from lakewarden.catalog.storage.place import Moment
 
 __all__ = ["Places"]
 
@@ -15,13 +15,15 @@ _OBJECT_STORES: Final = frozenset({"s3", "gs", "abfs", "az", "adl"})
 
 
 class Places:
-    """Places of files of the table at a canonical `location`. On local disks links are followed; each folder once."""
+    """Places of files of the table at a canonical `location`. On local disks links are followed; each folder once.
+    Raises `UnavailableError` where it cannot be told where something leads."""
 
     def __init__(self, location: str) -> None:
         self._location = location.rstrip("/")
+        self._moment = Moment(strict=True)
         path = local_path(location)
-        self._root = None if path is None else os.path.realpath(path)
-        self._folders: dict[str, str] = {}
+        self._own = None if path is None else str(path)
+        self._root = None if path is None else self._moment.path(str(path))
 
     def of(self, path: str) -> str:
         """The place of a file as the log names it (decoded; relative, `/absolute` or a URI).
@@ -31,11 +33,11 @@ class Places:
         scheme, separator, rest = path.partition(":/")
         is_uri = bool(separator) and "/" not in scheme
         if is_uri and scheme.lower() == "file":
-            return self._local(f"/{rest.lstrip('/')}")
+            return self._moment.file(f"/{rest.lstrip('/')}")
         if is_uri:
             return self._remote(path, rest)
         if self._root is not None:
-            return self._local(path if path.startswith("/") else f"{self._root}/{path}")
+            return self._moment.file(path if path.startswith("/") else f"{self._own}/{path}")
         if path.startswith("/"):
             parts = urlsplit(self._location)
             return f"{parts.scheme}://{parts.netloc}{path}"
@@ -49,14 +51,6 @@ class Places:
         """Whether a place is in the table's folder."""
         root = self._location if self._root is None else self._root
         return place.startswith(root.rstrip("/") + "/")
-
-    def _local(self, path: str) -> str:
-        folder, _, name = path.rpartition("/")
-        known = self._folders.get(folder)
-        if known is None:
-            known = self._folders[folder] = os.path.realpath(folder or "/")
-        place = f"{known.rstrip('/')}/{name}"
-        return os.path.realpath(place) if os.path.islink(place) else place
 
     def _remote(self, path: str, rest: str) -> str:
         authority, _, inner = rest.lstrip("/").partition("/")

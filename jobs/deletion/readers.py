@@ -11,7 +11,7 @@ from lakewarden.catalog.errors import LakewardenError, PreconditionError
 from lakewarden.catalog.formats.files_elsewhere import is_reach_known, reads_from, with_reach
 from lakewarden.catalog.formats.port import DataFile, LogProblem, Observation, TableReader
 from lakewarden.catalog.model.rows import GONE, TableRow, TableState
-from lakewarden.catalog.storage.absence import is_surely_gone
+from lakewarden.catalog.storage.place import Moment, Presence
 from lakewarden.jobs.deletion.file_places import Places
 from lakewarden.jobs.runs.port import JobContext
 
@@ -32,7 +32,8 @@ class Readers:
         guard, here = self.ctx.guard, self.ctx.target.location
         if guard is None:
             return ()
-        rows = {row.table_id: row for row in guard.moved(self._as_it_is) if reads_from(row, here)}
+        moment = Moment(strict=True)
+        rows = {row.table_id: row for row in guard.moved(self._as_it_is) if reads_from(row, here, moment)}
         rows |= {row.table_id: row for row in guard.readers_of(here)}
         return tuple(
             row
@@ -58,14 +59,14 @@ class Readers:
                 f"if it is gone for good, drop it. Until then nothing of {name} is deleted.",
             ) from error
 
-    def _as_it_is(self, row: TableRow, version: int | None) -> TableRow | None:
+    def _as_it_is(self, row: TableRow, version: int | None, head: str | None) -> TableRow | None:
         """The row, with where the table's files lie now; None if it has not moved since the sweep saw `version`. Of one
         that cannot be seen now, as for a sweep, what is on record counts."""
         reader, location = self.ctx.reader, row.location or ""
         if row.format != self.ctx.target.format:
             return None
         try:
-            probe = reader.probe(location, seen=version)
+            probe = reader.probe(location, seen=version, head=head)
             if probe.latest is None or not probe.moved:
                 return None
             seen = reader.observe(location)
@@ -76,10 +77,8 @@ class Readers:
     def _is_gone(self, row: TableRow) -> bool:
         """One that cannot be seen now, because its disk is away, is not; nor is a clone that is managed still and
         not at its place: somebody may have moved it, and it reads the same files from wherever it is now."""
-        location = row.location or ""
-        if self.ctx.reader.is_table(location) or (is_reach_known(row) and row.state not in GONE):
-            return False
-        return is_surely_gone(location, self.ctx.storage)
+        found = Moment().place(row.location or "").presence(self.ctx.storage, self.ctx.reader.is_table)
+        return found is Presence.GONE and not (is_reach_known(row) and row.state not in GONE)
 
     def _reads_from_here(self, row: TableRow) -> bool:
         if row.table_id not in self.looked:
@@ -90,7 +89,7 @@ class Readers:
                     hint=f"Bring it back, or drop and purge it; until then nothing of {name} is deleted.",
                 )
             told = _told(row, self.ctx.reader.observe(location))
-            self.looked[row.table_id] = reads_from(told, self.ctx.target.location)
+            self.looked[row.table_id] = reads_from(told, self.ctx.target.location, Moment(strict=True))
         return self.looked[row.table_id]
 
 

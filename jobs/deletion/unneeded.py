@@ -9,21 +9,23 @@ Files are compared by where they really are (`Places`), not by how a log spells 
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import timedelta
 from itertools import chain
 from pathlib import PurePosixPath
 from typing import Final
 
 from lakewarden.catalog.errors import ConflictError, PreconditionError
 from lakewarden.catalog.formats.inner_tables import inner_tables, signs
+from lakewarden.catalog.formats.outer_tables import Outer
 from lakewarden.catalog.formats.port import Observation
 from lakewarden.catalog.storage.file_store import FileEntry, FileStore, local_path
 from lakewarden.jobs.deletion.file_places import Places
 from lakewarden.jobs.deletion.readers import Readers, named_paths
-from lakewarden.jobs.runs.head import require_same_commit
+from lakewarden.jobs.runs.head import deleted_file_retention
+from lakewarden.jobs.runs.meanwhile import Meanwhile
 from lakewarden.jobs.runs.port import JobContext
 
-__all__ = ["Unneeded", "inner_tables_at"]
+__all__ = ["Unneeded", "inner_tables_at", "require_no_outer"]
 
 _AT_ONCE: Final = 8
 """Looks at a remote storage under way at the same time."""
@@ -31,8 +33,8 @@ _AT_ONCE: Final = 8
 
 @dataclass(kw_only=True, slots=True)
 class Unneeded:
-    """Candidates of one vacuum by place. `verified` is the version up to which the log was asked, `oldest_version` the
-    oldest one that is protected; `inner` are the tables in the folder that were stayed out of (relative
+    """Candidates of one vacuum by place. `meanwhile` is what is committed since it decided, `oldest_version` the
+    oldest version that is protected; `inner` are the tables in the folder that were stayed out of (relative
     paths); `others` read from it."""
 
     ctx: JobContext
@@ -41,8 +43,7 @@ class Unneeded:
     oldest_version: int
     places: Places
     candidates: dict[str, FileEntry]
-    verified: int
-    verified_at: datetime
+    meanwhile: Meanwhile
     others: Readers
     readers: tuple[str, ...] = ()
     inner: set[str] = field(default_factory=set)
@@ -57,10 +58,12 @@ class Unneeded:
         files: Iterable[FileEntry],
         oldest: int,
         *,
+        retention: timedelta,
         strict: bool = False,
     ) -> "Unneeded":
-        """Those of `files` that lie in the table's folder and in no other table's. `strict`: they come from a
-        listing, so that a path which cannot be placed may be one of them."""
+        """Those of `files` that lie in the table's folder and in no other table's, and were removed longer ago than
+        `retention`. `strict`: they come from a listing, so that a path which cannot be placed may be one of them."""
+        require_no_outer(ctx)
         places = Places(ctx.target.location)
         chosen = tuple(files)
         inner = set(inner_tables_at(store, (entry.path for entry in chosen)))
@@ -73,8 +76,7 @@ class Unneeded:
             places=places,
             candidates={place: entry for place, entry in placed.items() if places.inside(place)},
             others=Readers(ctx=ctx),
-            verified=seen.version,
-            verified_at=seen.committed_at,
+            meanwhile=Meanwhile.since(ctx, seen, kept=retention, keeps=deleted_file_retention),
             inner=inner,
             strict=strict,
         )
@@ -112,7 +114,9 @@ class Unneeded:
         Raises `ConflictError` if the table was made anew or replaced, a rollback needs older versions by now,
         or a table that names files of this one was registered.
         """
-        self._follow()
+        require_no_outer(self.ctx)
+        now = Places(self.ctx.target.location)
+        self._follow(now)
         needed = None if self.ctx.rollbacks is None else self.ctx.rollbacks.needed_version(self._table_id)
         if needed is not None and needed < self.oldest_version:
             raise ConflictError(
@@ -129,26 +133,28 @@ class Unneeded:
         return tuple(
             entry
             for entry in batch
-            if self.places.of(entry.path) in self.candidates and not _within(entry.path, inner)
+            if now.of(entry.path) in self.candidates and not _within(entry.path, inner)
         )
 
     @property
     def _table_id(self) -> str:
         return self.ctx.target.table_id
 
-    def _follow(self) -> None:
+    def _follow(self, now: Places) -> None:
         """Take in what was committed since the log was asked last."""
-        additions = self.ctx.reader.additions(self.ctx.target.location, since=self.verified)
-        last, _ = next(additions, (None, ()))
-        require_same_commit(self.ctx, last, self.verified, self.verified_at)
-        for commit, files in additions:
-            if commit.format_id not in (None, self.seen.format_id):
-                raise ConflictError(
-                    f"{self.ctx.target.name} was made anew by version {commit.version}; "
-                    "the vacuum stopped there."
-                )
+        self.places = now
+        for _, files in self.meanwhile.follow():
             self.keep(named_paths(files), strict=self.strict)
-            self.verified, self.verified_at = commit.version, commit.committed_at
+
+
+def require_no_outer(ctx: JobContext) -> None:
+    """Raise `PreconditionError` if the table lies in another one's folder: what it does not need, that one may."""
+    outer = Outer(lambda _: ctx.storage)(ctx.target.location)
+    if outer is not None:
+        raise PreconditionError(
+            f"{ctx.target.name} lies inside another table, {outer}, which may need its files.",
+            hint="Move one of them; until then nothing is deleted.",
+        )
 
 
 def inner_tables_at(store: FileStore, paths: Iterable[str]) -> tuple[str, ...]:

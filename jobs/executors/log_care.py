@@ -14,9 +14,9 @@ from lakewarden.jobs.runs.head import (
     log_retention,
     observe,
     protection_of,
-    require_same_log,
     require_same_table,
 )
+from lakewarden.jobs.runs.meanwhile import Meanwhile
 from lakewarden.jobs.runs.port import FileChange, JobContext, Report
 
 __all__ = ["log_care"]
@@ -51,9 +51,11 @@ def log_care(ctx: JobContext, action: LogCare) -> Report:
         keep_from = _keep_from(ctx, seen, action.clean_before_version, retention)
         details["oldest_protected_version"] = keep_from
 
+        meanwhile = Meanwhile.since(ctx, seen, kept=retention, keeps=lambda _, now: log_retention(now))
+
         def proceed() -> None:
             ctx.require_allowed()
-            require_same_log(ctx, seen.version, seen.committed_at)
+            meanwhile.require_nothing_else()
 
         proceed()
         cleaned = ctx.engine.clean_log(ctx.target.location, keep_from=keep_from, proceed=proceed)

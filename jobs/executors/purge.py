@@ -1,6 +1,6 @@
 """Delete a dropped table's files, after its grace period: only the head that was agreed to, and only that table."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -8,8 +8,8 @@ from lakewarden.catalog.errors import ConflictError, RefusedError, UnavailableEr
 from lakewarden.catalog.failpoints import reach
 from lakewarden.catalog.model.pending_purge import MARKER, how_to_stop
 from lakewarden.catalog.registry.purge_mark import Begun
-from lakewarden.catalog.storage.absence import is_surely_gone
 from lakewarden.catalog.storage.file_store import FileEntry, FileStore, open_store
+from lakewarden.catalog.storage.place import Moment, Presence
 from lakewarden.catalog.units import about_bytes, count_of
 from lakewarden.jobs.actions.purge import Purge
 from lakewarden.jobs.deletion.batches import Deleted, delete_files
@@ -22,7 +22,7 @@ from lakewarden.jobs.deletion.table_folder import (
     signature,
     unknown_token,
 )
-from lakewarden.jobs.deletion.unneeded import inner_tables_at
+from lakewarden.jobs.deletion.unneeded import inner_tables_at, require_no_outer
 from lakewarden.jobs.runs.head import observe_at
 from lakewarden.jobs.runs.port import JobContext, Report
 
@@ -42,8 +42,15 @@ def purge(ctx: JobContext, action: Purge) -> Report:
     store = open_store(ctx.target.location, ctx.storage)
     if ctx.ledger is not None and ctx.ledger.is_deleted(ctx.target.table_id):
         return _tidied(ctx, store)
-    if not store.exists(""):
-        return _gone_already(ctx)
+    match Moment().place(ctx.target.location).presence(ctx.storage, _is_folder(ctx)):
+        case Presence.GONE:
+            return Report(message="its folder is gone already")
+        case Presence.UNKNOWN:
+            raise UnavailableError(
+                f"The folder of {ctx.target.name} cannot be seen, and neither can anything beside it.",
+                hint="If its disk or mount is away, bring it back; if the folder is gone, "
+                "nothing has to be done.",
+            )
     begun = Begun.at(store, ctx.target.table_id)
     if begun is not None and _is_succeeded(ctx, store, begun):
         return _tidied(ctx, store)
@@ -74,6 +81,10 @@ def purge(ctx: JobContext, action: Purge) -> Report:
     )
 
 
+def _is_folder(ctx: JobContext) -> Callable[[str], bool]:
+    return lambda location: open_store(location, ctx.storage).exists("")
+
+
 def _is_succeeded(ctx: JobContext, store: FileStore, begun: Begun) -> bool:
     """Whether nothing of the table is left and something else lies there: its data was all deleted before its
     log, and of that log no entry is there any more."""
@@ -98,16 +109,6 @@ def _tidied(ctx: JobContext, store: FileStore) -> Report:
     return Report(message="its files are deleted")
 
 
-def _gone_already(ctx: JobContext) -> Report:
-    if not is_surely_gone(ctx.target.location, ctx.storage):
-        raise UnavailableError(
-            f"The folder of {ctx.target.name} cannot be seen, and neither can anything beside it.",
-            hint="If its disk or mount is away, bring it back; if the folder is gone, "
-            "nothing has to be done.",
-        )
-    return Report(message="its folder is gone already")
-
-
 def _agreed_folder(ctx: JobContext, action: Purge, store: FileStore, readers: Readers) -> TableFolder:
     if not ctx.reader.is_table(ctx.target.location):
         raise RefusedError(
@@ -115,6 +116,7 @@ def _agreed_folder(ctx: JobContext, action: Purge, store: FileStore, readers: Re
             hint="Look at what is there; lakewarden deletes only what it was asked to.",
         )
     observe_at(ctx, action.requires, action.decided_on)
+    require_no_outer(ctx)
     _refuse_readers(ctx, readers)
     folder = look_into(store, ctx.target.format, ctx.reader)
     _refuse_inner(ctx, folder.inner)
@@ -159,6 +161,7 @@ def _delete(
 
     def same_table(batch: Sequence[FileEntry]) -> Sequence[FileEntry]:
         _refuse_links(ctx, batch)
+        require_no_outer(ctx)
         _refuse_readers(ctx, readers)
         _refuse_inner(ctx, inner_tables_at(store, (entry.path for entry in batch)))
         if data:

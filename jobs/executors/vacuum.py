@@ -65,7 +65,9 @@ def vacuum(ctx: JobContext, action: Vacuum) -> Report:
     verdict = _ask_log(ctx, action, seen, retention)
     lists = action.full and verdict.is_proved
     entries = _list_folder(ctx, retention) if lists else existing(store, verdict.garbage)
-    unneeded = Unneeded.among(ctx, store, seen, entries, verdict.oldest_version, strict=action.full)
+    unneeded = Unneeded.among(
+        ctx, store, seen, entries, verdict.oldest_version, retention=retention, strict=action.full
+    )
     if unneeded.candidates:
         _keep_needed(ctx, action, unneeded, verdict)
     if not unneeded.candidates:

@@ -10,12 +10,13 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakewarden.catalog.formats.files_elsewhere import READS_ELSEWHERE
+from lakewarden.catalog.formats.files_elsewhere import folders_elsewhere
 from lakewarden.catalog.lineage.graph.graph import NO_NODE, Closure, EdgeArrays
 from lakewarden.catalog.lineage.graph.incarnations import base_of
 from lakewarden.catalog.lineage.versions import Version
 from lakewarden.catalog.model.rows import Confidence
 from lakewarden.catalog.registry.clones import is_clone_of
+from lakewarden.catalog.storage.place import Moment
 from lakewarden.jobs.rollback.plan.model import Lost, RollbackPlan, TablePlan
 from lakewarden.jobs.rollback.plan.taint import Taint, taint_of
 from lakewarden.jobs.rollback.planning_service import Gathered
@@ -50,11 +51,11 @@ def details_of(found: Gathered) -> Details:
 
 
 def _clones(found: Gathered) -> Iterator[tuple[str, str]]:
-    acting = [table for table in found.plan.tables if table.acts]
+    acting, now = [table for table in found.plan.tables if table.acts], Moment()
     planned = {table.table_id for table in found.plan.tables}
     for row in found.rows.values():
-        if row.properties.get(READS_ELSEWHERE) and row.table_id not in planned:
-            sources = (one for one in acting if is_clone_of(row, one.table_id, one.location))
+        if folders_elsewhere(row) and row.table_id not in planned:
+            sources = (one for one in acting if is_clone_of(row, one.table_id, one.location, now))
             yield from ((row.name, one.name) for one in sources)
 
 

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from lakewarden.catalog.clock import Clock
 from lakewarden.catalog.errors import UnreadableError
+from lakewarden.catalog.formats.heads import HEAD_COLUMNS, SweptHead, swept_heads
 from lakewarden.catalog.formats.port import LogProblem, Observation, TableReader
 from lakewarden.catalog.formats.registry import reader_of
 from lakewarden.catalog.garbage_collection import uncollected
@@ -41,7 +42,7 @@ from lakewarden.catalog.model.rows import (
 from lakewarden.catalog.policy.scopes import Governed, govern, scopes_by_name
 from lakewarden.catalog.storage.file_store import StorageOptions, open_store
 from lakewarden.catalog.system.codec import codec
-from lakewarden.catalog.system.port import LINEAGE, TABLES, SystemStore
+from lakewarden.catalog.system.port import HEALTH, LINEAGE, TABLES, SystemStore
 from lakewarden.jobs.rollback.journal.steps import TableStep
 from lakewarden.jobs.rollback.journal.stored_plan import steps_of
 from lakewarden.jobs.rollback.plan.facts import TableFacts
@@ -185,20 +186,24 @@ class Gatherer:
         table what is on record."""
         known = self.store.rows(LINEAGE).arrow(ROW_COLUMNS)
         recorded = recorded_by_table(known)
+        swept = swept_heads(self.store.rows(HEALTH).arrow(HEAD_COLUMNS))
         fresh: list[LineageRow] = []
         for row in managed.values():
             if row.state not in GONE:
                 noted = [note for note in notes if note.sink == row.location]
-                fresh.extend(self._fresh(row, recorded.get(row.table_id, {}), noted))
+                fresh.extend(self._fresh(row, recorded.get(row.table_id, {}), noted, swept.get(row.table_id)))
         return pa.concat_tables([known, _encoded(fresh)]), recorded
 
-    def _fresh(self, row: TableRow, recorded: Recorded, noted: Sequence[StreamNote]) -> Sequence[LineageRow]:
+    def _fresh(
+        self, row: TableRow, recorded: Recorded, noted: Sequence[StreamNote], swept: SweptHead | None
+    ) -> Sequence[LineageRow]:
         """What a table's log tells that is not on record; nothing where it cannot be read."""
         try:
             at = self.clock.now()
-            found = list(unswept_rows(self._reader(row), row, recorded, self._harvest(), at=at))
+            reader, harvest = self._reader(row), self._harvest()
+            found = list(unswept_rows(reader, row, recorded, harvest, at=at, swept=swept))
             if noted:
-                found.extend(self._harvest().noted(noted, row, self._reader(row), at=at)[0])
+                found.extend(harvest.noted(noted, row, reader, at=at)[0])
         except UnreadableError:
             return ()
         return found

@@ -5,7 +5,6 @@ from datetime import datetime, timedelta
 
 from lakewarden.catalog.bounds import as_duration
 from lakewarden.catalog.errors import ConflictError, PreconditionError, UnreadableError
-from lakewarden.catalog.formats.heads import commit_at
 from lakewarden.catalog.formats.port import Commit, LogProblem, Observation
 from lakewarden.catalog.formats.registry import retention_of
 from lakewarden.catalog.policy.retention_properties import Duration
@@ -20,7 +19,6 @@ __all__ = [
     "observe_since",
     "protection_of",
     "require_same_commit",
-    "require_same_log",
     "require_same_table",
 ]
 
@@ -63,12 +61,6 @@ def require_same_table(ctx: JobContext, seen: Observation, requires: int, decide
             f"{ctx.target.name} is another table than the one this was decided on: "
             f"it was made anew or replaced at {ctx.target.location}. Nothing was changed."
         )
-
-
-def require_same_log(ctx: JobContext, version: int, committed_at: datetime) -> None:
-    """Raise `ConflictError` unless the log still has this very commit: whatever was proved was proved of that log."""
-    last = commit_at(ctx.reader, ctx.target.location, version)
-    require_same_commit(ctx, last, version, committed_at)
 
 
 def require_same_commit(ctx: JobContext, last: Commit | None, version: int, committed_at: datetime) -> None:

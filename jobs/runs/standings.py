@@ -17,6 +17,7 @@ from lakewarden.catalog.model.rows import GONE, RowKind, Source, TableRow, Table
 from lakewarden.catalog.policy.effective import DownstreamPromise
 from lakewarden.catalog.policy.scopes import Governed, govern, scopes_by_name
 from lakewarden.catalog.registry.clones import reaches
+from lakewarden.catalog.storage.place import Moment
 from lakewarden.catalog.system.port import HEALTH, LINEAGE, ROLLBACKS, TABLES, Rows, SystemStore
 from lakewarden.catalog.system.store import DeltaSystemStore
 from lakewarden.jobs.runs.guard import Standing
@@ -60,16 +61,19 @@ class StoredStandings:
         if self._reaching[0] != tables.version:
             found = (tables.get(table_id) for table_id, reach in reaches(tables) if reach != "")
             self._reaching = (tables.version, tuple(row for row in found if row is not None))
-        return tuple(row for row in self._reaching[1] if reads_from(row, location) or not is_reach_known(row))
+        now = Moment(strict=True)
+        return tuple(
+            row for row in self._reaching[1] if not is_reach_known(row) or reads_from(row, location, now)
+        )
 
     def moved(self, look: Look) -> tuple[TableRow, ...]:
         now = monotonic()
         if now > self._moved[0] + _MOVED_FOR_SECONDS:
-            health = self._store.rows(HEALTH).arrow(["table_id", "version"]).to_pydict()
-            seen = dict(zip(health["table_id"], health["version"], strict=True))
+            health = self._store.rows(HEALTH).arrow(["table_id", "version", "head"]).to_pylist()
+            seen = {one["table_id"]: (one["version"], one["head"]) for one in health}
             rows = [row for row in self._store.rows(TABLES).all() if _is_looked_at(row)]
             with ThreadPoolExecutor(_AT_ONCE) as pool:
-                found = pool.map(lambda row: look(row, seen.get(row.table_id)), rows)
+                found = pool.map(lambda row: look(row, *seen.get(row.table_id, (None, None))), rows)
                 self._moved = (now, tuple(row for row in found if row is not None))
         return self._moved[1]
 

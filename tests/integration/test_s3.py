@@ -15,8 +15,8 @@ from lakewarden.catalog.clock import SystemClock
 from lakewarden.catalog.errors import UnavailableError
 from lakewarden.catalog.formats.delta.reader import DeltaReader
 from lakewarden.catalog.formats.port import Observation
-from lakewarden.catalog.storage.absence import is_surely_gone
 from lakewarden.catalog.storage.file_store import StorageOptions, open_store
+from lakewarden.catalog.storage.place import Moment, Presence
 from lakewarden.catalog.storage.secret_files import current
 from lakewarden.catalog.system.port import Fence
 from lakewarden.daemon.cli.commands import daemon as command_module
@@ -111,14 +111,15 @@ def test_an_error_is_never_taken_for_a_table_that_is_not_there(
 ) -> None:
     location, reader = orders(s3.at(f"{tmp_path.name}/orders"), storage), DeltaReader(lambda _: storage)
     nowhere = s3.at(f"{tmp_path.name}/nowhere")
-    assert not reader.is_table(nowhere) and is_surely_gone(nowhere, storage)
+    place = Moment().place(nowhere)
+    assert not reader.is_table(nowhere) and place.presence(storage, reader.is_table) is Presence.GONE
     with proxy.failing(fault):
         for ask in (reader.is_table, reader.observe, DeltaReader(lambda _: storage).observe):
             with pytest.raises(UnavailableError, match=SAID[fault]):
                 ask(location)
         with pytest.raises(UnavailableError, match=SAID[fault]):
             reader.probe(location, seen=2)
-        assert not is_surely_gone(nowhere, storage)
+        assert place.presence(storage, reader.is_table) is Presence.UNKNOWN
     assert reader.probe(location, seen=2).moved is False
 
 
@@ -408,7 +409,8 @@ def test_a_purge_deletes_all_of_a_table_and_nothing_beside_it_without_a_jvm(
     assert (
         not reader.is_table(location) and list(open_store(location, storage).list("", recursive=True)) == []
     )
-    assert is_surely_gone(location, storage) and reader.is_table(beside)
+    assert Moment().place(location).presence(storage, reader.is_table) is Presence.GONE
+    assert reader.is_table(beside)
 
 
 def test_two_writers_of_delta_rs_lose_no_commit(s3: S3Server, tmp_path: Path) -> None:

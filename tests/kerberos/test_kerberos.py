@@ -24,14 +24,15 @@ LOOK = """
 import sys
 from lakewarden.catalog.errors import AccessDeniedError
 from lakewarden.catalog.formats.delta.reader import DeltaReader
-from lakewarden.catalog.storage.absence import is_surely_gone
 from lakewarden.catalog.storage.credentials import NO_OPTIONS
+from lakewarden.catalog.storage.place import Moment, Presence
 for place in sys.argv[1:]:
     try:
         print(DeltaReader().is_table(place))
     except AccessDeniedError:
         print("denied")
-    print(is_surely_gone(place, NO_OPTIONS))
+    found = Moment().place(place).presence(NO_OPTIONS, DeltaReader().is_table)
+    print(found is Presence.GONE)
 """
 
 

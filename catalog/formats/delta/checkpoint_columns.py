@@ -36,7 +36,8 @@ def state_of(batches: Iterable[FileBatch], partition_columns: Sequence[str], *, 
     for batch in batches:
         paths, entries = _paths(field_of(batch.adds, "path", pa.string()))
         removed, _ = _paths(field_of(batch.removes, "path", pa.string()))
-        folders = (folder for path in (*paths, *removed) if (folder := folder_elsewhere(path)) is not None)
+        named = (*paths, *removed, *_vectors_elsewhere(batch.adds), *_vectors_elsewhere(batch.removes))
+        folders = (folder for path in named if (folder := folder_elsewhere(path)) is not None)
         elsewhere = common_folders((*elsewhere, *folders))
         live.append(_live(batch.adds, paths, entries, sorted(partition_columns)))
         dead.append(_dead(batch.removes, removed, written_ms))
@@ -129,6 +130,15 @@ def _vector_keys(vectors: pa.StructArray, has_vector: pa.BooleanArray) -> Iterab
     places = pc.indices_nonzero(has_vector).to_pylist()
     for place, body in zip(places, vectors.filter(has_vector).to_pylist(), strict=True):
         yield place, vector_of(body["storageType"], body["pathOrInlineDv"], body.get("offset"), 0).key
+
+
+def _vectors_elsewhere(files: pa.StructArray) -> Iterable[str]:
+    """The files of deletion vectors that are named by absolute paths."""
+    if files.type.get_field_index("deletionVector") < 0:
+        return ()
+    vectors = pc.struct_field(files, "deletionVector")
+    absolute = vectors.filter(pc.equal(pc.struct_field(vectors, "storageType"), "p"))
+    return (decoded(path) for path in pc.struct_field(absolute, "pathOrInlineDv").to_pylist())
 
 
 def _partition_keys(values: pa.MapArray, columns: Sequence[str]) -> pa.Array:

@@ -63,9 +63,8 @@ class History:
 def read_commit(version: int, actions: Iterable[LogAction], written_at: datetime) -> ReadCommit:
     """One commit from its actions; `written_at` is its file's time."""
     info, metadata, protocol = CommitInfo(), None, None
-    added = removed = 0
+    added, removed, data_change = 0, 0, False
     gained, lost = set[Partition](), set[Partition | None]()
-    data_change = False
     transactions: list[tuple[str, int]] = []
     for action in actions:
         if isinstance(action, AddFile):
@@ -117,6 +116,7 @@ def read_commit(version: int, actions: Iterable[LogAction], written_at: datetime
         restored=restored_to(info.operation, info.parameters),
         changed_properties=named_properties(info.operation, info.parameters),
         transactions=tuple(transactions),
+        redefines=metadata is not None or protocol is not None,
         ends_vacuum=info.operation == _VACUUM_END,
     )
     return ReadCommit(commit=commit, metadata=metadata, protocol=protocol)

@@ -11,7 +11,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakewarden.catalog.formats.delta.actions import AddFile, RemoveFile
+from lakewarden.catalog.formats.delta.actions import AddFile, DeletionVector, RemoveFile
 from lakewarden.catalog.formats.files_elsewhere import common_folders, folder_elsewhere
 from lakewarden.catalog.formats.port import Partition
 
@@ -62,7 +62,7 @@ def partition_key(values: Partition) -> int:
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FileState:
     """Live files (`LIVE`, one row per key) and removed ones (`DEAD`, one row per path, none of them live).
-    `elsewhere` are folders of files that were named by absolute paths, one per storage."""
+    `elsewhere` are the folders of files that lie outside the table's own."""
 
     live: pa.Table
     dead: pa.Table
@@ -103,7 +103,7 @@ class Changes:
     def add(self, action: AddFile) -> None:
         """Append an added file."""
         vector = action.vector
-        self._name(action.path)
+        self._name(action.path, vector)
         self._append(
             key_of(action),
             hash(action.path),
@@ -118,7 +118,7 @@ class Changes:
 
     def remove(self, action: RemoveFile, *, committed_ms: int) -> None:
         """Append a removed file; `committed_ms` stands in where the writer did not say when."""
-        self._name(action.path)
+        self._name(action.path, action.vector)
         self._append(
             key_of(action),
             hash(action.path),
@@ -146,10 +146,11 @@ class Changes:
             columns[name] = pa.array(memoryview(flags), pa.int8()).take(chosen).cast(pa.bool_())
         return pa.table(columns)
 
-    def _name(self, path: str) -> None:
-        folder = folder_elsewhere(path)
-        if folder is not None and folder not in self.elsewhere:
-            self.elsewhere = common_folders((*self.elsewhere, folder))
+    def _name(self, path: str, vector: DeletionVector | None) -> None:
+        paths = (path,) if vector is None or vector.file is None else (path, vector.file)
+        for folder in map(folder_elsewhere, paths):
+            if folder is not None and folder not in self.elsewhere:
+                self.elsewhere = common_folders((*self.elsewhere, folder))
 
     def _append(self, *values: int) -> None:
         for column, value in zip(self._numbers.values(), values, strict=True):

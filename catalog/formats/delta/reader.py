@@ -5,6 +5,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
+from lakewarden.catalog.clock import to_millis
 from lakewarden.catalog.formats.delta.actions import AddFile
 from lakewarden.catalog.formats.delta.cache import Memory, remember
 from lakewarden.catalog.formats.delta.commit_info import read_commit
@@ -18,11 +19,11 @@ from lakewarden.catalog.formats.delta.replay import Replayed, metadata_of, repla
 from lakewarden.catalog.formats.delta.restore_target import restored_version
 from lakewarden.catalog.formats.delta.retention import DELTA_RETENTION
 from lakewarden.catalog.formats.delta.segment import Listing, Segment, segment_of
-from lakewarden.catalog.formats.heads import has_commit
+from lakewarden.catalog.formats.heads import has_commit, time_of_head
 from lakewarden.catalog.formats.port import Commit, DataFile, LogProblem, Observation, ProbeResult, Tombstone
 from lakewarden.catalog.formats.spec import FormatSpec, Sign, StorageOf
 from lakewarden.catalog.model.rows import DELTA, TableFormat
-from lakewarden.catalog.storage.file_store import StorageOptions, open_store
+from lakewarden.catalog.storage.file_store import FileEntry, StorageOptions, open_store
 
 __all__ = ["DELTA_FORMAT", "DeltaReader"]
 
@@ -51,6 +52,7 @@ class DeltaReader:
         self._storage, self._memory = storage, memory or Memory()
         self._logs: OrderedDict[str, DeltaLog] = OrderedDict()
         self._local_logs: OrderedDict[str, DeltaLog] = OrderedDict()
+        self._compared: OrderedDict[str, tuple[str, FileEntry, bool]] = OrderedDict()
         self._lock = threading.Lock()
 
     @property
@@ -67,23 +69,43 @@ class DeltaReader:
         listing = log.listing()
         return not listing.is_empty or bool(listing.checksums)
 
-    def probe(self, location: str, *, seen: int | None) -> ProbeResult:
-        """Two looks at names at most, unless the version seen last is no longer in the log."""
+    def probe(self, location: str, *, seen: int | None, head: str | None = None) -> ProbeResult:
+        """Two looks at names at most, unless the version seen last is no longer in the log, or may be another's."""
         log = self._log(location)
         if seen is not None:
             if log.exists(commit_path(seen + 1)):
                 return ProbeResult(exists=True, moved=True, latest=seen + 1)
-            kept = self._memory.get(location, seen)
-            if kept is not None and kept.last is not None:
-                now = log.stat(commit_path(seen))
-                if now is not None:  # the same number in another log is another version
-                    return ProbeResult(exists=True, moved=now != kept.last, latest=seen)
-            elif log.exists(commit_path(seen)):
-                return ProbeResult(exists=True, moved=False, latest=seen)
+            now = log.stat(commit_path(seen))
+            same = None if now is None else self._is_same(location, seen, now, head)
+            if same is not None:
+                return ProbeResult(exists=True, moved=not same, latest=seen)
         listing = log.listing()
         if listing.is_empty:
             return ProbeResult(exists=False, moved=False)
         return ProbeResult(exists=True, moved=listing.latest != seen, latest=listing.latest)
+
+    def _is_same(self, location: str, version: int, now: FileEntry, head: str | None) -> bool | None:
+        """Whether a commit's file, as it is `now`, is that of the version that was seen, and not one of the same number
+        in another log. None if it vanished just now."""
+        if head is None:
+            kept = self._memory.get(location, version)
+            return kept is None or kept.last is None or now == kept.last
+        if time_of_head(head) == to_millis(
+            now.modified_at
+        ):  # a commit's file is no older than its other clocks
+            return True
+        with self._lock:
+            known = self._compared.get(location)
+        if known is None or known[:2] != (head, now):
+            told = self.has_head(location, version=version, head=head)
+            if told is None:
+                return None
+            known = (head, now, told)
+            with self._lock:
+                self._compared[location] = known
+                if len(self._compared) > _OPEN_LOCAL_LOGS:
+                    self._compared.popitem(last=False)
+        return known[2]
 
     def has_head(self, location: str, *, version: int, head: str) -> bool | None:
         return has_commit(self, location, version=version, head=head)

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from lakewarden.catalog.errors import LakewardenError, NotAllowedError, NotFoundError, RefusedError
-from lakewarden.catalog.formats.files_elsewhere import may_be_one
 from lakewarden.catalog.formats.port import Observation
 from lakewarden.catalog.model.rows import GONE, Action, Mode, PolicySettings, Source, TableRow
 from lakewarden.catalog.policy.access import Caller
@@ -14,6 +13,7 @@ from lakewarden.catalog.policy.keys import Value, policy_key
 from lakewarden.catalog.policy.scopes import Governed
 from lakewarden.catalog.registry.governance import governed
 from lakewarden.catalog.registry.service import places_of
+from lakewarden.catalog.storage.place import Moment
 from lakewarden.catalog.system.port import TABLES
 from lakewarden.daemon.installation.services import Services
 from lakewarden.daemon.usecases import declared
@@ -94,9 +94,11 @@ def _moved_here(services: Services, where: str) -> TableRow | None:
     seen = services.desk.reader_at(where).observe(where)
     if not isinstance(seen, Observation):
         return None
+    now = Moment()
     for held in places_of(services.store.rows(TABLES)).twins(seen.format_id):
         own = held.location or ""
-        if held.state not in GONE and (may_be_one(own, where) or not services.desk.is_table(own)):
+        same = now.place(own).is_same(now.place(where))
+        if held.state not in GONE and (same or not services.desk.is_table(own)):
             return services.desk.get(held.table_id)
     return None
 

@@ -98,7 +98,7 @@ class ValueReader:
     def is_table(self, location: str) -> bool:
         return location not in self.broken and not self._is_missing
 
-    def probe(self, location: str, *, seen: int | None) -> ProbeResult:
+    def probe(self, location: str, *, seen: int | None, head: str | None = None) -> ProbeResult:
         if self._is_missing:
             return ProbeResult(exists=False, moved=False)
         latest = self._readable().version

@@ -66,7 +66,7 @@ class FakeReader:
         self._answer(location)
         return location in self.tables
 
-    def probe(self, location: str, *, seen: int | None) -> ProbeResult:
+    def probe(self, location: str, *, seen: int | None, head: str | None = None) -> ProbeResult:
         self.asked.append(location)
         self._answer(location)
         if location in self.broken:

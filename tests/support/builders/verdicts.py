@@ -77,6 +77,7 @@ def findings_of(folder: Path) -> tuple[Finding, ...]:
         reader=DeltaReader(),
         options=StorageOptions(),
         neighbours=Neighbours.of([subject.row]),
+        above=lambda _: None,
     )
 
 

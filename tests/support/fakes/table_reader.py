@@ -76,7 +76,7 @@ class FakeReader:
     def is_table(self, location: str) -> bool:
         return location in self.tables
 
-    def probe(self, location: str, *, seen: int | None) -> ProbeResult:
+    def probe(self, location: str, *, seen: int | None, head: str | None = None) -> ProbeResult:
         table = self.tables.get(location)
         if table is None or not table.commits:
             return ProbeResult(exists=False, moved=False)

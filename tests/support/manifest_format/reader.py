@@ -56,7 +56,7 @@ class ManifestReader:
     def is_table(self, location: str) -> bool:
         return _newest(self._store(location)) is not None
 
-    def probe(self, location: str, *, seen: int | None) -> ProbeResult:
+    def probe(self, location: str, *, seen: int | None, head: str | None = None) -> ProbeResult:
         if not self.is_table(location):
             return ProbeResult(exists=False, moved=False)
         try:

@@ -65,7 +65,7 @@ DISASTER_HOLES: Final = (
     Hole(
         name="1.7 away",
         words="while a disk is away, a copy is taken for the table that has moved",
-        seams=(("lakewarden.catalog.registry.registration:is_surely_gone", _surely),),
+        seams=(("lakewarden.catalog.storage.place:_is_told_by_others", _surely),),
         themes=("unplugged",),
         shows="in its place",
     ),

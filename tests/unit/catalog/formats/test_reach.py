@@ -8,13 +8,13 @@ from lakewarden.catalog.formats.delta.reader import DeltaReader
 from lakewarden.catalog.formats.files_elsewhere import (
     READS_ELSEWHERE,
     common_folders,
-    may_be_one,
     reads_from,
     with_reach,
 )
 from lakewarden.catalog.formats.port import Observation
 from lakewarden.catalog.model.rows import Source, TableRow
 from lakewarden.catalog.storage.file_store import canonical
+from lakewarden.catalog.storage.place import Moment
 from support.builders.delta_logs import LogWriter, add, remove
 from support.builders.desks import NOW
 
@@ -23,12 +23,15 @@ from support.builders.desks import NOW
     ("folders", "common"),
     [
         ([], ()),
-        (["/a/b", "/a/c/d"], ("/a",)),
-        (["/a/b/p=1", "/a/b/p=2"], ("/a/b",)),
-        (["s3://x/a", "s3://y/a", "s3://x/b"], ("s3://x/", "s3://y/a")),
+        (["/a/b", "/a/c/d"], ("/a/b", "/a/c/d")),
+        (["/a/b", "/a/b/c"], ("/a/b",)),
+        (["/a/b/p=1", "/a/b/p=2/q=3"], ("/a/b",)),
+        (["../src/p=1", "../src", "../../far"], ("../../far", "../src")),
+        ([f"/a/{number}/x" for number in range(9)], ("/a",)),
+        (["s3://x/a", "s3://y/a", "s3://x/b"], ("s3://x/a", "s3://x/b", "s3://y/a")),
     ],
 )
-def test_folders_of_one_storage_become_the_one_that_holds_them_all(
+def test_folders_become_the_outermost_of_them_and_one_where_they_are_many(
     folders: list[str], common: tuple[str, ...]
 ) -> None:
     assert common_folders(folders) == common
@@ -61,7 +64,7 @@ def test_a_table_reads_from_a_folder_that_may_hold_its_files(
         updated_by="ana",
         properties={READS_ELSEWHERE: elsewhere},
     )
-    assert reads_from(row, location) is reads
+    assert reads_from(row, location, Moment()) is reads
 
 
 def test_files_that_a_log_still_remembers_count_like_live_ones(tmp_path: Path) -> None:
@@ -90,4 +93,5 @@ def test_files_that_a_log_still_remembers_count_like_live_ones(tmp_path: Path) -
     ],
 )
 def test_two_names_of_a_storage_may_be_one_place(one: str, other: str, may_be: bool) -> None:
-    assert may_be_one(one, other) is may_be
+    now = Moment()
+    assert now.place(one).is_same(now.place(other)) is may_be

@@ -153,6 +153,15 @@ class Site:
     def recorded(self) -> set[tuple[int, str | None]]:
         return {(one.output_version, one.output_format_id) for one in self.rows()}
 
+    def planned(self) -> set[tuple[int, str | None]]:
+        """The versions that a plan knows of."""
+        gatherer = Gatherer(
+            store=self.store, readers=[self.reader], storage=lambda _: StorageOptions(), clock=self.clock
+        )
+        found = gatherer.gather(RollbackRequest(seeds=(ToVersion(table_id="t", version=0),)))
+        columns = (found.lineage[name].to_pylist() for name in ("output_version", "output_format_id"))
+        return set(zip(*columns, strict=True))
+
     def here(self) -> set[tuple[int, str]]:
         """Of the log that is there."""
         life = f"life-{self.lives}"
@@ -179,6 +188,28 @@ def test_a_table_made_again_up_to_the_same_version_goes_on_record(site: Site) ->
     site.append()
     site.sweep()
     assert site.recorded() == site.truth == {(0, "life-1"), (1, "life-1"), (0, "life-2"), (1, "life-2")}
+
+
+def test_a_daemon_that_started_since_notices_a_table_made_again_up_to_the_same_version(site: Site) -> None:
+    site.append()
+    site.sweep()
+    site.restart()
+    site.recreate()
+    site.append()
+    site.sweep(must=False)
+    assert site.recorded() == site.truth
+    row, health = site.store.rows(TABLES).get("t"), site.store.rows(HEALTH).get("t")
+    assert row is not None and health is not None and health.head is not None
+    assert (row.format_ids[-1], health.head.partition("@")[0]) == ("life-2", "life-2")
+
+
+def test_a_plan_knows_a_table_made_again_up_to_the_same_version_that_no_sweep_saw(site: Site) -> None:
+    site.append()
+    site.sweep()
+    site.restart()
+    site.recreate()
+    site.append()
+    assert site.planned() == site.truth
 
 
 def test_versions_that_a_command_has_seen_first_go_on_record(site: Site) -> None:
@@ -219,16 +250,7 @@ def test_a_plan_knows_what_a_table_made_again_has_read_although_no_sweep_recorde
     site.recreate()
     site.append()
     site.killed_while_sweeping()
-    gatherer = Gatherer(
-        store=site.store, readers=[site.reader], storage=lambda _: StorageOptions(), clock=site.clock
-    )
-    found = gatherer.gather(RollbackRequest(seeds=(ToVersion(table_id="t", version=0),)))
-    told = zip(
-        found.lineage["output_version"].to_pylist(),
-        found.lineage["output_format_id"].to_pylist(),
-        strict=True,
-    )
-    assert set(told) == site.truth
+    assert site.planned() == site.truth
 
 
 @pytest.mark.parametrize("seed", range(40))

@@ -203,7 +203,7 @@ def test_one_whose_twin_cannot_be_looked_at_refuses_itself_alone(
 
     there = replace(desk, readers=(Away(tables=reader.tables),))
     new, fine = register_batch(there, wanted(*places), actor=ANA)
-    assert str(refused(new)) == "The storage does not answer."
+    assert "cannot be seen: its disk may be away" in str(refused(new))
     assert done(fine).created and set(managed(desk)) == {"db.old", "default.fine"}
 
 

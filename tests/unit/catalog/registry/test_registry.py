@@ -12,7 +12,6 @@ from lakewarden.catalog.errors import (
     NotFoundError,
     PreconditionError,
     RefusedError,
-    UnavailableError,
     UsageError,
 )
 from lakewarden.catalog.formats.files_elsewhere import READS_ELSEWHERE
@@ -121,7 +120,7 @@ def test_what_is_said_to_be_a_copy_is_taken_whatever_became_of_the_other(
     first = register(desk, folder(reader, tmp_path / "a" / "t", uuid="u"), actor=ANA)
     reader.down.add(first.row.location or "")
     place = folder(reader, tmp_path / "b" / "t", uuid="u")
-    with pytest.raises(UnavailableError):
+    with pytest.raises(RefusedError, match="its disk may be away"):
         register(desk, place, actor=ANA)
     assert register(desk, place, actor=ANA, copy=True).row.table_id != first.row.table_id
 

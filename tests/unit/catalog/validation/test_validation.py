@@ -266,6 +266,10 @@ def test_another_table_of_the_name_is_not_for_the_sync() -> None:
     assert checks(metastore_findings(subject(), SEEN, taken)) == ["metastore_name"]
 
 
+def nothing_above(location: str) -> None:
+    """No table around it."""
+
+
 @pytest.mark.parametrize(
     ("other", "part"),
     [
@@ -281,7 +285,7 @@ def test_shared_and_nested_locations_are_found(other: str, part: str) -> None:
         row("db.other", location=f"file://{other}"),
         row("db.far", location="file:///lake/db/t2"),
     ]
-    (found,) = location_findings(mine, Neighbours.of(rows))
+    (found,) = location_findings(mine, Neighbours.of(rows), nothing_above)
     assert part in found.message
     assert "db.far" not in found.message
 
@@ -291,7 +295,7 @@ def test_a_link_to_the_same_folder_is_the_same_location(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(tmp_path / "real")
     mine = subject(location=f"file://{tmp_path}/real")
     (found,) = location_findings(
-        mine, Neighbours.of([mine.row, row("db.b", location=f"file://{tmp_path}/link")])
+        mine, Neighbours.of([mine.row, row("db.b", location=f"file://{tmp_path}/link")]), nothing_above
     )
     assert found.check == "location_unique"
 

@@ -22,6 +22,7 @@ from lakewarden.jobs.deletion.file_places import Places
 from lakewarden.jobs.deletion.readers import Readers
 from lakewarden.jobs.deletion.unneeded import Unneeded
 from lakewarden.jobs.executors.vacuum import vacuum
+from lakewarden.jobs.runs.meanwhile import Meanwhile
 from lakewarden.jobs.runs.port import JobContext
 from support.builders.maintenance import (
     NOW,
@@ -60,7 +61,7 @@ class ScriptedGuard:
         return self.readers
 
     def moved(self, look: Look) -> tuple[TableRow, ...]:
-        found = (look(row, version) for row, version in self.swept)
+        found = (look(row, version, None) for row, version in self.swept)
         return tuple(row for row in found if row is not None)
 
 
@@ -176,6 +177,30 @@ def test_a_table_that_is_replaced_meanwhile_loses_nothing_more(place: Place, his
 
     place.guard.at = {4: replaced}
     with pytest.raises(ConflictError, match="made anew"):
+        place.vacuum()
+    assert len(place.left) == 8
+
+
+@pytest.mark.parametrize(
+    ("terms", "why"),
+    [
+        ({"properties": {"delta.deletedFileRetentionDuration": "interval 365 days"}}, "keep more by now"),
+        ({"properties": {"delta.deletedFileRetentionDuration": "for ever"}}, "is not a duration"),
+        (
+            {"capabilities": replace(seen("file:///t", 3).capabilities, unsupported=("later",))},
+            "uses later by now",
+        ),
+    ],
+)
+def test_what_the_owner_sets_meanwhile_counts_at_the_next_batch(
+    place: Place, terms: dict[str, object], why: str
+) -> None:
+    def change() -> None:
+        place.reader.history = [*HISTORY, replace(commit(4, 0), redefines=True)]
+        place.reader.observation = replace(place.reader.observation, version=4, **terms)  # type: ignore[arg-type]
+
+    place.guard.at = {4: change}
+    with pytest.raises((ConflictError, PreconditionError), match=why):
         place.vacuum()
     assert len(place.left) == 8
 
@@ -383,8 +408,7 @@ def test_a_listing_is_refused_where_a_live_file_cannot_be_placed(place: Place) -
         oldest_version=2,
         places=Places("hdfs://nn1:9000/t"),
         candidates={},
-        verified=3,
-        verified_at=seen_at.committed_at,
+        meanwhile=Meanwhile.since(place.ctx(), seen_at, kept=timedelta(0), keeps=lambda *_: timedelta(0)),
     )
     unneeded.keep(["hdfs://nameservice/t/a"])  # by the log: its own removals do not name it
     with pytest.raises(PreconditionError, match="cannot be told"):
@@ -430,7 +454,7 @@ def test_the_log_is_listed_once_before_each_batch(tmp_path: Path, monkeypatch: p
     assert isinstance(head, Observation)
     ctx = replace(context(str(tmp_path / "t"), ValueReader(observation=head), AskedEngine()), reader=reader)
     batch = [store.stat("_delta_log/00000000000000000000.json")]
-    unneeded = Unneeded.among(ctx, store, head, batch, oldest=0)
+    unneeded = Unneeded.among(ctx, store, head, batch, oldest=0, retention=timedelta(0))
     whole, later = DeltaLog.listing, DeltaLog.listing_after
 
     def listed(log: DeltaLog) -> Listing:
@@ -447,4 +471,4 @@ def test_the_log_is_listed_once_before_each_batch(tmp_path: Path, monkeypatch: p
     assert listings == ["after 1"]
     delta_table(tmp_path / "t", commits=2)
     assert unneeded.still(batch) == tuple(batch)
-    assert (listings, unneeded.verified) == (["after 1", "after 1"], 4)
+    assert (listings, unneeded.meanwhile.version) == (["after 1", "after 1"], 4)

@@ -70,7 +70,7 @@ def test_who_moved_since_the_last_sweep_is_looked_at_once_a_minute(monkeypatch: 
     standings, looks, moment = StoredStandings(store), Counter[tuple[str, int | None]](), 0.0
     monkeypatch.setattr(seen_by_sweeps, "monotonic", lambda: moment)
 
-    def look(one: TableRow, version: int | None) -> TableRow | None:
+    def look(one: TableRow, version: int | None, head: str | None) -> TableRow | None:
         looks[one.name, version] += 1
         return one if one is not swept else None
 

@@ -1,0 +1,53 @@
+"""Log care beside an owner who wants the log kept: on a real log, without Spark."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+from deltalake import DeltaTable
+
+from lakewarden.catalog.errors import ConflictError
+from lakewarden.jobs.actions.log_care import LogCare
+from lakewarden.jobs.executors.log_care import log_care
+from lakewarden.jobs.runs.port import FileChange
+from support.builders.runs import Bench, delta_table
+from support.fakes.engine import FakeEngine
+
+
+@dataclass
+class _Between:
+    """An engine in front of whose deletions somebody does something."""
+
+    engine: FakeEngine
+    meanwhile: Callable[[], object]
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self.engine, name)
+
+    def clean_log(self, location: str, *, keep_from: int, proceed: Callable[[], None]) -> FileChange:
+        self.meanwhile()
+        return self.engine.clean_log(location, keep_from=keep_from, proceed=proceed)
+
+
+def test_the_log_stays_that_its_owner_wants_kept_meanwhile(tmp_path: Path) -> None:
+    location, bench = delta_table(tmp_path / "t", commits=12), Bench()
+    DeltaTable(location).create_checkpoint()
+    seen = bench.seen(location)
+
+    def keep() -> None:
+        DeltaTable(location).alter.set_table_properties({"delta.logRetentionDuration": "interval 365 days"})
+
+    engine = _Between(bench.engine, keep)
+    ctx = replace(bench.context(location), engine=engine)  # type: ignore[arg-type]  # but for that it is one
+    action = LogCare(
+        requires=seen.version,
+        decided_on=seen.head,
+        checkpoint=False,
+        clean_before_version=11,
+        retention_seconds=0,
+    )
+    with pytest.raises(ConflictError, match="keep more by now"):
+        log_care(ctx, action)
+    assert len(list((tmp_path / "t" / "_delta_log").glob("*.json"))) == 13
+    assert log_care(bench.context(location), replace(action, requires=12, decided_on=None)).skipped
