@@ -9,6 +9,7 @@ from lakewarden.catalog.errors import PreconditionError, RefusedError
 from lakewarden.catalog.formats.port import Observation
 from lakewarden.catalog.metastore.lookup import parse_name, refuse_closed
 from lakewarden.catalog.model.identity import check_nesting
+from lakewarden.catalog.model.left_by_users import without_leaving
 from lakewarden.catalog.model.pending_purge import (
     MARKER,
     PURGE_AFTER,
@@ -266,7 +267,7 @@ def _carried(rows: Rows[TableRow], before: TableRow, after: TableRow) -> TableRo
 
 
 def _unmarked(properties: Mapping[str, str]) -> dict[str, str]:
-    return {key: value for key, value in properties.items() if key not in PURGING_KEYS}
+    return {key: value for key, value in without_leaving(properties).items() if key not in PURGING_KEYS}
 
 
 def _not_ours(row: TableRow) -> TableRow:

@@ -19,7 +19,7 @@ from lakewarden.catalog.metastore.lookup import (
 from lakewarden.catalog.metastore.port import Metastore
 from lakewarden.catalog.model.identity import INDEX_COLUMNS, Held, Places
 from lakewarden.catalog.model.rows import GONE, Finding, HealthRow, RowKind, Source, TableRow, TableState
-from lakewarden.catalog.observation.health import health_of
+from lakewarden.catalog.observation.health import health_of, with_verdict
 from lakewarden.catalog.policy.access import Actor, Deed, require
 from lakewarden.catalog.policy.effective import EffectivePolicy
 from lakewarden.catalog.policy.original_properties import remembering
@@ -145,6 +145,21 @@ class Desk:
         read = Read(row=row, seen=seen, findings=findings)
         [health] = self.record_healths([read], before=before, because=f"observed {row.name}")
         return health
+
+    def quarantine(
+        self, row: TableRow, seen: LogProblem | Observation, findings: tuple[Finding, ...]
+    ) -> None:
+        """Stop all work on an active table in which a check has just found an error; nothing if there is none. The next
+        sweep that finds it sound releases it."""
+        if row.state is not TableState.ACTIVE or with_verdict(row, findings).state is row.state:
+            return
+
+        def stopped(rows: Rows[TableRow]) -> Iterable[TableRow]:
+            current = with_verdict(row_of(rows, row.table_id), findings)
+            return [replace(current, updated_at=self.clock.now(), updated_by="lakewarden")]
+
+        self.store.edit(TABLES, stopped, because=f"validated {row.name}")
+        self.record_health(row, seen, findings)
 
     def record_healths(
         self, read: Sequence[Read], *, before: Rows[HealthRow], because: str

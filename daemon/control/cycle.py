@@ -27,6 +27,7 @@ from lakewarden.daemon.control.adoption import Adoption
 from lakewarden.daemon.control.cycle_report import CycleReport
 from lakewarden.daemon.control.hints import Ears, Heard
 from lakewarden.daemon.control.restore_cascade import Carrier
+from lakewarden.daemon.control.returns import take_back
 from lakewarden.daemon.control.rounds import Rounds
 from lakewarden.daemon.control.run_recorder import Ended, Recorder
 from lakewarden.daemon.control.sweep_writer import Writer
@@ -142,7 +143,7 @@ class Cycle:
         )
         recorded = parts.recorder.record(fence, self._attempt)
         heard = self._guarded("hints", parts.ears.listen) or Heard()
-        adopted = self._adopt(heard.unknown, discover=discover)
+        adopted = self._adopt(heard.unknown, discover=discover) + self._taken_back()
         if recorded or adopted or heard.look or heard.unknown:
             parts.memory.refresh()  # what followed from runs or was heard of may have been written since
         doubted = parts.memory.undoings.doubted()
@@ -306,6 +307,10 @@ class Cycle:
             return 0
         search = parts.discover if discover else None
         return self._adoption.run(parts.desk, subjects, search, threads=parts.threads)
+
+    def _taken_back(self) -> int:
+        desk, left = self.parts.desk, self.parts.memory.left()
+        return sum(bool(self._guarded(row.name, partial(take_back, desk, row))) for row in left)
 
     def _guarded(self, what: str, do: Callable[[], T]) -> T | None:
         """Do something that concerns one table. If it fails, that table is left out of this cycle."""

@@ -22,6 +22,7 @@ from lakewarden.catalog.lineage.inherited_retention import LongerPromise, ids_by
 from lakewarden.catalog.lineage.restores import RESTORE_OPERATIONS, restores_of
 from lakewarden.catalog.lineage.unrecorded import Recorded, recorded_by_table, recorded_upto
 from lakewarden.catalog.model.arrow_columns import distinct_pairs, in_order
+from lakewarden.catalog.model.left_by_users import is_watched
 from lakewarden.catalog.model.rollbacks import RollbackLock, rollback_locks, rollbacks_of
 from lakewarden.catalog.model.rows import (
     DELTA,
@@ -125,6 +126,11 @@ class Memory:
     def governed(self) -> Mapping[str, Governed]:
         """Every managed table that is not gone, by `table_id`, under its scopes."""
         return self._governed
+
+    def left(self) -> tuple[TableRow, ...]:
+        """The rows of tables that their users dropped not long ago."""
+        now = self._clock.now()
+        return tuple(row for row in self._rows.values() if is_watched(row, now))
 
     def row(self, table_id: str) -> TableRow | None:
         """One row of `lakewarden.tables`, gone ones and scopes included."""

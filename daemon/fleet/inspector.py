@@ -17,7 +17,7 @@ from lakewarden.catalog.policy.effective import EffectivePolicy
 from lakewarden.catalog.policy.scopes import Governed
 from lakewarden.catalog.registry.service import Inspect
 from lakewarden.catalog.storage.file_store import StorageOptions
-from lakewarden.catalog.storage.place import Moment
+from lakewarden.catalog.storage.place import Moment, Presence
 from lakewarden.catalog.system.port import TABLES, SystemStore
 from lakewarden.catalog.validation.context import Subject
 from lakewarden.catalog.validation.daily import daily_findings
@@ -70,8 +70,15 @@ class Inspection:
         return gone_findings(self._subject(governed, lost, before, now))
 
     def dropped(self, governed: Governed) -> str | None:
-        """A table that is gone counts as dropped once the metastore does not know it either."""
-        if self.metastore() is None or not isinstance(self._answer(governed.row), Unknown):
+        """A table that is surely gone counts as dropped once the metastore does not know it either: nothing that a hold
+        or a pause keeps, and nothing that is out of sight."""
+        row, location = governed.row, governed.row.location or ""
+        if governed.hold is not None or governed.paused is not None:
+            return None
+        if self.metastore() is None or not isinstance(self._answer(row), Unknown):
+            return None
+        there = self._reader(row).is_table
+        if Moment().place(location).presence(self.storage(location), there) is not Presence.GONE:
             return None
         return "dropped by its users: neither its files nor its metastore entry are left"
 

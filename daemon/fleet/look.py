@@ -8,6 +8,7 @@ from typing import Final
 from lakewarden.catalog.formats.files_elsewhere import is_reach_known, with_links, with_reach
 from lakewarden.catalog.formats.port import LogProblem, Observation
 from lakewarden.catalog.lineage.unrecorded import Recorded
+from lakewarden.catalog.model.left_by_users import left
 from lakewarden.catalog.model.rollbacks import Undone
 from lakewarden.catalog.model.rows import Finding, HealthRow, LineageRow, SchemaRow, TableRow, TableState
 from lakewarden.catalog.observation.health import with_verdict
@@ -78,7 +79,7 @@ def settled(row: TableRow, look: Look, now: datetime) -> TableRow:
     if links != changed.properties:
         changed = replace(changed, properties=links)
     if look.dropped is not None and row.state in (TableState.ACTIVE, TableState.QUARANTINED):
-        changed = replace(changed, state=TableState.DROPPED, state_reason=look.dropped)
+        changed = left(changed, look.dropped, look.at)
     else:
         changed = with_verdict(changed, look.findings)
     if changed == row:

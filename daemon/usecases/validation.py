@@ -1,5 +1,6 @@
-"""Every check on one table, now, for a person: nothing is written."""
+"""Every check on one table, now, for a person. What is broken is quarantined at once."""
 
+from lakewarden.catalog.formats.port import LogProblem
 from lakewarden.catalog.model.rows import Finding
 from lakewarden.catalog.registry.governance import governed
 from lakewarden.catalog.system.port import HEALTH
@@ -10,14 +11,20 @@ __all__ = ["validate_table"]
 
 
 def validate_table(services: Services, where: str) -> tuple[Finding, ...]:
-    """Findings of all tiers, those that stood before with the time since when they stand.
+    """Findings of all tiers, those that stood before with the time since when they stand. An error quarantines the
+    table, as a sweep would; nothing else is written.
 
     What only a sweep can tell, having all lineage at hand, is as it is on record."""
     view = governed(services.desk, where)
     location, now = view.row.location or "", services.clock.now()
     before = services.store.rows(HEALTH).get(view.row.table_id)
     if not services.desk.is_table(location):
-        return services.inspection.gone(view, before, now)
+        lost = LogProblem(check="exists", message=f"There is no table at {location}.")
+        findings = services.inspection.gone(view, before, now)
+        services.desk.quarantine(view.row, lost, findings)
+        return findings
     seen = services.desk.reader_at(location, view.row.name).observe(location)
     told = () if before is None else (one for one in before.findings if one.check == READS_UNDONE)
-    return (*services.inspection.daily(view, seen, before, now), *told)
+    findings = (*services.inspection.daily(view, seen, before, now), *told)
+    services.desk.quarantine(view.row, seen, findings)
+    return findings

@@ -1,5 +1,6 @@
 """The Inspector port: validation as a daemon runs it, and what tests of sweeps have in its place."""
 
+import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -66,7 +67,12 @@ def real(folder: Path) -> Case:
         metastore=lambda: metastore,
         storage=lambda _: StorageOptions(),
     )
-    return Case(inspection, lambda: metastore.drop("db", "t"), folder)
+
+    def drop() -> None:
+        metastore.drop("db", "t")
+        shutil.rmtree(folder)
+
+    return Case(inspection, drop, folder)
 
 
 def fake(folder: Path) -> Case:
@@ -113,7 +119,26 @@ def test_a_healthy_table_has_no_errors(case: Case) -> None:
 
 
 def test_a_table_is_dropped_only_if_its_users_dropped_it(case: Case) -> None:
-    assert case.inspector.dropped(case.governed) is None
+    (case.folder.parent / "beside").mkdir()
+    governed = case.governed
+    assert case.inspector.dropped(governed) is None
     case.drop()
-    said = case.inspector.dropped(case.governed)
+    said = case.inspector.dropped(governed)
     assert said is not None and said.startswith("dropped by its users")
+
+
+@pytest.mark.parametrize("way", ["its disk is away", "its mount is empty", "it is held", "it is paused"])
+def test_what_may_come_back_is_not_dropped(tmp_path: Path, way: str) -> None:
+    """With a metastore that does not know it, as it knows no table that was registered by its path."""
+    case = real(tmp_path / "mount" / "t")
+    (tmp_path / "mount" / "beside").mkdir()
+    governed = case.governed
+    case.drop()
+    assert case.inspector.dropped(governed) is not None
+    if way == "its disk is away":
+        shutil.rmtree(tmp_path / "mount")
+    elif way == "its mount is empty":
+        (tmp_path / "mount" / "beside").rmdir()
+    else:
+        governed = replace(governed, **{"hold" if way == "it is held" else "paused": "case 4711"})
+    assert case.inspector.dropped(governed) is None

@@ -101,7 +101,7 @@ def show_table(where: Table, home: Home = None, output: Output = Format.TABLE) -
 
 
 def validate(where: Table, home: Home = None, output: Output = Format.TABLE) -> None:
-    """Run every check on one table now, the daily ones too. Exit 3 if a check found an error."""
+    """Run every check on one table now, the daily ones too. An error quarantines the table: exit 3."""
     findings = validate_table(opened(home), where)
     show(findings, columns=["check", "severity", "since", "message"], format=output)
     if not findings:

@@ -13,6 +13,7 @@ from lakewarden.catalog.model.rows import (
 )
 from lakewarden.catalog.system.port import HEALTH, TABLES, SystemTableName
 from lakewarden.daemon.telemetry.webhook import EventKind
+from support.builders.commits import changed
 from support.builders.daemons import World
 
 
@@ -110,6 +111,24 @@ def test_a_table_that_vanishes(world: World, dropped: bool, state: TableState) -
     before = len(world.store.commits)
     world.sweep()
     assert world.store.commits[before:] == []
+
+
+def test_a_table_that_its_users_drop_and_make_again_keeps_its_row(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    row = world.add("db.a")
+    world.settle()
+    seen = world.reader.tables.pop(row.location or "")
+    world.inspector.dropped_names.add("db.a")
+    world.sweep()
+    assert world.row("db.a").state is TableState.DROPPED
+    world.reader.tables[row.location or ""] = changed(seen, format_id="anew")
+    report = world.sweep()
+    back = world.row("db.a")
+    assert (back.table_id, back.state, back.format_ids) == (
+        row.table_id, TableState.ACTIVE, (*row.format_ids, "anew"),
+    )  # fmt: skip
+    assert report.adopted == 1 and "came back (table=db.a" in caplog.text
 
 
 def test_daily_checks_come_once_a_day(world: World) -> None:

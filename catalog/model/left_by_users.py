@@ -1,0 +1,32 @@
+"""A table that its users dropped: its row is history, and watched for a while, in case they make it again. Pure."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Final
+
+from lakewarden.catalog.model.rows import TableRow, TableState
+
+__all__ = ["LEFT_AT", "is_watched", "left", "without_leaving"]
+
+LEFT_AT: Final = "left.at"
+"""Row property: when a sweep found that its users had dropped the table (ISO 8601, UTC)."""
+_WATCHED_FOR: Final = timedelta(days=30)
+
+
+def left(row: TableRow, because: str, at: datetime) -> TableRow:
+    """The row of a table that is gone."""
+    properties = {**row.properties, LEFT_AT: at.isoformat()}
+    return replace(row, state=TableState.DROPPED, state_reason=because, properties=properties)
+
+
+def is_watched(row: TableRow, now: datetime) -> bool:
+    """Whether a table that comes to its place is taken for the same one."""
+    if row.state is not TableState.DROPPED or LEFT_AT not in row.properties:
+        return False
+    return now - datetime.fromisoformat(row.properties[LEFT_AT]) < _WATCHED_FOR
+
+
+def without_leaving(properties: Mapping[str, str]) -> dict[str, str]:
+    """The properties of a row that is back."""
+    return {key: value for key, value in properties.items() if key != LEFT_AT}

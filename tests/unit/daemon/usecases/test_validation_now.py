@@ -1,0 +1,29 @@
+"""What follows when somebody validates a table and it is broken: at once, and without a daemon."""
+
+from pathlib import Path
+
+from lakewarden.catalog.model.rows import TableState
+from lakewarden.catalog.registry.register import register
+from lakewarden.catalog.system.port import HEALTH
+from lakewarden.daemon.installation.services import Services
+from lakewarden.daemon.settings.settings import load_settings
+from lakewarden.daemon.usecases.init import initialise
+from lakewarden.daemon.usecases.validation import validate_table
+from support.builders.callers import actor
+from support.builders.places import overwritten, paths
+
+ANA = actor("ana")
+
+
+def test_an_error_quarantines_the_table(tmp_path: Path) -> None:
+    services = Services(load_settings(home=tmp_path / "home", environment={}))
+    initialise(services, services.user)
+    overwritten(tmp_path / "t")
+    row = register(services.desk, str(tmp_path / "t"), actor=ANA).row
+    assert validate_table(services, row.name) == ()
+    assert services.desk.get(row.table_id) == row
+    Path(paths(tmp_path / "t")[0]).unlink()
+    (found,) = validate_table(services, row.name)
+    now, health = services.desk.get(row.table_id), services.store.rows(HEALTH).get(row.table_id)
+    assert (now.state, now.state_reason) == (TableState.QUARANTINED, found.message)
+    assert health is not None and health.findings == (found,)
