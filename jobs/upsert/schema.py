@@ -1,7 +1,7 @@
 """Which columns does an upsert set, and does the source fit the target? Pure."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -9,6 +9,7 @@ from lakewarden.catalog.errors import PreconditionError, UsageError
 from lakewarden.jobs.sql.compile.values import ColumnType, TableSchema
 from lakewarden.jobs.upsert.changes import is_ours
 from lakewarden.jobs.upsert.options import Drift, UpsertOptions
+from lakewarden.jobs.upsert.type_trees import kind_of, missing_fields, parts_of
 
 __all__ = ["Columns", "Rules", "columns_of"]
 
@@ -35,7 +36,8 @@ class Rules:
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Columns:
     """Columns by the names that the target has for them (the source, for `added`): `keys`, what is `updated`, and what
-    a new row gets. `source` has the source's name of each."""
+    a new row gets. `added` are columns, and fields in columns, that the target gets. `source` has the source's name of
+    each."""
 
     keys: tuple[str, ...]
     updated: tuple[str, ...]
@@ -65,7 +67,7 @@ def columns_of(options: UpsertOptions, source: TableSchema, target: TableSchema,
     if options.newer_by is not None:
         _require(options.newer_by, theirs, "target")
     wanted = _partial(options) if options.partial else stored
-    added = tuple(ours[name].name for name in wanted if name not in theirs)
+    added = tuple(_added(wanted, ours, theirs))
     if added and options.drift is Drift.REFUSE:
         raise PreconditionError(
             f"The target has no column {', '.join(added)}.",
@@ -86,6 +88,17 @@ def columns_of(options: UpsertOptions, source: TableSchema, target: TableSchema,
         widened=widened,
         source={names[name]: ours[name].name for name in wanted},
     )
+
+
+def _added(
+    wanted: Sequence[str], ours: Mapping[str, ColumnType], theirs: Mapping[str, ColumnType]
+) -> Iterator[str]:
+    for name in wanted:
+        column = ours[name]
+        if name not in theirs:
+            yield column.name
+        else:
+            yield from missing_fields(theirs[name].type, column.type, column.name)
 
 
 def _partial(options: UpsertOptions) -> tuple[str, ...]:
@@ -131,8 +144,14 @@ def _fits(ours: ColumnType, theirs: ColumnType, drift: Drift, rules: Rules) -> b
 def _holds(target: str, source: str) -> bool:
     if source in (target, "void") or (_TEXTS.fullmatch(target) and _TEXTS.fullmatch(source)):
         return True
-    if "<" in target and "<" in source:
-        return target.partition("<")[0] == source.partition("<")[0]  # fields in it are Delta's to compare
+    theirs_in, ours_in = parts_of(target), parts_of(source)
+    if (
+        theirs_in is not None and ours_in is not None
+    ):  # fields that the target has not are judged as columns are
+        both = theirs_in.keys() & ours_in.keys()
+        return kind_of(target) == kind_of(source) and all(
+            _holds(theirs_in[one], ours_in[one]) for one in both
+        )
     if target == "double":
         return source in ("float", "tinyint", "smallint", "int")
     if source in _INTEGERS and target in _INTEGERS:

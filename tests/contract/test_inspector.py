@@ -139,6 +139,8 @@ def test_what_may_come_back_is_not_dropped(tmp_path: Path, way: str) -> None:
         shutil.rmtree(tmp_path / "mount")
     elif way == "its mount is empty":
         (tmp_path / "mount" / "beside").rmdir()
+    elif way == "it is held":
+        governed = replace(governed, hold="case 4711")
     else:
-        governed = replace(governed, **{"hold" if way == "it is held" else "paused": "case 4711"})
+        governed = replace(governed, paused="by hand")
     assert case.inspector.dropped(governed) is None

@@ -154,6 +154,19 @@ def test_columns_are_added_and_widened_only_if_that_is_agreed(lake: Lake) -> Non
     assert [tuple(row) for row in rows.collect()] == [(1, "b", 2**40, 5)]
 
 
+def test_what_is_nested_is_added_like_a_column_and_narrowed_never(lake: Lake) -> None:
+    path, sql = str(lake.folder / "nested"), lake.spark.sql
+    sql("SELECT 1L AS id, named_struct('a', 1) AS s, array(1) AS l").write.format("delta").save(path)
+    with pytest.raises(PreconditionError, match="l is array<double> in the source"):
+        lake.lw.upsert(sql("SELECT 1L AS id, named_struct('a', 1) AS s, array(1.7D) AS l"), path, keys="id")
+    more = sql("SELECT 1L AS id, named_struct('a', 2, 'b', 'x') AS s, array(3) AS l")
+    with pytest.raises(PreconditionError, match=r"no column s\.b"):
+        lake.lw.upsert(more, path, keys="id")
+    lake.lw.upsert(more, path, keys="id", drift="add")
+    (row,) = lake.spark.read.format("delta").load(path).collect()
+    assert row.asDict(recursive=True) == {"id": 1, "s": {"a": 2, "b": "x"}, "l": [3]}
+
+
 def test_files_and_partitions_without_the_keys_are_not_read(lake: Lake) -> None:
     path = str(lake.folder / "parts")
     whole = lake.spark.range(0, 1000, 1, 10).selectExpr("id", "CAST(id DIV 250 AS INT) AS part", "'old' AS v")

@@ -13,8 +13,8 @@ from lakewarden.catalog.model.rows import (
 )
 from lakewarden.catalog.system.port import HEALTH, TABLES, SystemTableName
 from lakewarden.daemon.telemetry.webhook import EventKind
-from support.builders.commits import changed
 from support.builders.daemons import World
+from support.builders.tables import observation
 
 
 def test_ten_idle_sweeps_make_no_commit(world: World) -> None:
@@ -118,11 +118,13 @@ def test_a_table_that_its_users_drop_and_make_again_keeps_its_row(
 ) -> None:
     row = world.add("db.a")
     world.settle()
-    seen = world.reader.tables.pop(row.location or "")
+    del world.reader.tables[row.location or ""]
     world.inspector.dropped_names.add("db.a")
     world.sweep()
     assert world.row("db.a").state is TableState.DROPPED
-    world.reader.tables[row.location or ""] = changed(seen, format_id="anew")
+    world.reader.tables[row.location or ""] = replace(
+        observation(row.location or "", world.clock.now()), format_id="anew"
+    )
     report = world.sweep()
     back = world.row("db.a")
     assert (back.table_id, back.state, back.format_ids) == (
