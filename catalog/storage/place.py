@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
-from errno import ENOENT, ENOTDIR
+from errno import ELOOP, ENOENT, ENOTDIR
 from pathlib import Path
 from re import compile as pattern
 from typing import Final
@@ -171,11 +171,11 @@ def _links(folder: str, but: Collection[str]) -> Iterator[str]:
 
 
 def _require_answer(path: str) -> None:
-    """Raise `UnavailableError` unless it can be told whether there is anything at a path."""
+    """Raise `UnavailableError` unless it can be told where a path leads; a link that goes in a circle leads nowhere."""
     try:
         os.stat(path)
     except OSError as error:
-        if error.errno not in (ENOENT, ENOTDIR):
+        if error.errno not in (ENOENT, ENOTDIR, ELOOP):
             raise trouble_at(location_of(path), error) from error
 
 
