@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
 from lakewarden.catalog.clock import to_millis
+from lakewarden.catalog.errors import UnreadableError
 from lakewarden.catalog.formats.delta.actions import AddFile
 from lakewarden.catalog.formats.delta.cache import Memory, remember
 from lakewarden.catalog.formats.delta.commit_info import read_commit
@@ -87,9 +88,11 @@ class DeltaReader:
     def _is_same(self, location: str, version: int, now: FileEntry, head: str | None) -> bool | None:
         """Whether a commit's file, as it is `now`, is that of the version that was seen, and not one of the same number
         in another log. None if it vanished just now."""
+        kept = self._memory.get(location, version)
+        if kept is not None and kept.last is not None and now != kept.last:
+            return False  # not the one that was read here, whatever somebody else has put on record since
         if head is None:
-            kept = self._memory.get(location, version)
-            return kept is None or kept.last is None or now == kept.last
+            return True
         if time_of_head(head) == to_millis(
             now.modified_at
         ):  # a commit's file is no older than its other clocks
@@ -97,7 +100,10 @@ class DeltaReader:
         with self._lock:
             known = self._compared.get(location)
         if known is None or known[:2] != (head, now):
-            told = self.has_head(location, version=version, head=head)
+            try:
+                told = self.has_head(location, version=version, head=head)
+            except UnreadableError:
+                return False  # it is not as it was: who reads the table says what is wrong
             if told is None:
                 return None
             known = (head, now, told)
