@@ -20,7 +20,9 @@ from support.two_databases.wide_game import FAST, create_wide
 pytestmark = pytest.mark.spark
 
 LONG = pytest.mark.long
-SEEDS = pytest.mark.parametrize("seeds", [range(1, 2), pytest.param(range(12), marks=LONG)], ids=["one", "many"])
+SEEDS = pytest.mark.parametrize(
+    "seeds", [range(1, 2), pytest.param(range(12), marks=LONG)], ids=["one", "many"]
+)
 """Statements that Delta runs: one of each kind in every run."""
 
 
