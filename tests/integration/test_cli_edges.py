@@ -5,11 +5,10 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from threading import Thread
+from threading import Timer
 
 import pytest
 
@@ -111,14 +110,7 @@ def test_what_a_command_waited_for_when_it_was_interrupted(tmp_path: Path, led: 
     services, asked, said = Slow(House(tmp_path).services.settings), request("t"), list[str]()
     if led:
         services.leases.acquire(services.settings.lease_name, "another", services.settings.lease_ttl)
-
-    def interrupt() -> None:
-        while services.queue.get(asked.run_id) is None:
-            time.sleep(0.01)
-        time.sleep(0.3)  # now it waits
-        os.kill(os.getpid(), signal.SIGINT)
-
-    Thread(target=interrupt, daemon=True).start()
+    Timer(2.0, os.kill, (os.getpid(), signal.SIGINT)).start()  # by then it waits
     with pytest.raises(KeyboardInterrupt):
         run_and_wait(services, asked, tell=said.append)
     run = services.queue.get(asked.run_id)

@@ -52,8 +52,10 @@ _READ: Final[Mapping[type[exp.Expr], frozenset[str]]] = {
 
 
 def refuse_unread_parts(query: exp.Expr, text: str) -> None:
-    """Raise `UsageError`, with the place, for a part of a query that would be lost."""
+    """Raise `UsageError`, with the place, for a part of a query that would be lost, and for one that runs a program."""
     for node in query.walk():
+        if isinstance(node, exp.QueryTransform):
+            raise wrong_in(text, node, "TRANSFORM is not supported here.", hint="Leave it out.")
         odd = next(_unread(node), None)
         if odd is not None:
             value = node.args[odd]
