@@ -6,7 +6,7 @@ PY := .venv/bin/python
 # Written last by requirements/install.sh's caller: an interrupted set-up is taken up again, a finished one does nothing.
 READY := .venv/.ready
 # Several of them mostly wait for daemons: four keep two cores busy. The tests of a file run in one of them.
-PROCESSES := -n 4 --dist loadfile --no-loadscope-reorder
+PROCESSES := -n 4 --dist loadfile --no-loadscope-reorder --quick-jvms
 SUITE := tests/unit tests/contract tests/integration
 FAST := not (spark or metastore or postgres or mariadb or hdfs or s3 or crash or heavy or kubernetes)
 

@@ -47,12 +47,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--rights", type=Path, metavar="FILE", help="keep here what a driver asked Kubernetes for"
     )
+    parser.addoption("--quick-jvms", action="store_true", help="start JVMs quickly, not as the product does")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Tests that several processes share start their JVMs quickly; who runs pytest alone has Spark as the product
-    starts it."""
-    if config.getoption("numprocesses", None):
+    """The processes of pytest-xdist have the environment of the one that starts them."""
+    if config.getoption("quick_jvms") and not hasattr(config, "workerinput"):
         start_quickly()
 
 

@@ -5,7 +5,6 @@ What the source's vacuum must not take away is told by the clone's log, if lakew
 where its files lie.
 """
 
-import re
 from collections.abc import Callable, Iterable, Mapping
 from os.path import commonpath, normpath
 from typing import Final
@@ -33,7 +32,6 @@ LEADS_ELSEWHERE: Final = "files.linked"
 table came under management, and by the daily checks."""
 _MOST: Final = 8
 """Folders of one storage that are told apart: a table that reads from more tables than that reads from them all."""
-_PARTITIONS: Final = re.compile(r"(?:/[^/]*=[^/]*)+$")
 Look = Callable[[TableRow, int | None, str | None], TableRow | None]
 """Looks at a table of which the last sweep saw this version and this state of head (None: none so far): its row, with
 where its files lie now, or None if it has not moved."""
@@ -52,10 +50,17 @@ def common_folders(folders: Iterable[str]) -> tuple[str, ...]:
         authority, _, path = rest.partition("/")
         storage, place = (f"{scheme}://{authority}", f"/{path}") if separator else ("", folder)
         upwards = place.split("/").count("..")
-        by_storage.setdefault((storage, upwards), set()).add(_PARTITIONS.sub("", place) or "/")
+        by_storage.setdefault((storage, upwards), set()).add(_without_partitions(place) or "/")
     return tuple(
         sorted(f"{storage}{place}" for (storage, _), all_ in by_storage.items() for place in _outermost(all_))
     )
+
+
+def _without_partitions(folder: str) -> str:
+    parts = folder.split("/")
+    while len(parts) > 1 and "=" in parts[-1]:
+        parts.pop()
+    return "/".join(parts)
 
 
 def _outermost(folders: set[str]) -> Iterable[str]:

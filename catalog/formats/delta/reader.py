@@ -93,10 +93,8 @@ class DeltaReader:
             return False  # not the one that was read here, whatever somebody else has put on record since
         if head is None:
             return True
-        if time_of_head(head) == to_millis(
-            now.modified_at
-        ):  # a commit's file is no older than its other clocks
-            return True
+        if time_of_head(head) == to_millis(now.modified_at):
+            return True  # a commit's file is no older than its other clocks
         with self._lock:
             known = self._compared.get(location)
         if known is None or known[:2] != (head, now):
