@@ -11,6 +11,7 @@ from lakewarden.catalog.errors import PreconditionError, UsageError
 from lakewarden.catalog.model.lineage_record import Operation
 from lakewarden.jobs.sql.compile.values import Dialect
 from support.builders.warehouse_changes import CASES
+from support.cases import mostly_long
 from support.servers.mariadb import MariadbServer
 from support.servers.postgres import PostgresServer
 from support.two_databases.meaning import meaning, theirs
@@ -19,7 +20,6 @@ from support.two_databases.sides import ROWS, Both, create, two_sides
 pytestmark = [pytest.mark.spark, pytest.mark.postgres]
 
 
-LONG = pytest.mark.long
 VARIABLES = "spark.sql.variable.substitute"
 
 
@@ -64,9 +64,7 @@ WRITTEN = (
 """Of each dialect an UPDATE and a DELETE that Delta really runs, in every run; the others in the long one."""
 
 
-@pytest.mark.parametrize(
-    "name", [name if name in WRITTEN else pytest.param(name, marks=LONG) for name in CASES]
-)
+@pytest.mark.parametrize("name", mostly_long(CASES, WRITTEN))
 def test_what_a_warehouse_would_do_is_done(both: Both, name: str) -> None:
     dialect = name.partition(":")[0]
     statement, theirs = CASES[name]

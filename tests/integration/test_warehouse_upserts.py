@@ -1,6 +1,6 @@
 """Upserts as warehouses write them, run on Spark and on a real PostgreSQL: the same rows."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -12,6 +12,7 @@ from lakewarden.catalog.errors import PreconditionError, UsageError
 from lakewarden.catalog.model.lineage_record import Operation
 from lakewarden.jobs.sql.compile.values import ColumnType, Dialect
 from support.builders.warehouse_upserts import COLUMNS, MERGES, REFUSED, ROWS, UPSERTS
+from support.cases import mostly_long
 from support.servers.mariadb import MariadbServer
 from support.servers.postgres import PostgresServer
 from support.two_databases.meaning import WORLD, meaning, theirs
@@ -111,12 +112,7 @@ MERGED = ("spark: EXISTS and values", "postgres: WITH", "spark: SET about column
 """Of each kind one that Delta really runs, in every run; the others in the long one."""
 
 
-def really(names: Iterable[str], chosen: Sequence[str]) -> list[object]:
-    """Parameters: what is not chosen takes long."""
-    return [name if name in chosen else pytest.param(name, marks=pytest.mark.long) for name in names]
-
-
-@pytest.mark.parametrize("name", really(UPSERTS, UPSERTED))
+@pytest.mark.parametrize("name", mostly_long(UPSERTS, UPSERTED))
 def test_what_a_warehouse_would_do_is_done(both: Both, name: str) -> None:
     statement, theirs = UPSERTS[name]
     both.lw.sql(statement).collect()
@@ -140,7 +136,7 @@ def test_what_is_refused_says_where_and_what_is_written_instead_does_the_same(
     assert (held(both), both.ours()) == (theirs, both.theirs())
 
 
-@pytest.mark.parametrize("name", really(MERGES, MERGED))
+@pytest.mark.parametrize("name", mostly_long(MERGES, MERGED))
 def test_the_queries_of_a_merge_are_answered_by_its_source(both: Both, name: str) -> None:
     both.fill(TABLES)
     if not name.startswith("spark:"):
