@@ -19,10 +19,10 @@ import pytest
 from lakewarden.jobs.engines.spark.jars import default_cache
 from support.servers.class_archive import INTERPRETED, QUICK_JVM
 
-__all__ = ["FLAKY", "LONGEST", "flaky_tests", "in_order", "start_quickly"]
+__all__ = ["LONGEST", "TESTS", "flaky_tests", "in_order", "start_quickly"]
 
 TESTS: Final = Path(__file__).parents[1]
-FLAKY: Final = TESTS / "flaky.toml"
+_FLAKY: Final = TESTS / "flaky.toml"
 LONGEST: Final = (
     "test_yarn",
     "test_governed_changes",
@@ -69,7 +69,7 @@ def _rank_of_test(item: pytest.Item) -> int:
 
 def flaky_tests() -> Mapping[str, str]:
     """The tests that may be run a second time, each with its date and reason."""
-    named = tomllib.loads(FLAKY.read_text(encoding="utf-8")).get("flaky", [])
+    named = tomllib.loads(_FLAKY.read_text(encoding="utf-8")).get("flaky", [])
     return {one["test"]: f"{one['since']}: {one['reason']}" for one in named}
 
 
