@@ -5,6 +5,7 @@ Delta makes of a step is for the tests that run a few statements of each kind.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from pyspark.sql import SparkSession
@@ -22,10 +23,10 @@ from lakewarden.jobs.sql.compile.values import (
     TableName,
     TableSchema,
 )
-from support.two_databases.rehearsal import Rehearsed, World, rehearsed
-from support.two_databases.sides import COLUMNS, DOUBLE, INT, ROWS, TEXT, Connection
+from support.two_databases.rehearsal import World, rehearsed
+from support.two_databases.sides import COLUMNS, DOUBLE, INT, ROWS, TEXT, Connection, Rows
 
-__all__ = ["WORLD", "meaning", "theirs"]
+__all__ = ["WORLD", "Meaning", "meaning", "theirs"]
 
 _TYPES: Final = {INT: "int", TEXT: "string", DOUBLE: "double"}
 WORLD: Final = World(
@@ -38,6 +39,14 @@ WORLD: Final = World(
 """The three tables of `sides`, with the rows that tests begin with."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class Meaning:
+    """What a statement does: how many rows it changes, and what these tables hold then, in an order."""
+
+    affected: int
+    tables: Mapping[str, Sequence[tuple[object, ...]]]
+
+
 def meaning(
     spark: SparkSession,
     statement: str,
@@ -46,8 +55,8 @@ def meaning(
     world: World = WORLD,
     keys: Sequence[str] = (),
     policy: MatchPolicy | None = None,
-) -> Mapping[str, Rehearsed]:
-    """What each table that the statement changes would hold, and how many of its rows would have changed."""
+) -> Meaning:
+    """What the statement would do to the tables that it changes."""
     draft = _draft(statement, dialect)
     if draft is None:  # Spark and Delta run it as it stands
         words = statement.split()
@@ -57,7 +66,11 @@ def meaning(
     else:
         schemas: dict[TableName, TableSchema] = {one: world.schemas[one.parts[-1]] for one in draft.tables}
         steps = compiled(draft, schemas, policy, tuple(keys)).steps
-    return {step.target.parts[-1]: rehearsed(spark, step, world) for step in steps}
+    done = {step.target.parts[-1]: rehearsed(spark, step, world) for step in steps}
+    return Meaning(
+        affected=sum(one.affected for one in done.values()),
+        tables={table: _in_order(one.rows) for table, one in done.items()},
+    )
 
 
 def _draft(statement: str, dialect: Dialect | None) -> Draft | None:
@@ -68,14 +81,16 @@ def _draft(statement: str, dialect: Dialect | None) -> Draft | None:
     return draft_of(statement, dialect)
 
 
-def theirs(connection: Connection, statement: str, *tables: str) -> tuple[int, Mapping[str, list[object]]]:
-    """How many rows the other database says that it has changed, and what these tables hold then; nothing stays."""
+def theirs(connection: Connection, statement: str, *tables: str) -> Meaning:
+    """What the other database makes of these tables; nothing stays."""
     connection.execute(b"BEGIN")
     try:
         affected = connection.execute(statement.encode()).rowcount
-        return affected, {
-            one: sorted(map(tuple, connection.execute(f"SELECT * FROM {one}".encode()).fetchall()), key=repr)
-            for one in tables
-        }
+        held = {one: connection.execute(f"SELECT * FROM {one}".encode()).fetchall() for one in tables}
+        return Meaning(affected=affected, tables={one: _in_order(rows) for one, rows in held.items()})
     finally:
         connection.execute(b"ROLLBACK")
+
+
+def _in_order(rows: Rows) -> Sequence[tuple[object, ...]]:
+    return sorted(map(tuple, rows), key=repr)
