@@ -27,7 +27,7 @@ from support.servers.jars import hdfs_jars, notification_jars
 from support.servers.mariadb import MariadbServer, running_mariadb
 from support.servers.postgres import PostgresServer, running_postgres
 from support.servers.s3 import S3Server, running_s3
-from support.servers.spark import start_spark
+from support.servers.spark import set_to, start_spark
 
 # A suite holds much and makes few cycles: at Python's own pace an eighth of the time goes into looking for them.
 gc.set_threshold(50_000, 20, 100)
@@ -132,12 +132,8 @@ def spark(tmp_path_factory: pytest.TempPathFactory, metastore: EmbeddedMetastore
 @pytest.fixture
 def compiled_queries(spark: SparkSession) -> Iterator[None]:
     """The shared session plans and compiles queries as the product's does, also where `make test` interprets them."""
-    before = {key: spark.conf.get(key, None) for key in COMPILED}
-    for key, value in COMPILED.items():
-        spark.conf.set(key, value)
-    yield
-    for key, old in before.items():
-        spark.conf.unset(key) if old is None else spark.conf.set(key, old)
+    with set_to(spark, COMPILED):
+        yield
 
 
 @pytest.fixture(scope="session")

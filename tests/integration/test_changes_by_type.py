@@ -1,7 +1,6 @@
 """Columns of fixed length, numbers and texts of many types, and sessions set in other ways: as on a real PostgreSQL."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
 
 import pytest
 from psycopg.errors import NumericValueOutOfRange
@@ -12,6 +11,7 @@ from pyspark.sql import SparkSession
 from lakewarden.catalog.errors import PreconditionError, UsageError
 from lakewarden.jobs.sql.compile.values import ColumnType, Dialect
 from support.servers.postgres import PostgresServer
+from support.servers.spark import set_to
 from support.two_databases.meaning import WORLD, meaning, theirs
 from support.two_databases.rehearsal import World
 from support.two_databases.sides import ROWS, Both, two_sides
@@ -65,20 +65,6 @@ def both(tables: Both) -> Iterator[Both]:
     tables.spark.conf.unset("lakewarden.dialect")
 
 
-@contextmanager
-def set_to(both: Both, **settings: str) -> Iterator[None]:
-    """The session with other settings, `_` for the dots of their keys."""
-    keys = {key.replace("__", "."): value for key, value in settings.items()}
-    before = {key: both.spark.conf.get(key, None) for key in keys}
-    for key, value in keys.items():
-        both.spark.conf.set(key, value)
-    try:
-        yield
-    finally:
-        for key, old in before.items():
-            both.spark.conf.unset(key) if old is None else both.spark.conf.set(key, old)
-
-
 def compare(both: Both, statement: str) -> None:
     result = both.lw.sql(statement).collect()[0]
     done = both.connection.execute(statement.encode())
@@ -128,24 +114,24 @@ def test_delta_writes_values_of_these_types_as_postgresql_does(both: Both, state
 
 
 READ_OTHERWISE = {
-    "escapedStringLiterals": {"spark__sql__parser__escapedStringLiterals": "true"},
+    "escapedStringLiterals": {"spark.sql.parser.escapedStringLiterals": "true"},
     "doubleQuotedIdentifiers": {
-        "spark__sql__ansi__doubleQuotedIdentifiers": "true",
-        "spark__sql__ansi__enabled": "true",
+        "spark.sql.ansi.doubleQuotedIdentifiers": "true",
+        "spark.sql.ansi.enabled": "true",
     },
     "relationPrecedence": {
-        "spark__sql__ansi__relationPrecedence": "true",
-        "spark__sql__ansi__enabled": "true",
+        "spark.sql.ansi.relationPrecedence": "true",
+        "spark.sql.ansi.enabled": "true",
     },
-    "quotedRegexColumnNames": {"spark__sql__parser__quotedRegexColumnNames": "true"},
-    "caseSensitive": {"spark__sql__caseSensitive": "true"},
-    "legacy": {"spark__sql__ansi__enabled": "false", "spark__sql__storeAssignmentPolicy": "LEGACY"},
+    "quotedRegexColumnNames": {"spark.sql.parser.quotedRegexColumnNames": "true"},
+    "caseSensitive": {"spark.sql.caseSensitive": "true"},
+    "legacy": {"spark.sql.ansi.enabled": "false", "spark.sql.storeAssignmentPolicy": "LEGACY"},
 }
 
 
 @pytest.mark.parametrize("settings", READ_OTHERWISE.values(), ids=READ_OTHERWISE)
 def test_a_session_that_reads_sql_otherwise_computes_the_same(both: Both, settings: dict[str, str]) -> None:
-    with set_to(both, **settings):
+    with set_to(both.spark, settings):
         compare(both, "UPDATE t SET s = 'a\\b''c\"' WHERE K = 1")
         compare(
             both, "UPDATE t SET a = s.b + u.e FROM s, u LEFT JOIN c ON u.k = c.k WHERE t.k = s.k AND u.e = 5"
@@ -156,7 +142,7 @@ def test_a_session_that_reads_sql_otherwise_computes_the_same(both: Both, settin
 def test_what_overflows_is_an_error_whatever_the_session_says(both: Both) -> None:
     before = both.ours()
     statement = "UPDATE t SET a = (a * 2000000000)"
-    with set_to(both, spark__sql__ansi__enabled="false"):
+    with set_to(both.spark, {"spark.sql.ansi.enabled": "false"}):
         with pytest.raises(PreconditionError, match="integer overflow"):
             both.lw.sql(statement)
         with pytest.raises((PreconditionError, PySparkException, Py4JJavaError)):
@@ -172,11 +158,11 @@ def test_what_overflows_is_an_error_whatever_the_session_says(both: Both) -> Non
 @pytest.mark.parametrize(
     ("settings", "statement"),
     [
-        ({"spark__sql__parser__escapedStringLiterals": "true"},
+        ({"spark.sql.parser.escapedStringLiterals": "true"},
             "UPDATE t SET s = 'a\\b' WHERE k IN (SELECT k FROM s)"),
-        ({"spark__sql__ansi__doubleQuotedIdentifiers": "true"},
+        ({"spark.sql.ansi.doubleQuotedIdentifiers": "true"},
             'UPDATE t SET s = "x" WHERE k IN (SELECT k FROM s)'),
-        ({"spark__sql__legacy__consecutiveStringLiterals__enabled": "true"},
+        ({"spark.sql.legacy.consecutiveStringLiterals.enabled": "true"},
             "UPDATE t SET s = 'it''s' WHERE k IN (SELECT k FROM s)"),
     ],
     ids=["escapes", "quotes", "joined"],
@@ -187,9 +173,9 @@ def test_sparks_own_words_that_the_session_reads_otherwise_are_refused(
     both.spark.conf.unset("lakewarden.dialect")
     before = both.ours()
     with (
-        set_to(both, spark__sql__ansi__enabled="true", **settings),
+        set_to(both.spark, {"spark.sql.ansi.enabled": "true", **settings}),
         pytest.raises(UsageError, match=r"and is read otherwise\. Line 1, column 18") as caught,
     ):
         both.lw.sql(statement)
-    assert next(iter(settings)).replace("__", ".") in caught.value.hint
+    assert next(iter(settings)) in caught.value.hint
     assert both.ours() == before

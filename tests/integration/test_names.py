@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 
 from support.servers.mariadb import MariadbServer
 from support.servers.postgres import PostgresServer
+from support.servers.spark import set_to
 from support.two_databases.game import Outcome
 from support.two_databases.names_game import named_tables, play_names
 from support.two_databases.sides import Server
@@ -41,15 +42,12 @@ def test_ten_thousand_names(spark: SparkSession, postgres: PostgresServer, maria
 
 
 def asked_alike(spark: SparkSession, server: Server, count: int) -> None:
-    before = {key: spark.conf.get(key, None) for key in FAST}
-    try:
-        for key, value in FAST.items():
-            spark.conf.set(key, value)
-        with server.connected() as connection, named_tables(spark, server, connection):
-            played = list(play_names(spark, server, connection, range(10**6), count))
-    finally:
-        for key, old in before.items():
-            spark.conf.unset(key) if old is None else spark.conf.set(key, old)
+    with (
+        set_to(spark, FAST),
+        server.connected() as connection,
+        named_tables(spark, server, connection),
+    ):
+        played = list(play_names(spark, server, connection, range(10**6), count))
     assert [str(one) for one in played if one.outcome is Outcome.DIFFERENT] == []
     outcomes = Counter(one.outcome for one in played)
     assert outcomes[Outcome.SAME] >= count * 3 // 4, outcomes

@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 
 from support.servers.mariadb import MariadbServer
 from support.servers.postgres import PostgresServer
+from support.servers.spark import set_to
 from support.two_databases.game import Outcome, Played, play, play_several
 from support.two_databases.games import MARIADB_GAMES, POSTGRES_GAMES, Game
 from support.two_databases.sides import Both, Server, two_sides
@@ -61,21 +62,14 @@ def test_steps_would_do_what_mariadb_does(spark: SparkSession, mariadb: MariadbS
 
 
 def rehearsed_alike(spark: SparkSession, server: Server, games: Mapping[str, Game], most: int) -> None:
-    before = {key: spark.conf.get(key, None) for key in FAST}
     outcomes: dict[str, Counter[Outcome]] = {}
     different: list[str] = []
-    try:
-        for key, value in FAST.items():
-            spark.conf.set(key, value)
-        with server.connected() as connection:
-            create_wide(server, connection)
-            for name, game in games.items():
-                played = [game(spark, server, connection, seed) for seed in REHEARSED.get(name, FEW)[:most]]
-                different += [f"{name}: {one}" for one in played if one.outcome is Outcome.DIFFERENT]
-                outcomes[name] = Counter(one.outcome for one in played)
-    finally:
-        for key, old in before.items():
-            spark.conf.unset(key) if old is None else spark.conf.set(key, old)
+    with set_to(spark, FAST), server.connected() as connection:
+        create_wide(server, connection)
+        for name, game in games.items():
+            played = [game(spark, server, connection, seed) for seed in REHEARSED.get(name, FEW)[:most]]
+            different += [f"{name}: {one}" for one in played if one.outcome is Outcome.DIFFERENT]
+            outcomes[name] = Counter(one.outcome for one in played)
     assert different == []
     for name, found in outcomes.items():
         assert found[Outcome.SAME] + found[Outcome.CHOSEN] >= found.total() // 2, name

@@ -9,14 +9,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-__all__ = ["Actor", "Killed", "Said", "Words", "here"]
+from support.crashes.killed import Killed
+
+__all__ = ["Actor", "Said", "Words", "here"]
 
 _LONGEST: Final = 120.0
 """Seconds after which an actor counts as hanging."""
-
-
-class Killed(BaseException):
-    """Ends an actor at the end of a history; until then a killed one simply never goes on."""
 
 
 @dataclass(frozen=True, kw_only=True)

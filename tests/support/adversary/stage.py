@@ -43,10 +43,11 @@ from lakewarden.jobs.runs.worker_config import read_config
 from lakewarden.jobs.worker import process
 from lakewarden.jobs.worker.run_lines import RunLines
 from lakewarden.jobs.worker.runner import Runner
-from support.adversary.actors import Actor, Killed, Said, Words, here
+from support.adversary.actors import Actor, Said, Words, here
 from support.adversary.engine import PlainEngine
+from support.crashes.killed import Killed
 
-__all__ = ["Actor", "Killed", "Said", "Stage", "leave"]
+__all__ = ["Actor", "Said", "Stage", "leave"]
 
 FLAGS: Final = {
     "run.heartbeat": "20 s",

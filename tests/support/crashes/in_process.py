@@ -10,12 +10,9 @@ from typing import Any
 import pytest
 
 from lakewarden.catalog import failpoints
+from support.crashes.killed import Killed
 
-__all__ = ["Killed", "killed_here"]
-
-
-class Killed(BaseException):
-    """The process would have died here."""
+__all__ = ["killed_here"]
 
 
 def killed_here(point: str, work: Callable[[], Any]) -> None:
@@ -28,7 +25,7 @@ def killed_here(point: str, work: Callable[[], Any]) -> None:
         if reached == name:
             left -= 1
         if left <= 0:  # the dead reach nothing else
-            raise Killed(point)
+            raise Killed
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(failpoints, "listener", listener)
