@@ -4,7 +4,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
-from lakewarden.catalog.errors import AccessDeniedError
+from lakewarden.catalog.errors import AccessDeniedError, PreconditionError
 from lakewarden.catalog.formats.inner_tables import signs
 from lakewarden.catalog.model.identity import ancestors
 from lakewarden.catalog.storage.credentials import StorageOptions
@@ -12,7 +12,7 @@ from lakewarden.catalog.storage.file_store import local_path, open_store
 from lakewarden.catalog.storage.place import Moment
 from lakewarden.catalog.storage.troubles import trouble_at
 
-__all__ = ["Above", "Outer"]
+__all__ = ["Above", "Outer", "require_no_outer"]
 
 _AT_ONCE: Final = 8
 """Looks at a remote storage under way at the same time."""
@@ -57,3 +57,12 @@ class Outer:
             return True
         except OSError as error:
             raise trouble_at(folder, error) from error
+
+
+def require_no_outer(above: Above, location: str, *, name: str, hint: str) -> None:
+    """Raise `PreconditionError` if a table lies in another one's folder: what it does not need, that one may."""
+    outer = above(location)
+    if outer is not None:
+        raise PreconditionError(
+            f"{name} lies inside another table, {outer}, which may need its files.", hint=hint
+        )

@@ -6,6 +6,7 @@ from datetime import timedelta
 from typing import Final
 
 from lakewarden.catalog.errors import PreconditionError, RefusedError
+from lakewarden.catalog.formats.outer_tables import require_no_outer
 from lakewarden.catalog.formats.port import Observation
 from lakewarden.catalog.metastore.lookup import parse_name, refuse_closed
 from lakewarden.catalog.model.identity import check_nesting
@@ -118,12 +119,8 @@ def begin_purge(
 
 
 def _refuse_outer(desk: Desk, row: TableRow) -> None:
-    outer = desk.outer()(row.location or "")
-    if outer is not None:
-        raise PreconditionError(
-            f"{row.name} lies inside another table, {outer}, which may need its files.",
-            hint="Move one of them, or drop it without --purge.",
-        )
+    hint = "Move one of them, or drop it without --purge."
+    require_no_outer(desk.outer(), row.location or "", name=row.name, hint=hint)
 
 
 def _refuse_held(rows: Rows[TableRow], row: TableRow) -> None:

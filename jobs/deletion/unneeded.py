@@ -16,7 +16,7 @@ from typing import Final
 
 from lakewarden.catalog.errors import ConflictError, PreconditionError
 from lakewarden.catalog.formats.inner_tables import inner_tables, signs
-from lakewarden.catalog.formats.outer_tables import Outer
+from lakewarden.catalog.formats.outer_tables import Outer, require_no_outer
 from lakewarden.catalog.formats.port import Observation
 from lakewarden.catalog.storage.file_store import FileEntry, FileStore, local_path
 from lakewarden.jobs.deletion.file_places import Places
@@ -25,7 +25,7 @@ from lakewarden.jobs.runs.head import deleted_file_retention
 from lakewarden.jobs.runs.meanwhile import Meanwhile
 from lakewarden.jobs.runs.port import JobContext
 
-__all__ = ["Unneeded", "inner_tables_at", "require_no_outer"]
+__all__ = ["Unneeded", "inner_tables_at", "refuse_outer"]
 
 _AT_ONCE: Final = 8
 """Looks at a remote storage under way at the same time."""
@@ -63,7 +63,7 @@ class Unneeded:
     ) -> "Unneeded":
         """Those of `files` that lie in the table's folder and in no other table's, and were removed longer ago than
         `retention`. `strict`: they come from a listing, so that a path which cannot be placed may be one of them."""
-        require_no_outer(ctx)
+        refuse_outer(ctx)
         places = Places(ctx.target.location)
         chosen = tuple(files)
         inner = set(inner_tables_at(store, (entry.path for entry in chosen)))
@@ -114,7 +114,7 @@ class Unneeded:
         Raises `ConflictError` if the table was made anew or replaced, a rollback needs older versions by now,
         or a table that names files of this one was registered.
         """
-        require_no_outer(self.ctx)
+        refuse_outer(self.ctx)
         now = Places(self.ctx.target.location)
         self._follow(now)
         needed = None if self.ctx.rollbacks is None else self.ctx.rollbacks.needed_version(self._table_id)
@@ -147,14 +147,11 @@ class Unneeded:
             self.keep(named_paths(files), strict=self.strict)
 
 
-def require_no_outer(ctx: JobContext) -> None:
-    """Raise `PreconditionError` if the table lies in another one's folder: what it does not need, that one may."""
-    outer = Outer(lambda _: ctx.storage)(ctx.target.location)
-    if outer is not None:
-        raise PreconditionError(
-            f"{ctx.target.name} lies inside another table, {outer}, which may need its files.",
-            hint="Move one of them; until then nothing is deleted.",
-        )
+def refuse_outer(ctx: JobContext) -> None:
+    """Raise `PreconditionError` if the table lies in another one's folder now."""
+    hint = "Move one of them; until then nothing is deleted."
+    above = Outer(lambda _: ctx.storage)
+    require_no_outer(above, ctx.target.location, name=ctx.target.name, hint=hint)
 
 
 def inner_tables_at(store: FileStore, paths: Iterable[str]) -> tuple[str, ...]:

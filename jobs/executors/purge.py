@@ -22,7 +22,7 @@ from lakewarden.jobs.deletion.table_folder import (
     signature,
     unknown_token,
 )
-from lakewarden.jobs.deletion.unneeded import inner_tables_at, require_no_outer
+from lakewarden.jobs.deletion.unneeded import inner_tables_at, refuse_outer
 from lakewarden.jobs.runs.head import observe_at
 from lakewarden.jobs.runs.port import JobContext, Report
 
@@ -116,7 +116,7 @@ def _agreed_folder(ctx: JobContext, action: Purge, store: FileStore, readers: Re
             hint="Look at what is there; lakewarden deletes only what it was asked to.",
         )
     observe_at(ctx, action.requires, action.decided_on)
-    require_no_outer(ctx)
+    refuse_outer(ctx)
     _refuse_readers(ctx, readers)
     folder = look_into(store, ctx.target.format, ctx.reader)
     _refuse_inner(ctx, folder.inner)
@@ -161,7 +161,7 @@ def _delete(
 
     def same_table(batch: Sequence[FileEntry]) -> Sequence[FileEntry]:
         _refuse_links(ctx, batch)
-        require_no_outer(ctx)
+        refuse_outer(ctx)
         _refuse_readers(ctx, readers)
         _refuse_inner(ctx, inner_tables_at(store, (entry.path for entry in batch)))
         if data:

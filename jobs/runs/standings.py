@@ -10,6 +10,7 @@ from typing import Final
 import pyarrow.compute as pc
 
 from lakewarden.catalog.formats.files_elsewhere import READS_ELSEWHERE, Look, is_reach_known, reads_from
+from lakewarden.catalog.formats.heads import HEAD_COLUMNS
 from lakewarden.catalog.lineage.inherited_retention import downstream_of, ids_by_place
 from lakewarden.catalog.model.arrow_columns import distinct_pairs
 from lakewarden.catalog.model.rollbacks import rollback_locks, rollbacks_of
@@ -69,7 +70,7 @@ class StoredStandings:
     def moved(self, look: Look) -> tuple[TableRow, ...]:
         now = monotonic()
         if now > self._moved[0] + _MOVED_FOR_SECONDS:
-            health = self._store.rows(HEALTH).arrow(["table_id", "version", "head"]).to_pylist()
+            health = self._store.rows(HEALTH).arrow(HEAD_COLUMNS).to_pylist()
             seen = {one["table_id"]: (one["version"], one["head"]) for one in health}
             rows = [row for row in self._store.rows(TABLES).all() if _is_looked_at(row)]
             with ThreadPoolExecutor(_AT_ONCE) as pool:
