@@ -6,7 +6,7 @@ from sqlglot import exp
 
 from lakewarden.catalog.errors import UsageError
 
-__all__ = ["wrong_at", "wrong_in"]
+__all__ = ["wrong_at", "wrong_in", "wrong_part"]
 
 _SHOWN: int = 100
 """Characters of a long line that are shown around the place."""
@@ -16,6 +16,12 @@ def wrong_in(text: str, node: exp.Expr | None, message: str, *, hint: str) -> Us
     """An error about a part of the statement; about all of it where the part has no place."""
     start = min(_starts(node, text), default=None) if node is not None else None
     return wrong_at(text, start, message, hint=hint)
+
+
+def wrong_part(text: str, node: exp.Expr, part: str, message: str, *, hint: str) -> UsageError:
+    """`wrong_in` at a part of a node: where it stands itself, if it is more than a word."""
+    value = node.args[part]
+    return wrong_in(text, value if isinstance(value, exp.Expr) else node, message, hint=hint)
 
 
 def wrong_at(text: str, offset: int | None, message: str, *, hint: str) -> UsageError:

@@ -11,7 +11,7 @@ from lakewarden.catalog.errors import UsageError
 from lakewarden.jobs.sql.compile.change import Assignment, Change, Relation, assignments_of
 from lakewarden.jobs.sql.compile.clauses import Clause, Clauses, Seen
 from lakewarden.jobs.sql.compile.dialects import PARSERS
-from lakewarden.jobs.sql.compile.places import wrong_at, wrong_in
+from lakewarden.jobs.sql.compile.places import wrong_at, wrong_in, wrong_part
 from lakewarden.jobs.sql.compile.precedence import refuse_unclear
 from lakewarden.jobs.sql.compile.reading import Draft, outer_tokens, parse_error, refuse_system, tables_read
 from lakewarden.jobs.sql.compile.shapes import RETURNING, leave_hints_out
@@ -191,10 +191,10 @@ def _refuse_more(when: exp.When, text: str) -> None:
     for part in (when, when.args["then"]):
         odd = next((key for key, value in part.args.items() if value and key not in _OF_CLAUSE), None)
         if odd is not None:
-            value = part.args[odd]
-            raise wrong_in(
+            raise wrong_part(
                 text,
-                value if isinstance(value, exp.Expr) else part,
+                part,
+                odd,
                 f"{odd.strip('_').upper()} behind THEN is not supported.",
                 hint="Say it before THEN: WHEN MATCHED AND ... THEN ..., WHEN NOT MATCHED AND ... THEN ...",
             )

@@ -5,7 +5,7 @@ from typing import Final
 
 from sqlglot import exp
 
-from lakewarden.jobs.sql.compile.places import wrong_in
+from lakewarden.jobs.sql.compile.places import wrong_in, wrong_part
 
 __all__ = ["refuse_unread_parts"]
 
@@ -58,10 +58,10 @@ def refuse_unread_parts(query: exp.Expr, text: str) -> None:
             raise wrong_in(text, node, "TRANSFORM is not supported here.", hint="Leave it out.")
         odd = next(_unread(node), None)
         if odd is not None:
-            value = node.args[odd]
-            raise wrong_in(
+            raise wrong_part(
                 text,
-                value if isinstance(value, exp.Expr) else node,
+                node,
+                odd,
                 f"{odd.strip('_').replace('_', ' ').upper()} is not supported here.",
                 hint="Leave it out.",
             )
