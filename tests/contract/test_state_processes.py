@@ -81,12 +81,14 @@ def said(child: Child) -> dict[str, Any]:
     return line
 
 
+@pytest.mark.heavy
 def test_processes_that_create_the_database_at_once_create_one(url: str) -> None:
     with children("create", url, "abcdef") as found:
         incarnations = {line["incarnation"] for child in found for line in child.rest()}
     assert len(incarnations) == 1
 
 
+@pytest.mark.heavy
 def test_five_processes_claim_two_hundred_runs_and_each_run_once(url: str) -> None:
     with database_state(url) as state:
         queued = state.queue.enqueue(request(f"t{number}", rank=number % 7) for number in range(200))
@@ -120,6 +122,7 @@ def test_another_leader_takes_over_with_a_higher_token(url: str, blow: signal.Si
                 assert said(old)["token"] is None
 
 
+@pytest.mark.heavy
 def test_two_processes_survive_that_their_sqlite_file_is_deleted_again_and_again(tmp_path: Path) -> None:
     url, file = sqlite_url(tmp_path), tmp_path / "state.db"
     with database_state(url) as state:

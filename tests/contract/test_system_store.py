@@ -171,6 +171,7 @@ def test_only_rows_that_differ_are_written(store: SystemStore) -> None:
     assert store.edit(TABLES, lambda _: changed, because="owner").rows == (table_row(13, owner="ben"),)
 
 
+@pytest.mark.heavy
 def test_ten_thousand_rows_are_one_commit(store: SystemStore) -> None:
     before = store.rows(TABLES).version
     rows = [table_row(number) for number in range(10, 10_010)]

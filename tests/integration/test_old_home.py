@@ -59,7 +59,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Old:
 @pytest.fixture
 def old(made: Old) -> Old:
     """The home where it was made, as it was left."""
-    aside = made.folder.with_name("left")
+    aside = made.folder.with_name(f"{made.folder.name}-left")
     if aside.exists():
         shutil.rmtree(made.folder)
         shutil.copytree(aside, made.folder)

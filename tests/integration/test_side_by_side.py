@@ -141,7 +141,7 @@ def made(before: Tree, tmp_path_factory: pytest.TempPathFactory) -> Lake:
 @pytest.fixture
 def lake(made: Lake) -> Iterator[Lake]:
     """The same home at the same place, as it was left."""
-    aside = made.folder.with_name("left")
+    aside = made.folder.with_name(f"{made.folder.name}-left")
     if not aside.exists():
         shutil.copytree(made.folder, aside)
     yield made

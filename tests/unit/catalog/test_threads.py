@@ -30,6 +30,7 @@ def test_everything_is_done_once_and_in_order(threads: int, seconds: float) -> N
     assert len(seen) <= threads + 1
 
 
+@pytest.mark.heavy
 def test_who_waits_is_helped() -> None:
     seen: set[str] = set()
     began = time.monotonic()
@@ -38,6 +39,7 @@ def test_who_waits_is_helped() -> None:
     assert time.monotonic() - began < 200 * 0.01
 
 
+@pytest.mark.heavy
 def test_one_thread_is_the_callers_own() -> None:
     seen: set[str] = set()
     list(in_threads(waits(0.003, seen), THINGS, threads=1))

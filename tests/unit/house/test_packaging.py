@@ -31,6 +31,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return built
 
 
+@pytest.mark.heavy
 def test_the_wheel_holds_exactly_the_files_of_the_rooms(wheel: Path) -> None:
     expected = {f"lakewarden/{path}" for path in _files(*ROOMS)}
     expected |= {"lakewarden/__init__.py", "lakewarden/py.typed"}

@@ -33,6 +33,7 @@ def test_a_column_without_a_meaning_makes_no_page(monkeypatch: pytest.MonkeyPatc
         columns_page()
 
 
+@pytest.mark.heavy
 def test_a_label_or_a_field_without_a_meaning_makes_no_page(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(metrics.LABELS, "sink")
     with pytest.raises(Undocumented, match="labels: no meaning for .'sink'."):
@@ -42,6 +43,7 @@ def test_a_label_or_a_field_without_a_meaning_makes_no_page(monkeypatch: pytest.
         logs_page()
 
 
+@pytest.mark.heavy
 def test_every_outage_and_every_line_of_a_run_is_among_the_events() -> None:
     page = logs_page()
     for line in (

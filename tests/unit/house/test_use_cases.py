@@ -48,6 +48,7 @@ def where_called(*names: str) -> set[str]:
     return {module for module, node in calls() if called(node) in names}
 
 
+@pytest.mark.heavy
 def test_only_run_writes_to_the_audit() -> None:
     writers = {
         module
@@ -148,6 +149,7 @@ def late(function: ast.FunctionDef) -> bool:
     return any(outside(function, lambda node: isinstance(node, ast.Name) and node.id in names))
 
 
+@pytest.mark.heavy
 def test_nobody_acts_when_the_use_case_is_over() -> None:
     every = [(module, one) for module, tree in PRODUCT.items() for one in functions(tree) if actors(one)]
     assert every

@@ -20,6 +20,8 @@ from support.builders.delta_logs import add, remove
 from support.builders.stream_files import QUERY, Creek, offset
 from support.fakes.clock import ManualClock
 
+pytestmark = pytest.mark.heavy
+
 CONTENT = Began(content=True)
 Edges = Mapping[int, list[tuple[str, int | None, int | None, str]]]
 KNOWN: Edges = {

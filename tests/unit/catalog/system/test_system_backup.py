@@ -152,6 +152,7 @@ def test_a_backup_that_was_killed_goes_on(
     assert contents(opened_at(tmp_path / "copy")) == contents(store)
 
 
+@pytest.mark.heavy
 def test_a_source_that_lacks_a_live_file_gives_no_backup(
     store: DeltaSystemStore, home: Path, tmp_path: Path
 ) -> None:
@@ -164,6 +165,7 @@ def test_a_source_that_lacks_a_live_file_gives_no_backup(
 # verify and repair
 
 
+@pytest.mark.heavy
 def test_a_whole_store_has_no_problems(store: DeltaSystemStore) -> None:
     assert verify(store) == ()
 
@@ -344,6 +346,7 @@ def test_properties_that_time_travel_needs_are_set_again(store: DeltaSystemStore
     assert verify(store) == () and json.loads(configuration["delta.enableExpiredLogCleanup"]) is False
 
 
+@pytest.mark.heavy
 def test_a_broken_table_without_a_backup_is_beyond_repair_and_said_so(
     store: DeltaSystemStore, home: Path
 ) -> None:

@@ -42,6 +42,7 @@ def files_of(folder: Path) -> int:
     return sum(1 for _ in folder.glob("bucket=*/*"))
 
 
+@pytest.mark.heavy
 def test_compaction_joins_small_files_and_keeps_every_row(store: DeltaSystemStore, tmp_path: Path) -> None:
     appended(store, 24)
     before = store.rows(RUNS)
@@ -53,6 +54,7 @@ def test_compaction_joins_small_files_and_keeps_every_row(store: DeltaSystemStor
     assert [after.get(f"run-{number:06d}") for number in range(24)] == list(before.all())
 
 
+@pytest.mark.heavy
 def test_compaction_with_nothing_to_gain_makes_no_commit(store: DeltaSystemStore) -> None:
     appended(store, 24)
     compact(store, RUNS, target_bytes=MEBIBYTE, min_small_files=4, note=NOTE)

@@ -39,6 +39,8 @@ from lakewarden.catalog.system.store import DeltaSystemStore
 from support.builders.system_samples import NOW, sample, table_row
 from support.fakes.clock import ManualClock
 
+pytestmark = pytest.mark.heavy
+
 NONE = StorageOptions()
 NOTE = Note(actor="tests", because="repair")
 Harm = Callable[[Path], None]
@@ -240,7 +242,6 @@ def test_single_files_of_another_history_are_not_mixed_in(
     assert mended(home, tmp_path / "copy") == [RestoreTable]
 
 
-@pytest.mark.heavy
 def test_files_of_a_history_that_was_given_up_are_not_taken_for_ours_where_no_entry_can_be_read(
     store: DeltaSystemStore, home: Path, tmp_path: Path
 ) -> None:
@@ -326,7 +327,6 @@ def test_a_log_that_is_cut_brings_no_purge_back_either(
     is_settled(home, waiting.table_id, "taken back to version")
 
 
-@pytest.mark.heavy
 def test_a_repair_that_is_killed_while_it_cuts_leaves_the_damage_and_the_next_one_ends_it(
     store: DeltaSystemStore, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -349,7 +349,6 @@ def test_a_repair_that_is_killed_while_it_cuts_leaves_the_damage_and_the_next_on
     is_settled(home, waiting.table_id, "taken back to version")
 
 
-@pytest.mark.heavy
 def test_work_is_paused_where_rows_of_tables_are_given_up_that_may_have_been_holds(
     store: DeltaSystemStore, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -453,7 +452,6 @@ def test_a_rollback_of_then_waits_for_a_person(
     assert opened_at(home).rows(TABLES).find(name="*")[0].paused is not None
 
 
-@pytest.mark.heavy
 def test_a_leader_of_then_is_refused_and_so_is_one_that_came_after(
     store: DeltaSystemStore, home: Path, tmp_path: Path
 ) -> None:

@@ -287,6 +287,7 @@ def test_names_that_are_old_are_looked_up_anew_in_the_background(services: Servi
     assert known is not None and known[Kind.RUN] == ["a1b2"]
 
 
+@pytest.mark.heavy
 def test_a_look_up_runs_nothing_of_the_folder_that_the_shell_is_in(
     services: Services, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -14,6 +14,8 @@ from lakewarden.daemon.installation.lazily import load
 from support.builders.delta_logs import LogWriter
 from support.processes.commands import Cli, caller, command
 
+pytestmark = pytest.mark.heavy
+
 NAMING = {
     "why": ExitCode.OK,
     "pause": ExitCode.PRECONDITION,

@@ -96,6 +96,7 @@ def test_following_ends_with_the_run_and_misses_no_late_line(cli: Cli, services:
     assert words == ["run started", "step 0", "step 1", "step 2", "run finished"]
 
 
+@pytest.mark.heavy
 def test_following_a_run_that_the_database_lost_ends_with_a_sentence(
     cli: Cli, services: Services, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -8,6 +8,8 @@ from deltalake import write_deltalake
 
 from support.processes.commands import Cli, caller
 
+pytestmark = pytest.mark.heavy
+
 
 @pytest.fixture
 def cli(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]) -> Cli:

@@ -37,6 +37,7 @@ def test_what_was_said_before_one_command_does_not_count_for_the_next(cli: Cli) 
     assert cli("status").out.startswith("home ")
 
 
+@pytest.mark.heavy
 def test_another_home_may_stand_on_either_side(cli: Cli, tmp_path: Path) -> None:
     other = str(tmp_path / "other")
     assert cli("--home", other, "init").code == 0
@@ -84,6 +85,7 @@ def test_a_cancelled_run_is_told_to_programs(cli: Cli, home: Path) -> None:
     assert said.json == {"run_id": RUN_ID, "name": asked.name, "action": asked.action, "state": "finished"}
 
 
+@pytest.mark.heavy
 def test_policies_are_exported_in_the_words_that_apply_reads(cli: Cli, tmp_path: Path) -> None:
     cli("tables", "policy", "set", "db.*", "vacuum.retention=9 days", "mode=manage")
     said = cli("policy", "export", "-o", "json")

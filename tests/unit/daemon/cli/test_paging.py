@@ -45,6 +45,7 @@ def test_versions_of_a_table_by_the_page(cli: Cli, tmp_path: Path) -> None:
     assert [one["version"] for one in cli("tables", "history", "db.t", "-o", "json").json] == [4, 3, 2, 1, 0]
 
 
+@pytest.mark.heavy
 def test_runs_by_action_outcome_and_owner(cli: Cli, services: Services, tmp_path: Path) -> None:
     for name in ("mine", "yours"):
         write_deltalake(str(tmp_path / name), pa.table({"id": [1]}))
@@ -73,6 +74,7 @@ def test_runs_by_action_outcome_and_owner(cli: Cli, services: Services, tmp_path
     assert (refused.code, refused.err.splitlines()[-1]) == (2, "Hint: Did you mean failed?")
 
 
+@pytest.mark.heavy
 def test_a_plan_says_how_many_tables_it_changes_and_where_to(cli: Cli, tmp_path: Path) -> None:
     for number in range(3):
         write_deltalake(str(tmp_path / "t"), pa.table({"id": [number]}), mode="append")

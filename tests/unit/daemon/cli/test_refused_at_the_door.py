@@ -17,6 +17,7 @@ def table(cli: Cli, tmp_path: Path) -> Path:
     return folder
 
 
+@pytest.mark.heavy
 def test_an_empty_id_names_nothing_even_where_only_one_thing_is_there(cli: Cli, table: Path) -> None:
     write_deltalake(str(table), pa.table({"id": [2]}), mode="append")
     assert cli("rollback", "plan", "db.t", "--to-version", "0").code in (0, 4)
@@ -65,6 +66,7 @@ def test_a_storage_that_nobody_knows_does_not_merely_fail_to_answer(cli: Cli) ->
     assert cli("system", "backup", "ftp://x/y").code == 2
 
 
+@pytest.mark.heavy
 def test_a_managed_table_keeps_its_name_and_owner_unless_they_are_changed_by_their_commands(
     cli: Cli, table: Path
 ) -> None:
@@ -76,6 +78,7 @@ def test_a_managed_table_keeps_its_name_and_owner_unless_they_are_changed_by_the
     assert (again.code, again.err.splitlines()[0]) == (0, "Already managed: db.t (active).")
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("where", ["lake/t", "lake/t/backup", "lake"])
 def test_a_backup_has_no_place_at_in_or_around_a_managed_table(
     where: str, cli: Cli, table: Path, tmp_path: Path

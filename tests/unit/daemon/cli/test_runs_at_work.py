@@ -47,6 +47,7 @@ def test_top_tells_how_far_runs_are(cli: Cli, services: Services) -> None:
     assert "3 of 7 groups rewritten" in cli("top", "--once").out
 
 
+@pytest.mark.heavy
 def test_top_sums_up_findings_by_check_the_gravest_first(cli: Cli, tmp_path: Path) -> None:
     for name in ("lost", "fine", "other"):
         write_deltalake(str(tmp_path / name), pa.table({"id": [1]}))

@@ -70,6 +70,7 @@ def test_a_table_tells_of_the_streams_in_its_log(shore: Shore) -> None:
     assert "No stream is known to write it" in shore.call("lineage", "stream", "db.source").err
 
 
+@pytest.mark.heavy
 def test_an_upserted_batch_is_known_by_its_own_record(shore: Shore) -> None:
     write(shore.folder / "upserts", 1)
     record = replace(reading({}), query="another query")

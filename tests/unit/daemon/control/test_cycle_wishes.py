@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
 
+import pytest
 from structlog.testing import capture_logs
 
 from lakewarden.catalog.errors import UnavailableError
@@ -132,6 +133,7 @@ def test_discovery_adopts_on_its_own_beat_only(world: World) -> None:
     assert world.sweep(discover=True).adopted == 0
 
 
+@pytest.mark.heavy
 def test_what_discovery_finds_is_adopted_in_slices_between_cycles(world: World) -> None:
     for number in range(450):
         location = f"file:///lake/found{number}"

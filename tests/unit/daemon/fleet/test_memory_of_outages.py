@@ -90,6 +90,7 @@ def seen(memory: Memory) -> World:
     return memory.world((), Budget(), has_metastore=True)
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(
     "table", [TABLES, HEALTH, SCHEMAS, LINEAGE, ROLLBACKS, RUNS], ids=lambda one: one.name
 )

@@ -3,6 +3,7 @@
 from typing import Any
 
 import pyarrow as pa
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pyhive.hive import _unwrap_column
@@ -33,6 +34,7 @@ def read(batch: pa.RecordBatch) -> list[list[Any]]:
     return [_unwrap_column(one) for one in found.columns]
 
 
+@pytest.mark.heavy
 @given(st.data())
 def test_what_a_client_reads_is_what_was_there_with_nulls_and_slices(data: st.DataObject) -> None:
     type_, values = data.draw(st.sampled_from(VALUES))

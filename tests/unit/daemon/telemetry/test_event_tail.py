@@ -126,6 +126,7 @@ def versions(events: Iterable[dict[str, Any]], name: str = "a") -> list[int]:
     return [int(one["facets"]["version"]["datasetVersion"]) for one in ends if one["name"] == f"/lake/{name}"]
 
 
+@pytest.mark.heavy
 def test_every_version_is_sent_once_in_its_order(station: Station, receiver: Receiver) -> None:
     tail = station.tail(http(receiver, token="secret"))
     for sweep in range(3):
@@ -169,6 +170,7 @@ def test_what_was_not_sent_is_sent_after_a_restart(station: Station, receiver: R
     until(lambda: versions(receiver.got) == [0, 1, 2])
 
 
+@pytest.mark.heavy
 def test_without_a_bookmark_it_begins_with_what_comes_next(station: Station, receiver: Receiver) -> None:
     station.record(edge("a", 0))
     tail = station.tail(http(receiver))
@@ -180,6 +182,7 @@ def test_without_a_bookmark_it_begins_with_what_comes_next(station: Station, rec
     assert told[1] == receiver.got[0]
 
 
+@pytest.mark.heavy
 def test_a_stopping_daemon_sends_what_its_last_cycle_recorded(station: Station, receiver: Receiver) -> None:
     tail = station.tail(http(receiver))
     station.record(edge("a", 0))
@@ -188,6 +191,7 @@ def test_a_stopping_daemon_sends_what_its_last_cycle_recorded(station: Station, 
     assert versions(receiver.got) == [0]
 
 
+@pytest.mark.heavy
 def test_an_event_that_is_refused_holds_up_no_other(station: Station, receiver: Receiver) -> None:
     receiver.answers = [422]
     tail = station.tail(http(receiver))
@@ -200,6 +204,7 @@ def test_an_event_that_is_refused_holds_up_no_other(station: Station, receiver: 
     )
 
 
+@pytest.mark.heavy
 def test_what_becomes_known_later_is_told_again_as_the_same_run(station: Station, receiver: Receiver) -> None:
     tail = station.tail(http(receiver))
     station.record(edge("a", 0, NOT_KNOWN, confidence=Confidence.HINT))
@@ -214,6 +219,7 @@ def test_what_becomes_known_later_is_told_again_as_the_same_run(station: Station
     assert again["run"]["facets"]["lakewarden_version"]["lineage"] == "complete"
 
 
+@pytest.mark.heavy
 def test_maintenance_of_tables_and_of_lineage_itself_sends_nothing(
     station: Station, receiver: Receiver
 ) -> None:
@@ -226,6 +232,7 @@ def test_maintenance_of_tables_and_of_lineage_itself_sends_nothing(
     until(lambda: versions(receiver.got) == [0, 2])
 
 
+@pytest.mark.heavy
 def test_a_bookmark_beyond_the_table_is_put_back_to_its_end(station: Station, receiver: Receiver) -> None:
     station.bookmarks.put("openlineage.url", 10_000)
     tail = station.tail(http(receiver))

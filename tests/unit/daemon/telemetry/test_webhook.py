@@ -37,6 +37,7 @@ def webhook(url: str, metrics: Metrics) -> Webhook:
     return Webhook(url, timeout=timedelta(seconds=2), attempts=3, metrics=metrics, pause=0.01)
 
 
+@pytest.mark.heavy
 def test_events_arrive_as_json_and_are_retried(receiver: Receiver) -> None:
     metrics = Metrics()
     hook = webhook(receiver.url, metrics)

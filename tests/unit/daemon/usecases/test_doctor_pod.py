@@ -93,6 +93,7 @@ def by_check(found: Iterator[Diagnosis]) -> dict[str, Diagnosis]:
     return named
 
 
+@pytest.mark.heavy
 def test_a_worker_s_pod_has_names_rights_and_clocks(tmp_path: Path, pod: Pod) -> None:
     found = by_check(examine_pod(services_at(tmp_path), pod))
     assert {found[name].verdict for name in ("dns", "cluster", "rights", "clocks")} == {Verdict.OK}
@@ -100,6 +101,7 @@ def test_a_worker_s_pod_has_names_rights_and_clocks(tmp_path: Path, pod: Pod) ->
     assert found["system tables"].verdict is Verdict.FAIL, "there are none"
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(
     ("rules", "verdict", "named"),
     [
@@ -121,12 +123,14 @@ def test_rights_are_those_that_spark_asks_for(
     assert told.verdict is verdict and named in told.message
 
 
+@pytest.mark.heavy
 def test_a_clock_that_is_off_is_told(tmp_path: Path, pod: Pod, api: ApiServer) -> None:
     api.late = timedelta(seconds=40)
     told = by_check(examine_pod(services_at(tmp_path), pod))["clocks"]
     assert told.verdict is Verdict.FAIL and "from the API server" in told.message
 
 
+@pytest.mark.heavy
 def test_the_databases_clock_counts_too(tmp_path: Path, pod: Pod, monkeypatch: pytest.MonkeyPatch) -> None:
     services = services_at(tmp_path)
     ahead = SystemClock().now() + timedelta(minutes=9)
@@ -149,6 +153,7 @@ def test_an_answer_that_takes_long_is_no_skew(
     assert by_check(examine_pod(services, pod))["clocks"].verdict is Verdict.OK
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(
     ("version", "said"),
     [({"major": "1", "minor": "27"}, "1.27"), ({}, "no Kubernetes API"), ("what?", "not answer")],
@@ -162,12 +167,14 @@ def test_a_cluster_that_is_too_old_or_something_else_is_told(
     assert found["rights"].verdict is Verdict.NOT_CHECKED
 
 
+@pytest.mark.heavy
 def test_a_token_that_counts_no_more_is_told_without_it(tmp_path: Path, pod: Pod) -> None:
     (pod.account / "token").write_text("hunter2")
     told = by_check(examine_pod(services_at(tmp_path), pod))["cluster"]
     assert told.verdict is Verdict.FAIL and "401" in told.message and "hunter2" not in told.message
 
 
+@pytest.mark.heavy
 def test_a_pod_without_a_token_is_sent_to_a_worker(tmp_path: Path, pod: Pod) -> None:
     (pod.account / "token").unlink()
     found = by_check(examine_pod(services_at(tmp_path), pod))
@@ -175,11 +182,13 @@ def test_a_pod_without_a_token_is_sent_to_a_worker(tmp_path: Path, pod: Pod) -> 
     assert found["clocks"].verdict is Verdict.OK, "the database's alone"
 
 
+@pytest.mark.heavy
 def test_names_that_nobody_knows_are_told(tmp_path: Path, pod: Pod) -> None:
     told = by_check(examine_pod(services_at(tmp_path), replace(pod, name="no.such.invalid")))["dns"]
     assert told.verdict is Verdict.FAIL
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("let_in", [True, False], ids=["let in", "kept out"])
 def test_whether_policies_are_enforced_is_tried_at_a_door_that_they_shut(
     tmp_path: Path, pod: Pod, monkeypatch: pytest.MonkeyPatch, let_in: bool

@@ -39,6 +39,7 @@ def lost_files(table: Path) -> None:
         file.unlink()
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(
     ("table", "damage", "said"),
     [
@@ -60,6 +61,7 @@ def test_a_damaged_system_table_is_found(
     assert "system repair" in found["system tables"]["fix"]
 
 
+@pytest.mark.heavy
 def test_whole_ones_are_said_to_be_so(cli: Cli) -> None:
     found = {row["check"]: row for row in cli("doctor", "-o", "json").json}
     assert found["system tables"]["verdict"] == "ok"

@@ -233,6 +233,7 @@ def on_yarn(home: Path, **conf: str) -> dict[str, Diagnosis]:
     return by_check(examine_yarn(Services(replace(settings, spark_conf=given))))
 
 
+@pytest.mark.heavy
 def test_an_edge_node_is_told_what_its_cluster_is_and_what_nobody_looked_at(
     edge: Path, tmp_path: Path
 ) -> None:
@@ -255,6 +256,7 @@ def test_an_edge_node_is_told_what_its_cluster_is_and_what_nobody_looked_at(
     assert found["resource manager"].message == "YARN 3.4.2 answers."
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("answer", [[], {}], ids=["list", "empty"])
 def test_a_resource_manager_that_says_something_else_is_never_called_ok(
     edge: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answer: Any
@@ -265,11 +267,13 @@ def test_a_resource_manager_that_says_something_else_is_never_called_ok(
     assert Verdict.OK not in {found[name].verdict for name in ("resource manager", "nodes", "queue")}
 
 
+@pytest.mark.heavy
 def test_a_queue_that_is_not_there_is_told_with_those_that_are(edge: Path, tmp_path: Path) -> None:
     found = on_yarn(tmp_path)["queue"]
     assert found.verdict is Verdict.FAIL and found.fix == "Set spark.yarn.queue to one of: maintenance."
 
 
+@pytest.mark.heavy
 def test_a_cluster_with_kerberos_wants_a_keytab_that_can_be_read(edge: Path, tmp_path: Path) -> None:
     site(edge / "core-site.xml", {"hadoop.security.authentication": "kerberos"})
     assert on_yarn(tmp_path)["kerberos"].verdict is Verdict.FAIL
@@ -298,6 +302,7 @@ def test_what_reads_a_cluster_with_kerberos_without_spark_needs_a_library_and_a_
     assert found.verdict is Verdict.FAIL and "libgssapi-krb5-2" in found.fix
 
 
+@pytest.mark.heavy
 def test_files_that_are_missing_or_damaged_end_no_examination(edge: Path, tmp_path: Path) -> None:
     (edge / "yarn-site.xml").write_text("<configuration>")
     assert on_yarn(tmp_path)["cluster files"].verdict is Verdict.FAIL

@@ -53,6 +53,7 @@ def names(store: DeltaSystemStore, wanted: Wanted) -> list[str]:
     return [name for name in listed if not name.startswith("lakewarden.")]
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(
     ("wanted", "found"),
     [

@@ -115,6 +115,7 @@ def test_the_audit_says_who_registered_a_table_whoever_asks_for_it_again(
     assert entries[str(two)].at == killed.row.registered_at
 
 
+@pytest.mark.heavy
 def test_a_registration_that_is_repeated_has_one_entry_in_the_audit(
     services: Services, tmp_path: Path
 ) -> None:

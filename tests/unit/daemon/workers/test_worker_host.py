@@ -91,6 +91,7 @@ def stage(monkeypatch: pytest.MonkeyPatch) -> Stage:
     return Stage(queue, clock, pool, vitals, host)
 
 
+@pytest.mark.heavy
 def test_workers_are_started_for_what_waits_and_drained_at_the_end(stage: Stage) -> None:
     def act() -> None:
         until(lambda: stage.vitals.ready().ok)
@@ -166,6 +167,7 @@ def test_system_tables_that_wait_for_an_upgrade_are_waited_for(stage: Stage) -> 
     assert stage.play(act) is ExitCode.OK
 
 
+@pytest.mark.heavy
 def test_a_worker_that_lost_its_run_is_killed_and_another_is_not(stage: Stage) -> None:
     stage.clock.moment = datetime.now(UTC) + timedelta(hours=1)
 

@@ -16,6 +16,8 @@ from lakewarden.jobs.engines.delta.log_cleanup import SIDECAR_REST, clean_log
 from lakewarden.jobs.runs.port import FileChange
 from support.builders.delta_logs import LogWriter, add
 
+pytestmark = pytest.mark.heavy
+
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
 HEAD = 17
 CHECKPOINTS = (5, 10, 15)
@@ -97,7 +99,6 @@ class Interrupted:
         return getattr(self._store, name)
 
 
-@pytest.mark.heavy
 def test_interrupted_anywhere_the_table_stays_readable_and_the_next_call_finishes(table: Path) -> None:
     deletions = 0
     while True:

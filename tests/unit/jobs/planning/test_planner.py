@@ -4,6 +4,7 @@ from collections import Counter
 from dataclasses import replace
 from datetime import timedelta
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -106,6 +107,7 @@ views = st.builds(
 )
 
 
+@pytest.mark.heavy
 @given(st.lists(views, max_size=12, unique_by=lambda one: one.table_id), st.integers(0, 5))
 def test_every_table_gets_one_answer_for_every_action(tables: list[TableView], room: int) -> None:
     made = plan(world(*tables, budget=Budget(runs_per_cycle=room)), NOW)

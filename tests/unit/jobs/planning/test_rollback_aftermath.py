@@ -96,6 +96,7 @@ def reasons(lake: Lake, bench: Bench) -> dict[Action, str]:
     return {Action(answer.action.kind): answer.because for answer in answers if isinstance(answer, Due)}
 
 
+@pytest.mark.heavy
 def test_metastore_and_statistics_follow_a_rollback_as_queued_work(lake: Lake, bench: Bench) -> None:
     assert reasons(lake, bench) == {}
     inbox = FakeInbox()

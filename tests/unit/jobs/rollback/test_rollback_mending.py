@@ -21,6 +21,8 @@ from lakewarden.jobs.rollback.plan.consents import Consent, Consents
 from support.builders.rollback_messages import SAYS
 from support.builders.rollbacks import Lake
 
+pytestmark = pytest.mark.heavy
+
 
 @pytest.fixture
 def lake(tmp_path: Path) -> Lake:

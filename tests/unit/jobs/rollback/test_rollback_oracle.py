@@ -8,6 +8,8 @@ import os
 from collections import Counter
 from dataclasses import replace
 
+import pytest
+
 from lakewarden.catalog.lineage.graph.graph import VersionGraph
 from lakewarden.catalog.lineage.versions import Effect, Version
 from lakewarden.catalog.model.rows import RollbackStep
@@ -38,6 +40,7 @@ LEAST = {
 """In how many of a hundred cases each has to occur, so that the generator cannot quietly stop making them."""
 
 
+@pytest.mark.heavy
 def test_the_plan_is_complete_sound_and_minimal_and_the_histories_are_not_all_alike() -> None:
     seen: Counter[Trait] = Counter()
     for case in cases(HISTORIES, foreign=0.0):
@@ -49,6 +52,7 @@ def test_the_plan_is_complete_sound_and_minimal_and_the_histories_are_not_all_al
         assert seen[trait] * 100 >= percent * seen[Trait.CASES], (trait, seen)
 
 
+@pytest.mark.heavy
 def test_removing_files_leaves_what_would_be_there_had_it_never_happened() -> None:
     offered = 0
     for case in cases(HISTORIES, foreign=0.0):
@@ -65,6 +69,7 @@ def test_removing_files_leaves_what_would_be_there_had_it_never_happened() -> No
     assert offered * 20 >= HISTORIES
 
 
+@pytest.mark.heavy
 def test_after_files_were_removed_a_table_depends_on_what_is_left_and_on_nothing_else() -> None:
     answers: Counter[bool] = Counter()
     for case in cases(HISTORIES // 4, foreign=0.0):
@@ -124,6 +129,7 @@ def _left_depends(case: Case, made: TablePlan, seeds: frozenset[int]) -> bool:
     return one.state[base] != other.state[base] or any(one.own[place] != other.own[place] for place in kept)
 
 
+@pytest.mark.heavy
 def test_what_is_not_known_is_never_taken_for_clean() -> None:
     seen: Counter[str] = Counter()
     for case in cases(HISTORIES, foreign=0.3):
@@ -151,6 +157,7 @@ def test_what_is_not_known_is_never_taken_for_clean() -> None:
     assert seen["hidden taint"] * 20 >= seen["plans"] and seen["rightly quiet"] > seen["doubted in vain"] / 4
 
 
+@pytest.mark.heavy
 def test_losing_what_is_unknown_leaves_no_taint_behind() -> None:
     for case in cases(HISTORIES // 2, foreign=0.3):
         truth = [Truth(case.fleet, case.seeds, salt, only_told=False) for salt in (1, 2)]
@@ -164,6 +171,7 @@ def test_losing_what_is_unknown_leaves_no_taint_behind() -> None:
                 assert truth[0].state[table, life, target] == truth[1].state[table, life, target], table
 
 
+@pytest.mark.heavy
 def test_what_is_kept_though_nobody_knows_it_is_not_lost_unasked() -> None:
     """Kept, unknown commits are clean: what goes with the target, and is asked for, is what goes with a clean one."""
     seen: Counter[str] = Counter()
@@ -188,6 +196,7 @@ def test_what_is_kept_though_nobody_knows_it_is_not_lost_unasked() -> None:
     assert seen["of unknown origin"] * 10 >= seen["plans"]
 
 
+@pytest.mark.heavy
 def test_what_is_lost_as_unknown_is_called_that_and_everything_lost_is_called_something() -> None:
     seen: Counter[str] = Counter()
     for case in cases(HISTORIES // 2, foreign=0.3):

@@ -88,6 +88,7 @@ def move(lake: Lake) -> None:
     lake.path("source").rename(lake.path("moved"))
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(
     ("end", "said"),
     [(drop, "is dropped"), (purge, "no longer shows"), (move, "no longer shows")],
@@ -109,6 +110,7 @@ def test_an_undo_takes_back_the_others_and_reports_the_leading_table_that_is_gon
     assert lake.rows("derived") == [1, 2, 3]
 
 
+@pytest.mark.heavy
 def test_a_rollback_goes_on_with_the_others_once_its_leading_table_is_done_and_dropped(lake: Lake) -> None:
     changed(lake, "derived", hold="case 4711")
     stopped = run(lake)
@@ -138,6 +140,7 @@ def test_a_rollback_that_nobody_began_with_waits_while_its_leading_table_is_paus
     assert run(lake).outcome is Outcome.SUCCEEDED
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("forbidden", ["hold", "paused"])
 def test_what_an_earlier_attempt_may_be_about_to_commit_is_kept_off_a_table_under_hold(
     lake: Lake, forbidden: str

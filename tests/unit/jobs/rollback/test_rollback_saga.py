@@ -20,6 +20,8 @@ from lakewarden.jobs.rollback.report.next_steps import steps_from
 from support.builders.rollbacks import Lake
 from support.fakes.engine import FakeEngine
 
+pytestmark = pytest.mark.heavy
+
 
 class KilledError(Exception):
     """The worker was killed here."""

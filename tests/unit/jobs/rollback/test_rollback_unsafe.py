@@ -62,6 +62,7 @@ def planned(folder: Path, protocol: dict[str, object] | None) -> RollbackPlan:
     return gatherer.gather(request).plan
 
 
+@pytest.mark.heavy
 def test_a_rollback_that_would_need_spark_where_it_stays_out_cannot_be_applied(tmp_path: Path) -> None:
     made = planned(tmp_path, TRACKED)
     ((where, blocker),) = made.blockers()
@@ -72,6 +73,7 @@ def test_a_rollback_that_would_need_spark_where_it_stays_out_cannot_be_applied(t
     )
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("protocol", [None, TRACKED | {"writerFeatures": ["appendOnly", "invariants"]}])
 def test_what_is_restored_without_spark_does_not_ask_for_it(
     tmp_path: Path, protocol: dict[str, object] | None

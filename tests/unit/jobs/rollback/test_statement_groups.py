@@ -33,6 +33,8 @@ from lakewarden.jobs.rollback.report.next_steps import steps_from
 from support.builders.rollbacks import Lake
 from support.builders.worlds import NOW, view
 
+pytestmark = pytest.mark.heavy
+
 GROUP = "b7c0ffee"
 NAMES = ("first", "second")
 TEXT = "DELETE first, second FROM first JOIN second ON first.id = second.id"

@@ -177,6 +177,7 @@ def test_a_session_that_died_is_brought_to_its_end_by_who_runs_it_again(desk: De
     assert [one for one in desk.lake.journal.all() if one.is_unsettled] == []
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("again",
     ["rollback.drained", "rollback.undoing", "rollback.fenced", "rollback.taken_back",
                                    "rollback.unacted", "rollback.undone", "group.begun",
@@ -197,6 +198,7 @@ def test_whoever_dies_while_that_is_brought_to_its_end_it_is_done_once(
     assert desk.run() is True, "their numbers tell"
 
 
+@pytest.mark.heavy
 def test_what_was_taken_back_or_fenced_off_was_not_done_once_the_logs_are_gone(desk: Desk) -> None:
     desk.dies_at("group.made:1")
     desk.dies_at("group.begun")

@@ -227,6 +227,7 @@ def conditions(draw: st.DrawFn, depth: int = 3) -> str:
             return f"({side}) IS DISTINCT FROM g"
 
 
+@pytest.mark.heavy
 @given(conditions())
 def test_no_condition_is_an_operand_without_parentheses(text: str) -> None:
     """So Spark's order cannot matter, whatever it is; and without them it is the tree that was read."""

@@ -237,6 +237,7 @@ def test_dialects_are_read() -> None:
 NASTY = st.text(alphabet=st.sampled_from("abt'\"`\\;-/*[]$%_ \n\té☃(),.="), min_size=1, max_size=12)
 
 
+@pytest.mark.heavy
 @given(name=NASTY, literal=NASTY)
 def test_hostile_names_and_literals_come_out_as_they_went_in(name: str, literal: str) -> None:
     quoted, text = name.replace('"', '""'), literal.replace("'", "''")
@@ -255,6 +256,7 @@ def test_hostile_names_and_literals_come_out_as_they_went_in(name: str, literal:
     assert [one.this.name for one in update.expressions] == [name]
 
 
+@pytest.mark.heavy
 @given(
     text=st.text(
         alphabet=st.sampled_from("UPDATE t SET a=1 FROM s DELETE USING WHERE();'\"`\\-/*,.\n"), max_size=80

@@ -70,6 +70,7 @@ def test_a_value_that_is_changed_is_seen(name: str) -> None:
             assert done(changed, dialect) != before, changed
 
 
+@pytest.mark.heavy
 def test_a_part_that_is_added_is_seen() -> None:
     chosen, seen, refused = random.Random(38), 0, 0
     for name, text in STATEMENTS.items():

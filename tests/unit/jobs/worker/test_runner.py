@@ -226,6 +226,7 @@ class AbsentQueue(FakeQueue):
         return super().finish(run, worker, result)
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(("misses", "lease"), [(1, 60.0), (9, 0.0)], ids=["for a moment", "for good"])
 def test_a_result_is_told_again_until_the_lease_is_over(
     bench: Bench, tmp_path: Path, misses: int, lease: float
