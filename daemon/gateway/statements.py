@@ -14,9 +14,10 @@ from lakewarden.daemon.gateway.rights import Reach, reach_of, require_conversion
 from lakewarden.daemon.gateway.sessions import Session
 from lakewarden.daemon.installation.services import Services
 from lakewarden.daemon.usecases.sql import execute
-from lakewarden.jobs.sql.compile.values import DIALECT_KEY, OPERATION_KEY, dialect_of
+from lakewarden.jobs.sql.compile.values import DIALECT_KEY, dialect_of
 from lakewarden.jobs.sql.database import in_database
 from lakewarden.jobs.sql.parser import parse
+from lakewarden.jobs.sql.session_settings import setting_said
 from lakewarden.jobs.sql.statements import (
     ChangeRows,
     ConvertToDelta,
@@ -31,7 +32,6 @@ from lakewarden.jobs.sql.suggestions import meant
 
 __all__ = ["SparkPort", "Statements"]
 
-_SET: Final = re.compile(r"\s*SET\s+(lakewarden\.\w+)\s*=\s*(.*?)\s*;?\s*", re.IGNORECASE | re.DOTALL)
 _USE: Final = re.compile(r"\s*USE\s+(?:(?:SCHEMA|DATABASE|NAMESPACE)\s+)?`?default`?\s*;?\s*", re.IGNORECASE)
 
 
@@ -76,20 +76,19 @@ class Statements:
         return _operation(text, lane, lambda operation: self._run(session, operation, statement))
 
     def _own(self, session: Session, text: str) -> Callable[[Operation], Result] | None:
-        """What a connection only has to remember until it has a session in Spark, which most never need."""
-        if session.spark is None and _USE.fullmatch(text):
-            return lambda _: _use_default(session)
-        set_ = _SET.fullmatch(text)
-        if set_ is None:
-            return None
-        key, value = set_[1].lower(), set_[2]
-        if key == DIALECT_KEY:
-            dialect_of(value)  # complains here, not with the statement that comes next
-        if session.spark is not None and key == OPERATION_KEY:
-            return None  # for one statement only: Spark's session has it, and says when it is used up
-        session.settings[key] = value
+        """What a connection only has to remember until it has a session in Spark, which most never need; from then on
+        Spark's session is asked what is set."""
         if session.spark is not None:
             return None
+        if _USE.fullmatch(text):
+            return lambda _: _use_default(session)
+        said = setting_said(text)
+        if said is None:
+            return None
+        key, value = said
+        if key == DIALECT_KEY:
+            dialect_of(value)  # complains here, not with the statement that comes next
+        session.settings[key] = value
         return lambda _: result_of(pa.table({"key": [key], "value": [value]}), self._store())
 
     def _run(self, session: Session, operation: Operation, statement: Statement) -> Result:

@@ -20,6 +20,7 @@ from lakewarden.jobs.sql.compile.time_travel import in_sparks_words
 from lakewarden.jobs.sql.compile.upserts.reading import is_upsert, upsert_draft
 from lakewarden.jobs.sql.compile.values import Dialect
 from lakewarden.jobs.sql.convert import CONVERT_SYNTAX, parse_convert
+from lakewarden.jobs.sql.immediate import said_immediately
 from lakewarden.jobs.sql.mark import MARK_SYNTAX, UNMARK_SYNTAX, parse_mark, parse_unmark
 from lakewarden.jobs.sql.policy import POLICY_SYNTAX, is_policy, parse_policy
 from lakewarden.jobs.sql.rollback import ROLLBACK_SYNTAX, parse_rollback
@@ -76,7 +77,7 @@ def parse(text: str, dialect: Dialect | None = None) -> Statement:
     Raises `UsageError` with the place of the mistake for a governed one that is wrong, and for one that is nested too
     deeply.
     """
-    text = in_sparks_words(text)
+    text = in_sparks_words(said_immediately(text))
     explained = _EXPLAIN.match(text)
     if explained is not None:
         blank = re.sub(r"[^\n]", " ", explained[0])  # so that errors point at the place in the whole text

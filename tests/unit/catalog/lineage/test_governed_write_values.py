@@ -33,6 +33,9 @@ class Known:
     def require_writable(self, location: str) -> None:
         return
 
+    def require_unmanaged(self, location: str, called: str) -> None:
+        raise AssertionError(f"{called} is no governed write.")
+
 
 def delta(name: str, version: int, from_version: int | None = None) -> Read:
     return Read(location=f"file:///lake/{name}", format="delta", version=version, from_version=from_version)
