@@ -48,8 +48,8 @@ class TableDirectory:
             if place == location or is_inside(place, location) or is_inside(location, place):
                 raise RefusedError(
                     f"{called} would change {place}, which is managed, without a record. Nothing was run.",
-                    hint="INSERT, UPDATE, DELETE, MERGE, CREATE OR REPLACE TABLE AS, VACUUM and ROLLBACK TABLE "
-                    "are recorded, each as a statement of its own.",
+                    hint="INSERT, UPDATE, DELETE, MERGE, CREATE OR REPLACE TABLE AS, VACUUM and ROLLBACK "
+                    "TABLE are recorded, each as a statement of its own.",
                 )
 
     def _ids_now(self) -> Mapping[str, str]:

@@ -241,10 +241,12 @@ def test_options_of_an_insert_do_not_speak_for_the_commit(lake: Lake) -> None:
 def test_whoever_asks_is_the_current_user(lake: Lake) -> None:
     ana = lake.cursor("ana")
     ana.execute(
-        "CREATE OR REPLACE TABLE mine.people USING delta AS SELECT * FROM VALUES ('rita', 1), ('paul', 2) AS p(who, k)"
+        "CREATE OR REPLACE TABLE mine.people USING delta AS "
+        "SELECT * FROM VALUES ('rita', 1), ('paul', 2) AS p(who, k)"
     )
     ana.execute(
-        "CREATE OR REPLACE VIEW mine.own AS SELECT k, session_user() AS me FROM mine.people WHERE who = current_user()"
+        "CREATE OR REPLACE VIEW mine.own AS SELECT k, session_user() AS me FROM mine.people "
+        "WHERE who = current_user()"
     )
     cursors = {user: lake.cursor(user) for user in ("rita", "paul", "ana")}
     for kept in (False, True):

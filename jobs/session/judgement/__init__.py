@@ -1,1 +1,1 @@
-"""What a statement does, by its plan, and whether its user may do that. Doors: `Reading`, `Unrecorded`."""
+"""What does a statement do, by its plan, and may its user? Lists say it of each class of statement and each function."""

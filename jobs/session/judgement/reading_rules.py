@@ -27,8 +27,8 @@ _KEYS: Final = (
 """Beginnings of what a reader may SET and RESET."""
 _COMMANDS: Final = frozenset(
     {
-        "ShowNamespacesCommand", "ShowTables", "ShowViews", "ShowColumns", "DescribeRelation", "DescribeColumn",
-        "SetCatalogAndNamespace", "SetNamespaceCommand",
+        "ShowNamespacesCommand", "ShowTables", "ShowViews", "ShowColumns", "DescribeRelation",
+        "DescribeColumn", "SetCatalogAndNamespace", "SetNamespaceCommand",
     }
 )  # fmt: skip
 _NAMED: Final = frozenset(

@@ -35,9 +35,10 @@ class Unrecorded:
                 )
             case Kind.DYNAMIC if not self._only_looks(session, plan):
                 raise RefusedError(
-                    f"{called(self.plans, plan)} is not run where it may write: what it writes is seen too late. "
-                    "Nothing was run.",
-                    hint="Write its statements one by one. EXECUTE IMMEDIATE takes a text, without USING and INTO.",
+                    f"{called(self.plans, plan)} is not run where it may write: what it writes is seen "
+                    "too late. Nothing was run.",
+                    hint="Write its statements one by one. EXECUTE IMMEDIATE takes a text, without USING "
+                    "and INTO.",
                 )
             case Kind.SHOWS if kind(plan) == "ExplainCommand":
                 self.require_readable(session, plan.logicalPlan())  # Spark would run it to explain it

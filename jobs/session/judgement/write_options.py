@@ -17,8 +17,9 @@ _TAKEN: Final = frozenset(
     }
 )  # fmt: skip
 _HINT: Final = (
-    "It takes mergeSchema, overwriteSchema, replaceWhere, partitionOverwriteMode, maxRecordsPerFile, optimizeWrite, "
-    "compression, and userMetadata, which is kept in the record. An operation is named by SET lakewarden.operation."
+    "It takes mergeSchema, overwriteSchema, replaceWhere, partitionOverwriteMode, maxRecordsPerFile, "
+    "optimizeWrite, compression, and userMetadata, which is kept in the record. An operation is named by SET "
+    "lakewarden.operation."
 )
 
 
