@@ -128,12 +128,13 @@ class SparkWriter:
         return self._groups.run(draft.text, lambda: settled_steps(self._recorder, draft), operation)
 
     def run(self, request: Request) -> tuple[DataFrame, Written | None]:
-        # Every try begins with what the session says now: its settings, and its views.
-        session: Any = self._spark._jsparkSession.cloneSession()
         named = cache(self._operation_named)
-        plan = self._plans.parsed(session, request.text) if isinstance(request, Sql) else None
+        own: Any = self._spark._jsparkSession
         with refusals_explained(request.text if isinstance(request, Sql) else ""):
+            plan = self._plans.parsed(own, request.text) if isinstance(request, Sql) else None
             if plan is None or kind_said(self._plans, plan) is Kind.WRITES:
+                # Every try begins with what the session says now: its settings, and its views.
+                session = own.cloneSession()
                 done = retried(
                     lambda: self._run(session.cloneSession(), request, plan, named),
                     retries=retries_of(session.conf().get(RETRIES_KEY, "")),

@@ -60,11 +60,14 @@ class Unrecorded:
 
     def _only_looks(self, session: Any, plan: JavaPlan) -> bool:
         if kind(plan) != "UnresolvedExecuteImmediate":
-            return all(kind_said(self.plans, one) in _LOOKS for one in self.tables.within(plan))
+            return all(self._looks(session, one) for one in self.tables.within(plan))
         text = plan.sqlStmtStr()
-        if kind(text) != "Literal" or text.value() is None:
-            return False
-        return kind_said(self.plans, self.plans.parsed(session, str(text.value()))) in _LOOKS
+        is_plain = kind(text) == "Literal" and text.value() is not None
+        return is_plain and self._looks(session, self.plans.parsed(session, str(text.value())))
+
+    def _looks(self, session: Any, plan: JavaPlan) -> bool:
+        self.require_readable(session, plan)
+        return kind_said(self.plans, plan) in _LOOKS
 
     def _name(self, namespace: JavaPlan) -> str:
         return ".".join(map(str, self.plans.sequence(namespace.namespace()))).lower()
