@@ -16,7 +16,7 @@ __all__ = ["NO_PROPERTIES", "Duration", "RetentionProperties", "interval_seconds
 
 _OURS: Final = "lakewarden."
 """Properties that begin like this are requests to us, in tables of any format."""
-_PAIR = re.compile(r"(-?\d+(?:\.\d+)?)\s+([a-z]+)")
+_PAIR = re.compile(r"(-?\d{1,99}(?:\.\d{1,99})?)\s+([a-z]+)")
 
 
 def interval_seconds(text: str) -> float | None:

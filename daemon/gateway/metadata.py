@@ -15,6 +15,7 @@ from lakewarden.daemon.gateway.operations import Lane, Operation
 from lakewarden.daemon.gateway.results import Result, Store, columns_of, result_of
 from lakewarden.daemon.gateway.sessions import Session
 from lakewarden.daemon.gateway.wire_types import JDBC_TYPES, Column, hive_type
+from lakewarden.jobs.sql.wildcards import Wildcard, fitting
 
 __all__ = ["CatalogPort", "Entry", "Metadata"]
 
@@ -236,14 +237,15 @@ class _SystemEntry:
 _OURS_TABLES: Final = [_SystemEntry(str(one.name), columns_of(row_schema(one))) for one in SYSTEM_TABLES]
 
 
+_WILDCARDS: Final = {"%": Wildcard.MANY, "*": Wildcard.MANY, "_": Wildcard.ONE}
+
+
 def _pattern(text: str | None) -> Callable[[str], bool]:
     """Whether a name is meant. None and nothing mean everything."""
     if not text:
         return lambda _: True
     parts = re.findall(r"\\.|.", text, re.DOTALL)
-    words = {"%": ".*", "*": ".*", "_": "."}
-    expression = "".join(words.get(part) or re.escape(part[-1]) for part in parts)
-    return lambda name: re.fullmatch(expression, name, re.IGNORECASE | re.DOTALL) is not None
+    return fitting(_WILDCARDS.get(part, part[-1]) for part in parts)
 
 
 def _column_row(entry: Entry, position: int, column: Column) -> tuple[Any, ...]:

@@ -11,11 +11,14 @@ from lakewarden.daemon import callers
 from lakewarden.daemon.gateway.authentication import Authentication, LocalUser, TokenUsers
 from lakewarden.daemon.gateway.binding import require_safe_binding, tls_context
 from lakewarden.daemon.gateway.metadata import Metadata
-from lakewarden.daemon.gateway.operations import Pools
+from lakewarden.daemon.gateway.operations import Lane, Pools
+from lakewarden.daemon.gateway.reader_messages import Setup
+from lakewarden.daemon.gateway.readers import Readers
 from lakewarden.daemon.gateway.results import Store
 from lakewarden.daemon.gateway.server import Server
 from lakewarden.daemon.gateway.service import Gateway
 from lakewarden.daemon.gateway.sessions import Limits, Sessions
+from lakewarden.daemon.gateway.shares import share_of
 from lakewarden.daemon.gateway.statements import Statements
 from lakewarden.daemon.installation.lazily import later
 from lakewarden.daemon.installation.services import Services
@@ -48,17 +51,31 @@ class GatewayProcess:
         self._services = services
         require_safe_binding(settings)
         longest = settings.gateway_longest_statement
+        percent = settings.gateway_share if settings.gateway_authentication == "token" else 100
         limits = Limits(
             sessions=settings.gateway_sessions,
             operations=_OPEN,
             idle=settings.gateway_idle.total_seconds(),
             statement=None if longest is None else longest.total_seconds(),
         )
-        self._pools = Pools(long=settings.gateway_statements, quick=_QUICK, waiting=settings.gateway_waiting)
+        self._pools = Pools(
+            {Lane.LONG: settings.gateway_statements, Lane.QUICK: _QUICK, Lane.SYSTEM: _QUICK},
+            waiting=settings.gateway_waiting,
+            share=percent,
+        )
+        self._readers = Readers(
+            Setup(
+                location=settings.system_location,
+                storage=services.storage(settings.system_location),
+                memory=settings.gateway_system_memory,
+            ),
+            share_of(_QUICK, percent),
+            seconds=settings.gateway_longest_system_query.total_seconds(),
+        )
         self._sessions = Sessions(limits)
         self._gateway = Gateway(
             sessions=self._sessions,
-            statements=Statements(services, spark=self._spark_side, store=self._store),
+            statements=Statements(services, spark=self._spark_side, store=self._store, readers=self._readers),
             metadata=Metadata(catalog=self._spark_side, store=self._store),
             pools=self._pools,
             limits=limits,
@@ -87,12 +104,15 @@ class GatewayProcess:
             server.start()
             get_log("gateway").info("listening", host=settings.gateway_host, port=server.port)
             started(server.port)
+            self._readers.tend()
             while not self._stopping.wait(_TEND_SECONDS):
                 self._sessions.tend()
+                self._readers.tend()
 
     def _close(self) -> None:
         self._sessions.close_all()
         self._pools.close()
+        self._readers.close()
         if self._spark is not None:
             self._spark.stop()
 

@@ -15,7 +15,7 @@ from lakewarden.catalog.errors import RefusedError
 from lakewarden.catalog.units import format_bytes
 from lakewarden.daemon.gateway.wire_types import Column, name_of_arrow
 
-__all__ = ["From", "Result", "Store", "columns_of", "empty_result", "gathered", "result_of"]
+__all__ = ["From", "Result", "Store", "columns_of", "empty_result", "gathered", "plain", "result_of"]
 
 _PAGE_BYTES: Final = 16 * 1024 * 1024
 """One answer has at least a row, and not more than about so much."""
@@ -133,6 +133,16 @@ class Result:
             self._next = start + page.num_rows
             return start, page
 
+    def table(self) -> pa.Table:
+        """All of it, as one table with its own names; for results that are small. It is closed."""
+        names = [column.name for column in self.columns]
+        batches = (
+            [] if self._store is None else [self._store.batch(n) for n in range(len(self._store.starts) - 1)]
+        )
+        found = pa.Table.from_batches(batches or [_no_rows(self.columns)]).rename_columns(names)
+        self.close()
+        return found
+
     def close(self) -> None:
         """Let go of what it lies in."""
         with self._lock:
@@ -182,9 +192,14 @@ def gathered(
 
 def result_of(table: pa.Table, store: Store) -> Result:
     """A result out of a table with any types."""
-    columns = columns_of(table.schema)
-    plain = pa.table([_plain(one) for one in table.columns], names=[f"c{n}" for n in range(len(columns))])
-    return gathered(columns, plain.combine_chunks().to_batches(), store)
+    return gathered(columns_of(table.schema), plain(table).combine_chunks().to_batches(), store)
+
+
+def plain(table: pa.Table) -> pa.Table:
+    """A table as it goes over the wire: times, dates and decimals as Spark writes them, what is nested as JSON."""
+    return pa.table(
+        [_plain(one) for one in table.columns], names=[f"c{number}" for number in range(table.num_columns)]
+    )
 
 
 def empty_result() -> Result:
@@ -204,7 +219,6 @@ def _share(piece: pa.RecordBatch, taken: int) -> float:
 
 
 def _plain(values: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Times, dates and decimals as Spark writes them, what is nested as JSON."""
     type_ = values.type
     if any(holds(type_) for holds in _PLAIN):
         return values

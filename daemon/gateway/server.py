@@ -5,6 +5,7 @@ send this content type to strangers.
 """
 
 import io
+import select
 import socket
 import ssl
 import struct
@@ -194,11 +195,23 @@ class _Handler(BaseHTTPRequestHandler):
         answered = TMemoryBuffer()
         self._unread = 0
         try:
-            answer(self.gateway, user, _protocol(TMemoryBuffer(body)), _protocol(answered))
+            answer(
+                self.gateway,
+                user,
+                _protocol(TMemoryBuffer(body)),
+                _protocol(answered),
+                has_left=self._has_left,
+            )
         except _MALFORMED:
             self._refuse(400, "This is no call of HiveServer2's protocol.")
             return
         self._send(200, _THRIFT, answered.getvalue())
+
+    def _has_left(self) -> bool:
+        """Whether the client has closed its end of the line."""
+        looking = select.poll()
+        looking.register(self.connection, select.POLLRDHUP)
+        return bool(looking.poll(0))
 
     def _refusal(self, length: str) -> tuple[int, str] | None:
         """Why a request is not even read."""

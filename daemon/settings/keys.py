@@ -185,6 +185,29 @@ KNOBS: Final = (
         "Users who may send it anything, as admins may: it does all as the gateway's own user."),
     _knob("gateway.statements", KnobKind.COUNT, "8",
         "Statements that it runs in Spark or by workers at once; others wait."),
+    _knob(
+        "gateway.statement_bytes",
+        KnobKind.SIZE,
+        "1 MiB",
+        "A longer statement is refused: reading one takes about 10 s per MiB.",
+    ),
+    _knob(
+        "gateway.longest_system_query",
+        KnobKind.DURATION,
+        "1 min",
+        "Reading a statement, or a query over system tables, that takes longer is ended: "
+        "a recursive one may never end.",
+    ),
+    _knob("gateway.system_memory", KnobKind.SIZE, "512 MiB",
+        "Memory that reading a statement, or a query over system tables, may take."),
+    _knob(
+        "gateway.share",
+        KnobKind.COUNT,
+        "50",
+        "Per cent of what the gateway has for all (statements that run and that wait, sessions, results) "
+        "that one user may have at once. With `gateway.authentication = none` all are one user, "
+        "who may have all.",
+    ),
     _knob("gateway.waiting", KnobKind.COUNT, "100", "Statements that may wait; more are refused."),
     _knob("gateway.sessions", KnobKind.COUNT, "1000",
         "Connections that it keeps a session for; more are refused."),

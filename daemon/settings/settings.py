@@ -91,6 +91,10 @@ class Settings:
     gateway_readers: tuple[str, ...]
     gateway_writers: tuple[str, ...]
     gateway_statements: int
+    gateway_statement_bytes: int
+    gateway_longest_system_query: timedelta
+    gateway_system_memory: int
+    gateway_share: int
     gateway_waiting: int
     gateway_sessions: int
     gateway_idle: timedelta
@@ -259,6 +263,8 @@ def _check_together(settings: Settings) -> None:
         raise UsageError(
             "lease.ttl has to be at least 1 s.", hint="Shorter leases are lost to ordinary pauses."
         )
+    if settings.gateway_share > 100:  # per cent
+        raise UsageError("gateway.share is at most 100.", hint="It is per cent of what there is.")
     url = settings.openlineage_url
     if url is not None and not url.startswith(("http://", "https://")):
         raise UsageError(

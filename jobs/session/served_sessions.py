@@ -48,7 +48,7 @@ _PLAIN: Final = frozenset(
 """Types that go over the wire as they are; everything else goes as text, as HiveServer2 does it."""
 _NESTED: Final = ("array", "map", "struct", "variant")
 _NULLS_TOO: Final = {"ignoreNullFields": "false"}
-_PLACE: Final = re.compile(r"\s*(?:; line \d+ pos \d+.*|\n\n?(?:== SQL|JVM stacktrace|'|\+-).*)", re.DOTALL)
+_PLACE: Final = re.compile(r"; line \d+ pos \d+|\n(?:== SQL|JVM stacktrace|'|\+-)")
 
 
 class SparkEndedError(UnavailableError):
@@ -216,4 +216,4 @@ def _ours(deed: str, error: PySparkException | Py4JJavaError) -> LakewardenError
 
 def _words(error: PySparkException) -> str:
     """Spark's sentence, without the plan or the stack behind it."""
-    return _PLACE.sub("", str(error)).strip() or type(error).__name__
+    return _PLACE.split(str(error), maxsplit=1)[0].strip() or type(error).__name__

@@ -37,29 +37,14 @@ from support.builders.callers import actor
 from support.processes.scripts import typed
 from support.reference.page_blocks import code
 from support.servers.gateway import RunningGateway, running_gateway
+from support.servers.tls import certificate_in
 
 ADMIN = actor("root", admin=True)
 
 
 @pytest.fixture(scope="module")
 def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("tls")
-    made = (
-        "openssl",
-        "req",
-        "-x509",
-        "-newkey",
-        "rsa:2048",
-        "-nodes",
-        "-days",
-        "2",
-        "-subj",
-        "/CN=localhost",
-    )
-    names = ("-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1")
-    files = ("-keyout", str(folder / "key.pem"), "-out", str(folder / "cert.pem"))
-    subprocess.run([*made, *names, *files], check=True, capture_output=True)
-    return folder / "cert.pem"
+    return certificate_in(tmp_path_factory.mktemp("tls"))
 
 
 @pytest.fixture(scope="module")

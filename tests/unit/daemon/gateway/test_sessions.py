@@ -197,12 +197,12 @@ def test_a_mistake_of_ours_is_an_error_for_the_client_and_no_stack() -> None:
 
 
 def test_statements_wait_for_a_place_and_too_many_are_refused() -> None:
-    gate, pools = threading.Event(), Pools(long=1, quick=1, waiting=1)
+    gate, pools = threading.Event(), Pools({Lane.LONG: 1, Lane.QUICK: 1}, waiting=1, share=100)
     running, waiting, refused = operation(gate), operation(), operation()
-    pools.submit(running)
-    pools.submit(waiting)
+    pools.submit(running, "ana")
+    pools.submit(waiting, "ana")
     with pytest.raises(UnavailableError, match="too many"):
-        pools.submit(refused)
+        pools.submit(refused, "ana")
     gate.set()
     assert waiting.wait(30)
     assert waiting.state is State.FINISHED

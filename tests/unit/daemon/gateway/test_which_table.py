@@ -18,6 +18,7 @@ from lakewarden.daemon.installation.services import Services, open_services
 from lakewarden.daemon.usecases import declared
 from lakewarden.daemon.usecases.audit import run
 from lakewarden.daemon.usecases.init import initialise
+from support.fakes.reading import ReadingHere
 
 
 class FakeSpark:
@@ -63,7 +64,7 @@ def vacuum(services: Services, table: str, *, database: str = "default") -> list
 
 
 def say(services: Services, spark: FakeSpark, session: Session, text: str) -> None:
-    statements = Statements(services, spark=lambda: spark, store=lambda: None)  # type: ignore[arg-type,return-value]  # nothing is stored
+    statements = Statements(services, spark=lambda: spark, store=lambda: None, readers=ReadingHere())  # type: ignore[arg-type,return-value]  # nothing is stored
     operation = statements.operation(session, text)
     operation.work(operation)
 
