@@ -11,7 +11,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import StrEnum
-from functools import partial
 from typing import Final, Protocol
 
 from lakewarden.catalog.errors import LakewardenError, UnavailableError
@@ -25,6 +24,8 @@ _LOG_LINES: Final = 1_000
 """Kept for a client that asks for them; the oldest go first."""
 
 
+_SHOWN: Final = 1_000
+"""So many characters of a statement that is over are kept."""
 _NOT_BEGUN: Final = "It had not begun."
 _TOO_LATE: Final = "It had ended before it could be stopped: what it changed stays."
 
@@ -130,6 +131,7 @@ class Operation:
             self._end(State.FAILED, error=broken)
             raise
         finally:
+            self.work, self.text = _done, self.text[:_SHOWN]  # a client may leave it open, and it can be long
             self._left.set()
 
     def cancel(self, state: State = State.CANCELLED) -> None:
@@ -170,6 +172,10 @@ class Operation:
             result.close()
         self._done.set()
         return first
+
+
+def _done(operation: Operation) -> Result:
+    raise AssertionError(operation.id)  # it runs once
 
 
 class Pools:
@@ -231,12 +237,14 @@ class _Queue:
         ) is not None:
             user, operation = self._waiting.pop(number)
             self._running[user] += 1
-            future = self._threads.submit(operation.run)
-            future.add_done_callback(partial(self._ended, user))
+            self._threads.submit(self._run, user, operation)
 
-    def _ended(self, user: str, _: object) -> None:
-        with self._lock:
-            self._running[user] -= 1
-            self._running = +self._running
-            with suppress(RuntimeError):  # closed meanwhile
-                self._begin()
+    def _run(self, user: str, operation: Operation) -> None:
+        try:
+            operation.run()
+        finally:
+            with self._lock:
+                self._running[user] -= 1
+                self._running = +self._running
+                with suppress(RuntimeError):  # closed meanwhile
+                    self._begin()

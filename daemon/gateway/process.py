@@ -19,6 +19,7 @@ from lakewarden.daemon.gateway.server import Server
 from lakewarden.daemon.gateway.service import Gateway
 from lakewarden.daemon.gateway.sessions import Limits, Sessions
 from lakewarden.daemon.gateway.shares import share_of
+from lakewarden.daemon.gateway.space import Space
 from lakewarden.daemon.gateway.statements import Statements
 from lakewarden.daemon.installation.lazily import later
 from lakewarden.daemon.installation.services import Services
@@ -39,6 +40,8 @@ _QUICK: Final = 4
 """Operations at once that only look."""
 _OPEN: Final = 100
 """Operations that one session may leave open."""
+_RESULTS: Final = 16
+"""So many results may be as large in memory as one may be."""
 _TEND_SECONDS: Final = 1.0
 _SLACK: Final = timedelta(seconds=10)
 
@@ -53,7 +56,7 @@ class GatewayProcess:
         longest = settings.gateway_longest_statement
         percent = settings.gateway_share if settings.gateway_authentication == "token" else 100
         limits = Limits(
-            sessions=settings.gateway_sessions,
+            sessions=share_of(settings.gateway_sessions, percent),
             operations=_OPEN,
             idle=settings.gateway_idle.total_seconds(),
             statement=None if longest is None else longest.total_seconds(),
@@ -73,6 +76,11 @@ class GatewayProcess:
             seconds=settings.gateway_longest_system_query.total_seconds(),
         )
         self._sessions = Sessions(limits)
+        self._space = Space(
+            memory=_RESULTS * settings.gateway_result_memory,
+            disk=settings.gateway_results_bytes,
+            percent=percent,
+        )
         self._gateway = Gateway(
             sessions=self._sessions,
             statements=Statements(services, spark=self._spark_side, store=self._store, readers=self._readers),
@@ -129,10 +137,11 @@ class GatewayProcess:
                 self._spark = spark_side.SparkSide(self._services, spark_settings(self._services.settings))
             return self._spark
 
-    def _store(self) -> Store:
+    def _store(self, user: str) -> Store:
         settings = self._services.settings
         return Store(
             folder=settings.home / "gateway",
             memory=settings.gateway_result_memory,
             limit=settings.gateway_result_bytes,
+            account=self._space.account(user),
         )

@@ -32,7 +32,6 @@ __all__ = ["main"]
 
 _BATCH_BYTES: Final = 4 * 1024 * 1024
 _ROW_BYTES: Final = 64 * 1024 * 1024
-_NICE: Final = 5
 _WARM_UP: Final = "SELECT name FROM lakewarden.tables LIMIT 1"
 _FIT: Final = 4
 """A process that holds more than this part of its memory after an answer does not answer again."""
@@ -40,7 +39,6 @@ _FIT: Final = 4
 
 def main() -> None:
     """Answer until the gateway has gone."""
-    os.nice(_NICE)
     threading.Thread(target=_end_with_the_gateway, daemon=True).start()
     line: Any = Connection(int(sys.argv[1]))
     setup: Setup = line.recv()

@@ -26,6 +26,7 @@ __all__ = ["Readers"]
 _LOOK_SECONDS: Final = 0.1
 """How often a thread that waits for an answer looks whether it is still wanted."""
 _IDLE_SECONDS: Final = 60.0
+_WARM: Final = 2
 _START_SECONDS: Final = 60.0
 _ENVIRONMENT: Final = {"MALLOC_ARENA_MAX": "2"}
 Wanted = Callable[[], bool]
@@ -60,13 +61,13 @@ class Readers:
             return gathered(columns.columns, _batches(answer, schema), store)
 
     def tend(self) -> None:
-        """Keep one warm, and no more for long."""
+        """Keep two warm, as one user may just be taking one, and no more for long."""
         now = time.monotonic()
         with self._lock:
-            left = [one for one in self._idle[1:] if now - one.used > _IDLE_SECONDS]
+            left = [one for one in self._idle[:-_WARM] if now - one.used > _IDLE_SECONDS]
             self._idle = [one for one in self._idle if one not in left]
-            if not self._idle and not self._closed:
-                self._idle.append(_Reader(self._setup))
+            while len(self._idle) < _WARM and not self._closed:
+                self._idle.insert(0, _Reader(self._setup))
         for one in left:
             one.kill()
 

@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from lakewarden.catalog.errors import RefusedError
 from lakewarden.catalog.units import format_bytes
+from lakewarden.daemon.gateway.space import Account
 from lakewarden.daemon.gateway.wire_types import Column, name_of_arrow
 
 __all__ = ["From", "Result", "Store", "columns_of", "empty_result", "gathered", "plain", "result_of"]
@@ -52,11 +53,11 @@ class From(Enum):
 class Store:
     """Where batches of a result lie: in memory up to `memory` bytes, then all in a file below `folder`.
 
-    More than `limit` bytes are refused.
+    More than `limit` bytes are refused, and what its `account` has no room for.
     """
 
-    def __init__(self, *, folder: Path, memory: int, limit: int) -> None:
-        self._folder, self._memory, self._limit = folder, memory, limit
+    def __init__(self, *, folder: Path, memory: int, limit: int, account: Account) -> None:
+        self._folder, self._memory, self._limit, self._account = folder, memory, limit, account
         self._batches: list[pa.RecordBatch] = []
         self._rows: list[int] = []
         self._bytes = 0
@@ -75,7 +76,8 @@ class Store:
             )
         self._rows.append(batch.num_rows)
         self._batches.append(batch)
-        if self._bytes > self._memory:
+        stays = self._writer is None and self._bytes <= self._memory
+        if not (stays and self._account.keep(batch.nbytes)):
             self._spill()
 
     def sealed(self, order: Sequence[int] | None) -> "Store":
@@ -98,8 +100,10 @@ class Store:
         self._batches, self._reader, self._writer = [], None, None
         if self._file is not None:
             self._file.close()
+        self._account.close()
 
     def _spill(self) -> None:
+        self._account.store(sum(batch.nbytes for batch in self._batches))
         if self._writer is None:
             self._folder.mkdir(parents=True, exist_ok=True)
             self._file = tempfile.NamedTemporaryFile(dir=self._folder, suffix=".arrow")  # noqa: SIM115  # lives as long as the result

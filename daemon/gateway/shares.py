@@ -1,5 +1,6 @@
 """Places that users share: how many things run at once, how many of them are one user's, and whose turn it is."""
 
+import math
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -31,8 +32,9 @@ def part_of(whole: int, percent: int) -> int:
 
 
 def share_of(places: int, percent: int) -> Share:
-    """So much of so many places; with less than all of them for one user, the last is kept for another."""
-    return Share(places=places, each=part_of(places, percent), kept=1 if percent < _ALL else 0)
+    """So much of so many places; with less than all for one user, the last (one of a hundred) is kept for another."""
+    kept = math.ceil(places / _ALL) if percent < _ALL else 0
+    return Share(places=places, each=part_of(places, percent), kept=kept)
 
 
 def next_of(waiting: Sequence[str], running: Mapping[str, int], share: Share) -> int | None:

@@ -12,7 +12,7 @@ from lakewarden.catalog.units import format_bytes
 from lakewarden.daemon.gateway.operations import Lane, Operation
 from lakewarden.daemon.gateway.results import Result, Store, empty_result, result_of
 from lakewarden.daemon.gateway.rights import Reach, reach_of, require_conversion, require_reach
-from lakewarden.daemon.gateway.sessions import Session
+from lakewarden.daemon.gateway.sessions import Session, require_few
 from lakewarden.daemon.installation.services import Services
 from lakewarden.daemon.usecases.sql import execute
 from lakewarden.jobs.sql.compile.values import DIALECT_KEY, OPERATION_KEY, Dialect, dialect_of
@@ -78,7 +78,7 @@ class Statements:
         services: Services,
         *,
         spark: Callable[[], SparkPort],
-        store: Callable[[], Store],
+        store: Callable[[str], Store],
         readers: ReaderPort,
     ) -> None:
         self._services, self._spark, self._store, self._readers = services, spark, store, readers
@@ -120,14 +120,17 @@ class Statements:
             dialect_of(value)  # complains here, not with the statement that comes next
         if session.spark is not None and key == OPERATION_KEY:
             return None  # for one statement only: Spark's session has it, and says when it is used up
+        require_few({**session.settings, key: value})
         session.settings[key] = value
         if session.spark is not None:
             return None
-        return lambda _: result_of(pa.table({"key": [key], "value": [value]}), self._store())
+        return lambda _: result_of(
+            pa.table({"key": [key], "value": [value]}), self._store(session.caller.name)
+        )
 
     def _run(self, session: Session, operation: Operation, statement: Statement) -> Result:
         if isinstance(statement, Query):
-            return self._look(session, operation, statement.sql, self._store())
+            return self._look(session, operation, statement.sql, self._store(session.caller.name))
         if isinstance(statement, Unmanaged | ChangeRows | Explain):
             return self._in_spark(session, operation, statement)
         if isinstance(statement, VacuumTable) and _is_sparks_to_say(session, statement):
@@ -140,14 +143,14 @@ class Statements:
             statement,
             caller=session.caller,
             tell=operation.tell,
-            look=lambda sql: self._look(session, operation, sql, self._store()).table(),
+            look=lambda sql: self._look(session, operation, sql, self._store(session.caller.name)).table(),
         )
         if result is None:
             assert isinstance(statement, VacuumTable)  # of a table that is not managed
             return self._in_spark(session, operation, statement)
         if isinstance(statement, ConvertToDelta) and session.spark is not None:
             self._spark().refresh(session, statement.where)
-        return result_of(result, self._store())
+        return result_of(result, self._store(session.caller.name))
 
     def _look(self, session: Session, operation: Operation, sql: str, store: Store) -> Result:
         return self._readers.rows(
@@ -168,7 +171,7 @@ class Statements:
     ) -> Result:
         require_reach(session.caller, self._reach(session), vacuums=isinstance(statement, VacuumTable))
         try:
-            return self._spark().run(session, operation, statement, self._store())
+            return self._spark().run(session, operation, statement, self._store(session.caller.name))
         except UsageError as error:
             hint = meant(statement.sql) if isinstance(statement, Unmanaged) and not error.hint else None
             if hint is None:

@@ -101,6 +101,7 @@ class Settings:
     gateway_longest_statement: timedelta | None
     gateway_result_memory: int
     gateway_result_bytes: int
+    gateway_results_bytes: int
     webhook_url: str | None
     webhook_timeout: timedelta
     webhook_attempts: int

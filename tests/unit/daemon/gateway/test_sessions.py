@@ -14,6 +14,7 @@ from lakewarden.catalog.errors import (
 from lakewarden.daemon.gateway.operations import Lane, Operation, Pools, State
 from lakewarden.daemon.gateway.results import Result, empty_result
 from lakewarden.daemon.gateway.sessions import Limits, NoSessionError, Session, Sessions, plain_keys
+from lakewarden.daemon.gateway.shares import share_of
 from support.builders.callers import actor
 
 ANA = actor("ana")
@@ -30,7 +31,7 @@ class Watch:
 
 
 def sessions(watch: Watch, *, most: int = 2, operations: int = 2) -> Sessions:
-    limits = Limits(sessions=most, operations=operations, idle=60, statement=None)
+    limits = Limits(sessions=share_of(most, 100), operations=operations, idle=60, statement=None)
     return Sessions(limits, monotonic=watch)
 
 

@@ -2,7 +2,7 @@
 name without a database is one of the session's."""
 
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pyarrow as pa
 import pytest
@@ -64,7 +64,10 @@ def vacuum(services: Services, table: str, *, database: str = "default") -> list
 
 
 def say(services: Services, spark: FakeSpark, session: Session, text: str) -> None:
-    statements = Statements(services, spark=lambda: spark, store=lambda: None, readers=ReadingHere())  # type: ignore[arg-type,return-value]  # nothing is stored
+    stored = cast(Any, None)
+    statements = Statements(
+        services, spark=lambda: spark, store=lambda _: stored, readers=ReadingHere(services.store)
+    )
     operation = statements.operation(session, text)
     operation.work(operation)
 
