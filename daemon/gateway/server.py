@@ -86,7 +86,6 @@ class Server:
 
 class _Handler(BoundedHandler):
     protocol_version = "HTTP/1.1"
-    log_name = "gateway"
     gateway: Gateway
     authentication: Authentication
     tls: ssl.SSLContext | None

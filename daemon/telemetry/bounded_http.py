@@ -17,7 +17,7 @@ __all__ = ["BoundedHandler", "BoundedServer"]
 
 
 class BoundedServer(ThreadingHTTPServer):
-    """Its handlers say who they are in the log. A connection beyond `connections` is closed at once."""
+    """A connection beyond `connections` is closed at once."""
 
     daemon_threads = True
     block_on_close = False
@@ -27,7 +27,6 @@ class BoundedServer(ThreadingHTTPServer):
         self, address: tuple[str, int], handler: type["BoundedHandler"], *, connections: int
     ) -> None:
         self.address_family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
-        self._log = handler.log_name
         self._places = threading.BoundedSemaphore(connections)
         super().__init__(address, handler)
 
@@ -49,7 +48,7 @@ class BoundedServer(ThreadingHTTPServer):
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """A connection that breaks is everyday; anything else is a mistake of ours, and the next one is answered."""
-        log, broken = get_log(self._log), isinstance(sys.exception(), OSError)
+        log, broken = get_log("http"), isinstance(sys.exception(), OSError)
         (log.debug if broken else log.error)("connection", client=str(client_address), exc_info=True)
 
 
@@ -57,7 +56,6 @@ class BoundedHandler(BaseHTTPRequestHandler):
     """Waits so long for a request to begin, for all of it to come, and for an answer to be taken."""
 
     server_version, sys_version = "lakewarden", ""
-    log_name: ClassVar[str]
     idle_seconds: ClassVar[float] = 120.0
     request_seconds: ClassVar[float] = 30.0
     answer_seconds: ClassVar[float] = 60.0

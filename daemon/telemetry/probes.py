@@ -34,7 +34,6 @@ class Pages:
         vitals, metrics = self._vitals, self._metrics
 
         class Handler(BoundedHandler):
-            log_name = "probes"
             idle_seconds = request_seconds = answer_seconds = _PATIENCE_SECONDS
 
             def do_GET(self) -> None:

@@ -16,7 +16,6 @@ PATIENCE = 0.3
 
 
 class Handler(BoundedHandler):
-    log_name = "test"
     idle_seconds = request_seconds = PATIENCE
 
     def do_GET(self) -> None:
