@@ -15,7 +15,7 @@ from typing import Final, Protocol
 
 from lakewarden.catalog.errors import LakewardenError, UnavailableError
 from lakewarden.daemon.gateway.results import Result
-from lakewarden.daemon.gateway.shares import Share, next_of, part_of, share_of
+from lakewarden.daemon.gateway.sharing.shares import Share, next_of, part_of, share_of
 from lakewarden.daemon.telemetry.log import get_log
 
 __all__ = ["Lane", "Operation", "Pools", "Progress", "State"]

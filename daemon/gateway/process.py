@@ -12,14 +12,14 @@ from lakewarden.daemon.gateway.authentication import Authentication, LocalUser, 
 from lakewarden.daemon.gateway.binding import require_safe_binding, tls_context
 from lakewarden.daemon.gateway.metadata import Metadata
 from lakewarden.daemon.gateway.operations import Lane, Pools
-from lakewarden.daemon.gateway.reader_messages import Setup
-from lakewarden.daemon.gateway.readers import Readers
+from lakewarden.daemon.gateway.reading.messages import Setup
+from lakewarden.daemon.gateway.reading.readers import Readers
 from lakewarden.daemon.gateway.results import Store
 from lakewarden.daemon.gateway.server import Server
 from lakewarden.daemon.gateway.service import Gateway
 from lakewarden.daemon.gateway.sessions import Limits, Sessions
-from lakewarden.daemon.gateway.shares import share_of
-from lakewarden.daemon.gateway.space import Space
+from lakewarden.daemon.gateway.sharing.shares import share_of
+from lakewarden.daemon.gateway.sharing.space import Space
 from lakewarden.daemon.gateway.statements import Statements
 from lakewarden.daemon.installation.lazily import later
 from lakewarden.daemon.installation.services import Services

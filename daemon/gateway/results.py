@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from lakewarden.catalog.errors import RefusedError
 from lakewarden.catalog.units import format_bytes
-from lakewarden.daemon.gateway.space import Account
+from lakewarden.daemon.gateway.sharing.space import Account
 from lakewarden.daemon.gateway.wire_types import Column, name_of_arrow
 
 __all__ = ["From", "Result", "Store", "columns_of", "empty_result", "gathered", "plain", "result_of"]

@@ -11,7 +11,7 @@ from typing import Final, Protocol
 from lakewarden.catalog.errors import NotFoundError, UnavailableError, UsageError
 from lakewarden.catalog.policy.access import Caller
 from lakewarden.daemon.gateway.operations import Operation, State
-from lakewarden.daemon.gateway.shares import Share, next_of
+from lakewarden.daemon.gateway.sharing.shares import Share, next_of
 
 __all__ = [
     "Handle",

@@ -36,7 +36,7 @@ _OWN_KEY: Final = re.compile(r"lakewarden\.\w+")
 
 
 class ReaderPort(Protocol):
-    """What reads for the gateway (daemon/gateway/readers.py). Thread-safe."""
+    """What reads for the gateway (daemon/gateway/reading/readers.py). Thread-safe."""
 
     def statement(
         self, text: str, dialect: Dialect | None, *, user: str, wanted: Callable[[], bool]

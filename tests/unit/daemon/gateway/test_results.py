@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from lakewarden.catalog.errors import RefusedError
 from lakewarden.daemon.gateway.results import From, Result, Store, gathered, result_of
-from lakewarden.daemon.gateway.space import Space
+from lakewarden.daemon.gateway.sharing.space import Space
 from lakewarden.daemon.gateway.wire_types import Column
 
 NUMBERS = (Column(name="n", type="bigint"),)

@@ -14,7 +14,7 @@ from lakewarden.catalog.errors import (
 from lakewarden.daemon.gateway.operations import Lane, Operation, Pools, State
 from lakewarden.daemon.gateway.results import Result, empty_result
 from lakewarden.daemon.gateway.sessions import Limits, NoSessionError, Session, Sessions, plain_keys
-from lakewarden.daemon.gateway.shares import share_of
+from lakewarden.daemon.gateway.sharing.shares import share_of
 from support.builders.callers import actor
 
 ANA = actor("ana")

@@ -8,8 +8,8 @@ from lakewarden.catalog.errors import CancelledError, UnavailableError, UsageErr
 from lakewarden.daemon.gateway.operations import Lane, Operation, Pools
 from lakewarden.daemon.gateway.results import Result, empty_result
 from lakewarden.daemon.gateway.sessions import Limits, Sessions, plain_keys
-from lakewarden.daemon.gateway.shares import Places, Share, next_of, share_of
-from lakewarden.daemon.gateway.space import Space
+from lakewarden.daemon.gateway.sharing.shares import Places, Share, next_of, share_of
+from lakewarden.daemon.gateway.sharing.space import Space
 from support.builders.callers import actor
 
 PATIENCE = 30

@@ -14,9 +14,18 @@ import pyarrow as pa
 
 from lakewarden.catalog.errors import CancelledError, RefusedError, UnavailableError
 from lakewarden.catalog.units import format_bytes, format_seconds
-from lakewarden.daemon.gateway.reader_messages import Batch, Broken, Columns, Done, Failed, Look, Parse, Setup
+from lakewarden.daemon.gateway.reading.messages import (
+    Batch,
+    Broken,
+    Columns,
+    Done,
+    Failed,
+    Look,
+    Parse,
+    Setup,
+)
 from lakewarden.daemon.gateway.results import Result, Store, gathered
-from lakewarden.daemon.gateway.shares import Places, Share
+from lakewarden.daemon.gateway.sharing.shares import Places, Share
 from lakewarden.daemon.telemetry.log import get_log
 from lakewarden.jobs.sql.compile.values import Dialect
 from lakewarden.jobs.sql.statements import Statement
@@ -115,7 +124,7 @@ class _Reader:
         self._line: Any = ours
         self._limit = setup.memory
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "lakewarden.daemon.gateway.reader", str(number)],
+            [sys.executable, "-m", "lakewarden.daemon.gateway.reading.process", str(number)],
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,  # Rust writes there how its memory ended

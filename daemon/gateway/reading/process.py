@@ -1,7 +1,7 @@
 """A process that reads for the gateway: users' statements, and system tables for their queries.
 
 Neither sqlglot nor DataFusion can be told to stop, and both take the memory they want. A process can be killed and has
-a limit. `python -m lakewarden.daemon.gateway.reader FD`: messages on a socket, until its standard input ends.
+a limit. `python -m lakewarden.daemon.gateway.reading.process FD`: messages on a socket, until its standard input ends.
 """
 
 import os
@@ -23,7 +23,16 @@ from lakewarden.catalog.system.query import opened, query
 from lakewarden.catalog.system.store import DeltaSystemStore
 from lakewarden.catalog.units import format_bytes
 from lakewarden.daemon.fleet.isolation import isolated
-from lakewarden.daemon.gateway.reader_messages import Batch, Broken, Columns, Done, Failed, Look, Parse, Setup
+from lakewarden.daemon.gateway.reading.messages import (
+    Batch,
+    Broken,
+    Columns,
+    Done,
+    Failed,
+    Look,
+    Parse,
+    Setup,
+)
 from lakewarden.daemon.gateway.results import columns_of, plain
 from lakewarden.jobs.actions.answers import Unforeseen
 from lakewarden.jobs.sql.parser import parse

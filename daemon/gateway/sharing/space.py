@@ -6,7 +6,7 @@ from typing import Final
 
 from lakewarden.catalog.errors import UnavailableError
 from lakewarden.catalog.units import format_bytes
-from lakewarden.daemon.gateway.shares import part_of
+from lakewarden.daemon.gateway.sharing.shares import part_of
 
 __all__ = ["Account", "Space"]
 
