@@ -195,8 +195,8 @@ KNOBS: Final = (
         "gateway.longest_system_query",
         KnobKind.DURATION,
         "1 min",
-        "Reading a statement, or a query over system tables, that takes longer is ended: "
-        "a recursive one may never end.",
+        "A query over system tables that takes longer is ended, as a recursive one may never end; "
+        "so is reading a statement that computes for longer.",
     ),
     _knob("gateway.system_memory", KnobKind.SIZE, "512 MiB",
         "Memory that reading a statement, or a query over system tables, may take."),
