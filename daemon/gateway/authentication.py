@@ -5,23 +5,19 @@ import binascii
 from collections.abc import Callable
 from datetime import datetime
 from email.message import Message
-from typing import Final, Protocol
+from typing import Protocol
 
-from lakewarden.catalog.errors import NotAllowedError
-from lakewarden.daemon.installation.tokens import Tokens
+from lakewarden.daemon.gateway.failed_logins import FailedLogins, Why
+from lakewarden.daemon.installation.tokens import Token, Tokens
 
 __all__ = ["Authentication", "LocalUser", "TokenUsers"]
-
-_HINT: Final = (
-    "User name and token as password, or the token as bearer; `lakewarden tokens create USER` makes one."
-)
 
 
 class Authentication(Protocol):
     """How users show who they are."""
 
-    def user(self, headers: Message) -> str:
-        """The user's name. Raises `NotAllowedError`."""
+    def user(self, headers: Message, address: str) -> str:
+        """The user's name; `address` is the client's. Raises `NotAllowedError`."""
 
 
 class LocalUser:
@@ -31,23 +27,37 @@ class LocalUser:
     def __init__(self, name: str) -> None:
         self._name = name
 
-    def user(self, headers: Message) -> str:
+    def user(self, headers: Message, address: str) -> str:
         return self._name
 
 
 class TokenUsers:
     """Users with tokens, as the password of Basic authentication or as a bearer token."""
 
-    def __init__(self, tokens: Tokens, now: Callable[[], datetime]) -> None:
-        self._tokens, self._now = tokens, now
+    def __init__(self, tokens: Tokens, now: Callable[[], datetime], failed: FailedLogins) -> None:
+        self._tokens, self._now, self._failed = tokens, now, failed
 
-    def user(self, headers: Message) -> str:
+    def user(self, headers: Message, address: str) -> str:
         scheme, _, given = str(headers.get("Authorization", "")).partition(" ")
-        name, token = _basic(given) if scheme.lower() == "basic" else (None, given.strip())
-        found = self._tokens.user_of(token, self._now()) if token else None
-        if found is None or name not in (None, found):
-            raise NotAllowedError("These credentials are not accepted.", hint=_HINT)
-        return found
+        name, text = _basic(given) if scheme.lower() == "basic" else (None, given.strip())
+        token = self._tokens.named_by(text)
+        why = self._why_not(name, text, token)
+        if token is not None and why is None:
+            self._failed.accept(address, token.user, token.token_id)
+            return token.user
+        claimed = name if name is not None else token.user if token is not None else ""
+        raise self._failed.refuse(address, claimed, why or Why.UNKNOWN)
+
+    def _why_not(self, name: str | None, text: str, token: Token | None) -> Why | None:
+        if not text:
+            return Why.NOTHING
+        if token is None:
+            return Why.UNKNOWN
+        if not token.is_shown_by(text):
+            return Why.WRONG
+        if token.expires_at is not None and self._now() >= token.expires_at:
+            return Why.EXPIRED
+        return None if name in (None, token.user) else Why.OTHERS
 
 
 def _basic(given: str) -> tuple[str | None, str]:

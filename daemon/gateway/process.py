@@ -5,13 +5,16 @@ import threading
 from collections.abc import Callable
 from contextlib import ExitStack
 from datetime import timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from lakewarden.daemon import callers
 from lakewarden.daemon.gateway.authentication import Authentication, LocalUser, TokenUsers
 from lakewarden.daemon.gateway.binding import require_safe_binding, tls_context
+from lakewarden.daemon.gateway.failed_logins import FailedLogins
 from lakewarden.daemon.gateway.metadata import Metadata
 from lakewarden.daemon.gateway.operations import Pools
+from lakewarden.daemon.gateway.refusals import Refusals
 from lakewarden.daemon.gateway.results import Store
 from lakewarden.daemon.gateway.server import Server
 from lakewarden.daemon.gateway.service import Gateway
@@ -22,7 +25,11 @@ from lakewarden.daemon.installation.services import Services
 from lakewarden.daemon.installation.tokens import Tokens
 from lakewarden.daemon.process.last_resort import watching
 from lakewarden.daemon.process.spared_libraries import spare_nothing
+from lakewarden.daemon.telemetry.gateway_metrics import GatewayMetrics
+from lakewarden.daemon.telemetry.liveness import Role, Vitals
 from lakewarden.daemon.telemetry.log import get_log
+from lakewarden.daemon.telemetry.probes import Pages
+from lakewarden.daemon.usecases.audit import note_refusals
 from lakewarden.daemon.workers.pool import spark_settings
 
 if TYPE_CHECKING:
@@ -56,9 +63,17 @@ class GatewayProcess:
         )
         self._pools = Pools(long=settings.gateway_statements, quick=_QUICK, waiting=settings.gateway_waiting)
         self._sessions = Sessions(limits)
+        self._metrics = GatewayMetrics()
+        self._refusals = Refusals(
+            record=partial(note_refusals, services),
+            now=services.clock.now,
+            metrics=self._metrics,
+        )
         self._gateway = Gateway(
             sessions=self._sessions,
-            statements=Statements(services, spark=self._spark_side, store=self._store),
+            statements=Statements(
+                services, spark=self._spark_side, store=self._store, refused=self._refusals.note
+            ),
             metadata=Metadata(catalog=self._spark_side, store=self._store),
             pools=self._pools,
             limits=limits,
@@ -78,16 +93,31 @@ class GatewayProcess:
             port=settings.gateway_port,
             tls=tls_context(settings.gateway_tls_certificate, settings.gateway_tls_key),
         )
+        vitals = Vitals(patience=_SLACK, kind="gateway")
         with ExitStack() as stack:
             stack.enter_context(watching(asked=self._stopping.set, give_up=lambda: None, after=_SLACK))
             for number in (signal.SIGTERM, signal.SIGINT):
                 stack.callback(signal.signal, number, signal.signal(number, lambda *_: self._stopping.set()))
+            self._refusals.start()
+            stack.callback(self._refusals.stop)
             stack.callback(self._close)
             stack.callback(server.stop)
+            if settings.gateway_metrics_port is not None:
+                pages = Pages(
+                    host=settings.http_host,
+                    port=settings.gateway_metrics_port,
+                    vitals=vitals,
+                    metrics=self._metrics,
+                )
+                stack.callback(pages.stop)
+                pages.start()
+                get_log("gateway").info("metrics", host=settings.http_host, port=pages.port)
             server.start()
             get_log("gateway").info("listening", host=settings.gateway_host, port=server.port)
+            vitals.become(Role.WORKING)
             started(server.port)
             while not self._stopping.wait(_TEND_SECONDS):
+                vitals.beat()
                 self._sessions.tend()
 
     def _close(self) -> None:
@@ -97,8 +127,10 @@ class GatewayProcess:
             self._spark.stop()
 
     def _authentication(self) -> Authentication:
-        if self._services.settings.gateway_authentication == "token":
-            return TokenUsers(Tokens(self._services.settings.tokens_file), self._services.clock.now)
+        settings = self._services.settings
+        if settings.gateway_authentication == "token":
+            failed = FailedLogins(most=settings.gateway_failed_logins, metrics=self._metrics)
+            return TokenUsers(Tokens(settings.tokens_file), self._services.clock.now, failed)
         return LocalUser(callers.real_user())
 
     def _spark_side(self) -> Any:

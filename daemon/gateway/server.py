@@ -21,6 +21,7 @@ from thrift.transport.TTransport import TMemoryBuffer
 
 from lakewarden.catalog.errors import LakewardenError, UnavailableError
 from lakewarden.daemon.gateway.authentication import Authentication
+from lakewarden.daemon.gateway.failed_logins import TooManyFailedLoginsError
 from lakewarden.daemon.gateway.service import Gateway, answer
 from lakewarden.daemon.telemetry.log import get_log
 
@@ -185,7 +186,11 @@ class _Handler(BaseHTTPRequestHandler):
             self._refuse(*refusal)
             return
         try:
-            user = self.authentication.user(self.headers)
+            user = self.authentication.user(self.headers, str(self.client_address[0]))
+        except TooManyFailedLoginsError as error:
+            wait = ("Retry-After", str(error.seconds))
+            self._turn_away(429, _THRIFT, _exception(error.in_full), wait)
+            return
         except LakewardenError as error:
             who = ("WWW-Authenticate", 'Basic realm="lakewarden"')
             self._turn_away(401, _THRIFT, _exception(error.in_full), who)

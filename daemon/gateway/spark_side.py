@@ -43,6 +43,7 @@ from lakewarden.jobs.session.served_sessions import (
     stages_of,
 )
 from lakewarden.jobs.session.session_catalog import TableEntry
+from lakewarden.jobs.session.writing_rules import Writing
 from lakewarden.jobs.sql.compile.reading import Draft
 from lakewarden.jobs.sql.compile.values import OPERATION_KEY
 from lakewarden.jobs.sql.statements import ChangeRows, Explain, InSession, Unmanaged
@@ -64,6 +65,8 @@ class _Connection:
     reach: Reach
     reading: Reading | None
     """Set where its user may read, and change own tables alone."""
+    writing: Writing | None
+    """Set where its user may write by SQL alone."""
     require_own: Callable[[Source], None]
 
     def close(self) -> None:
@@ -186,16 +189,16 @@ class SparkSide:
         )
         with serving(spark, "open"):
             for key, value in _spark_settings(session.settings).items():
-                if reach is Reach.EVERYTHING or Reading.may_set(key):
+                if reach is Reach.EVERYTHING or (Writing if reach is Reach.SQL else Reading).may_set(key):
                     spark.conf.set(key, value)
-            reading = None
-            if reach is not Reach.EVERYTHING:
+            reading, writing = None, Writing(spark) if reach is Reach.SQL else None
+            if reach < Reach.SQL:
                 store, caller = self._services.store, session.caller
                 reading = Reading(spark, lambda sources: require_open(store, caller, sources))
             if session.database != "default":
                 run_sql(spark, f"USE {quoted(session.database)}")
         own = partial(require_own, self._services.store, session.caller)
-        return _Connection(spark, writes, application, reach, reading, own)
+        return _Connection(spark, writes, application, reach, reading, writing, own)
 
     def _living(self, operation: Operation) -> _Application:
         """The application; a new one where there is none (any more)."""
@@ -232,6 +235,8 @@ class SparkSide:
 def _run(connection: _Connection, statement: InSession, text: str) -> DataFrame:
     reading = connection.reading
     asked = statement.statement if isinstance(statement, Explain) else statement
+    if connection.writing is not None:
+        _require_sql(connection.writing, connection, asked)
     if reading is not None:
         match asked:
             case Unmanaged(sql=sql) if reading.is_change(sql):
@@ -244,6 +249,17 @@ def _run(connection: _Connection, statement: InSession, text: str) -> DataFrame:
             case _:
                 raise AssertionError(statement)  # was refused before
     return run_in_session(connection.spark, connection.writes, statement, text)
+
+
+def _require_sql(writing: Writing, connection: _Connection, asked: InSession) -> None:
+    """What a writer sends, in Spark's words."""
+    match asked:
+        case Unmanaged(sql=sql):
+            writing.require(sql)
+        case ChangeRows(draft=draft):
+            for one in draft.each:
+                for step in connection.writes.compiled(one).steps:
+                    writing.require(step.sql)
 
 
 def _require_own_change(reading: Reading, connection: _Connection, draft: Draft) -> None:

@@ -2,15 +2,23 @@
 
 import re
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Final, Protocol
 
 import pyarrow as pa
 
-from lakewarden.catalog.errors import UsageError
+from lakewarden.catalog.errors import NotAllowedError, UsageError
+from lakewarden.catalog.policy.access import Caller
 from lakewarden.daemon.gateway.operations import Lane, Operation
 from lakewarden.daemon.gateway.results import Result, Store, empty_result, result_of
-from lakewarden.daemon.gateway.rights import Reach, reach_of, require_conversion, require_reach
+from lakewarden.daemon.gateway.rights import (
+    Reach,
+    reach_of,
+    require_conversion,
+    require_reach,
+    require_vacuum,
+)
 from lakewarden.daemon.gateway.sessions import Session
 from lakewarden.daemon.installation.services import Services
 from lakewarden.daemon.usecases.sql import execute
@@ -30,6 +38,9 @@ from lakewarden.jobs.sql.statements import (
 from lakewarden.jobs.sql.suggestions import meant
 
 __all__ = ["SparkPort", "Statements"]
+
+Refused = Callable[[Caller, str, NotAllowedError], None]
+"""Told of a statement that its caller may not run."""
 
 _SET: Final = re.compile(r"\s*SET\s+(lakewarden\.\w+)\s*=\s*(.*?)\s*;?\s*", re.IGNORECASE | re.DOTALL)
 _USE: Final = re.compile(r"\s*USE\s+(?:(?:SCHEMA|DATABASE|NAMESPACE)\s+)?`?default`?\s*;?\s*", re.IGNORECASE)
@@ -59,12 +70,18 @@ class SparkPort(Protocol):
 
 
 class Statements:
-    """From text to an operation. `spark` is asked for when it is first needed."""
+    """From text to an operation. `spark` is asked for when it is first needed; `refused` is told of what the gateway
+    itself refuses (what the daemon's own statements are refused, they record themselves)."""
 
     def __init__(
-        self, services: Services, *, spark: Callable[[], SparkPort], store: Callable[[], Store]
+        self,
+        services: Services,
+        *,
+        spark: Callable[[], SparkPort],
+        store: Callable[[], Store],
+        refused: Refused,
     ) -> None:
-        self._services, self._spark, self._store = services, spark, store
+        self._services, self._spark, self._store, self._refused = services, spark, store, refused
 
     def operation(self, session: Session, text: str) -> Operation:
         """What a statement asks for. Raises `UsageError` for a governed one that is wrong."""
@@ -98,7 +115,8 @@ class Statements:
         if isinstance(statement, VacuumTable) and _is_sparks_to_say(session, statement):
             return self._in_spark(session, operation, statement)
         if isinstance(statement, ConvertToDelta):
-            require_conversion(session.caller, self._reach(session))
+            with self._telling(session, operation):
+                require_conversion(session.caller, self._reach(session), statement.where)
         statement = in_database(statement, lambda: self._database(session))
         result = execute(self._services, statement, caller=session.caller, tell=operation.tell)
         if result is None:
@@ -120,7 +138,23 @@ class Statements:
         operation: Operation,
         statement: InSession,
     ) -> Result:
-        require_reach(session.caller, self._reach(session), vacuums=isinstance(statement, VacuumTable))
+        if isinstance(statement, VacuumTable):
+            with self._telling(session, operation):
+                require_vacuum(session.caller, self._reach(session), statement.where)
+            return self._spark().run(session, operation, statement, self._store())
+        with self._telling(session, operation):
+            require_reach(session.caller, self._reach(session))
+            return self._answered(session, operation, statement)
+
+    @contextmanager
+    def _telling(self, session: Session, operation: Operation) -> Iterator[None]:
+        try:
+            yield
+        except NotAllowedError as error:
+            self._refused(session.caller, operation.text, error)
+            raise
+
+    def _answered(self, session: Session, operation: Operation, statement: InSession) -> Result:
         try:
             return self._spark().run(session, operation, statement, self._store())
         except UsageError as error:

@@ -3,21 +3,28 @@ No library needed for three pages."""
 
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Final
+from typing import Final, Protocol
 
 from lakewarden.catalog.errors import UnavailableError
 from lakewarden.daemon.telemetry.liveness import Answer, Vitals
-from lakewarden.daemon.telemetry.metrics import CONTENT_TYPE, Metrics
+from lakewarden.daemon.telemetry.metrics import CONTENT_TYPE
 
 __all__ = ["Pages"]
 
 _LOOPBACK: Final = "127.0.0.1"
 
 
+class Figures(Protocol):
+    """What `/metrics` tells."""
+
+    def render(self) -> bytes:
+        """The whole page."""
+
+
 class Pages:
     """The server, from `start` to `stop`. `port` is the real one, also when 0 was asked for."""
 
-    def __init__(self, *, host: str = _LOOPBACK, port: int, vitals: Vitals, metrics: Metrics) -> None:
+    def __init__(self, *, host: str = _LOOPBACK, port: int, vitals: Vitals, metrics: Figures) -> None:
         self._host, self._asked, self._vitals, self._metrics = host, port, vitals, metrics
         self._server: ThreadingHTTPServer | None = None
 

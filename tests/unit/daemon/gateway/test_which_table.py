@@ -63,7 +63,12 @@ def vacuum(services: Services, table: str, *, database: str = "default") -> list
 
 
 def say(services: Services, spark: FakeSpark, session: Session, text: str) -> None:
-    statements = Statements(services, spark=lambda: spark, store=lambda: None)  # type: ignore[arg-type,return-value]  # nothing is stored
+    statements = Statements(
+        services,
+        spark=lambda: spark,
+        store=lambda: None,  # type: ignore[arg-type,return-value]  # nothing is stored
+        refused=lambda *_: None,
+    )
     operation = statements.operation(session, text)
     operation.work(operation)
 
