@@ -12,6 +12,7 @@ import orjson
 import pyarrow as pa
 
 from lakewarden.catalog.errors import RefusedError
+from lakewarden.catalog.private_files import private_folder
 from lakewarden.catalog.units import format_bytes
 from lakewarden.daemon.gateway.wire_types import Column, name_of_arrow
 
@@ -101,7 +102,7 @@ class Store:
 
     def _spill(self) -> None:
         if self._writer is None:
-            self._folder.mkdir(parents=True, exist_ok=True)
+            private_folder(self._folder)
             self._file = tempfile.NamedTemporaryFile(dir=self._folder, suffix=".arrow")  # noqa: SIM115  # lives as long as the result
             self._writer = pa.ipc.new_file(self._file, self._batches[0].schema)
         for batch in self._batches:
