@@ -67,5 +67,6 @@ def _require_name(caller: Caller, reach: Reach, where: str) -> None:
     if reach is Reach.SQL and "/" in where:
         raise NotAllowedError(
             f"{caller.name} may not name a path here.",
-            hint="Name a table of the catalog. Admins may name paths, and with gateway.writers_may = programs writers.",
+            hint="Name a table of the catalog. Admins may name paths, and writers with "
+            "gateway.writers_may = programs.",
         )

@@ -30,6 +30,7 @@ from lakewarden.jobs.session.attached import Attached
 from lakewarden.jobs.session.catalog_listener import SparkSession
 from lakewarden.jobs.session.frames import DataFrame, database_of, refresh_table, run_sql, setting
 from lakewarden.jobs.session.reading_rules import Reading, Source
+from lakewarden.jobs.session.rules.writing import Writing
 from lakewarden.jobs.session.served_sessions import (
     Field,
     SparkEndedError,
@@ -43,7 +44,6 @@ from lakewarden.jobs.session.served_sessions import (
     stages_of,
 )
 from lakewarden.jobs.session.session_catalog import TableEntry
-from lakewarden.jobs.session.writing_rules import Writing
 from lakewarden.jobs.sql.compile.reading import Draft
 from lakewarden.jobs.sql.compile.values import OPERATION_KEY
 from lakewarden.jobs.sql.statements import ChangeRows, Explain, InSession, Unmanaged

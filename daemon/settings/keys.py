@@ -187,8 +187,8 @@ KNOBS: Final = (
         "gateway.writers_may",
         KnobKind.TEXT,
         "sql",
-        "`sql`: writers change tables of the catalog. `programs`: they may also run programs and name paths, as "
-        "the gateway's own user; then they are admins in effect.",
+        "`sql`: writers change tables of the catalog. `programs`: they may also run programs and name paths, "
+        "as the gateway's own user; then they are admins in effect.",
         choices=("sql", "programs"),
     ),
     _knob("gateway.failed_logins", KnobKind.COUNT, "10",

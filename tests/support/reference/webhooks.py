@@ -67,9 +67,9 @@ _SIGNED = """
 
 With `webhook.secret` set (for lineage events: `openlineage.secret`), each delivery has the header
 `Lakewarden-Signature: t=TIME,v1=SIGNATURE`. `TIME` is when it was sent, in seconds since 1970; `SIGNATURE` is
-the HMAC with SHA-256 of `TIME`, a dot and the body as it was sent, in hexadecimal, with the secret as the key.
-A receiver checks it before it reads the body, and refuses what was sent long ago: somebody may have recorded
-it.
+the HMAC with SHA-256 of `TIME`, a dot and the body as it was sent, in hexadecimal, with the secret as the
+key. A receiver checks it before it reads the body, and refuses what was sent long ago: somebody may have
+recorded it.
 
 """
 

@@ -5,7 +5,7 @@ it names: then the catalog would say nothing any more of who reads and changes w
 """
 
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from pyspark.sql import SparkSession
 
@@ -57,8 +57,8 @@ class Writing:
     def __init__(self, spark: SparkSession) -> None:
         self._session: Any = spark._jsparkSession
         self._plans = Plans(spark)
-        state, jvm = self._session.sessionState(), spark._jvm
-        identifier = jvm.org.apache.spark.sql.catalyst.FunctionIdentifier  # type: ignore[union-attr]
+        state, jvm = self._session.sessionState(), cast(Any, spark._jvm)
+        identifier = jvm.org.apache.spark.sql.catalyst.FunctionIdentifier
         for registry, names in (
             (state.functionRegistry(), _FUNCTIONS),
             (state.tableFunctionRegistry(), _TABLE_FUNCTIONS),
