@@ -37,5 +37,5 @@ def tighten(path: Path) -> None:
 
 def _take(of: int | Path, status: os.stat_result) -> None:
     if status.st_mode & _OTHERS and not status.st_mode & stat.S_ISVTX:
-        with suppress(PermissionError):
+        with suppress(OSError):  # somebody else's, or on a disk that is read only
             os.chmod(of, stat.S_IMODE(status.st_mode) & ~_OTHERS)

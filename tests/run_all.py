@@ -33,6 +33,8 @@ from support.turns import turn_of_the_day
 
 TESTS = Path(__file__).parent
 COUNTED = re.compile(r"(\d+) (passed|failed|skipped|error)")
+ROOMS = ("contract", "integration", "security")
+"""Folders of what is no unit test."""
 TOGETHER = "pytest.mark.together"
 NOTHING_COLLECTED = 5
 LONGEST_SECONDS = 1_800.0
@@ -70,6 +72,7 @@ SHARING = (
         "test_lost_races",
         "test_feature_tables",
     ),
+    ("test_attacks", "test_what_is_seen"),
     ("test_vacuum", "test_log_care", "test_compaction", "test_statistics"),
     ("test_restore_exactly", "test_row_diff", "test_rollback_spark"),
     ("test_engine", "test_engine_of_any_format"),
@@ -112,7 +115,7 @@ def main() -> int:
     totals: Counter[str] = Counter()
     begun, busy_before = time.monotonic(), busy_seconds()
     rooms = sorted(TESTS.glob("unit/[a-z]*/"))
-    files = [*TESTS.glob("contract/test_*.py"), *TESTS.glob("integration/test_*.py")]
+    files = [path for room in ROOMS for path in TESTS.glob(f"{room}/test_*.py")]
     with (
         tempfile.TemporaryDirectory(prefix="lakewarden-classes-") as folder,
         ThreadPoolExecutor(AT_ONCE) as pool,
