@@ -53,6 +53,7 @@ def attempt(besieged: Besieged, attack: Attack, role: Role) -> None:
     text = attack.text.format(
         home=besieged.services.settings.home,
         closed=besieged.warehouse / "shop.db" / "closed",
+        plain=besieged.warehouse / "shop.db" / "plain",
         away=besieged.services.settings.home.parent / "away",
         user=user,
         long="x" * 2_000_000,

@@ -25,8 +25,8 @@ class Role(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Attack:
-    """One statement. `{home}` is the gateway's home, `{closed}` the place of a closed table, `{away}` a folder that is
-    not there. By role: whether it is let through; who is not named is not tried.
+    """One statement. `{home}` is the gateway's home, `{closed}` and `{plain}` are the places of a closed table and
+    of one that is not managed, `{away}` is a folder that is not there. By role: whether it is let through; who is not named is not tried.
 
     `answer` is what it says then: `{user}` is who asked.
     """
@@ -128,7 +128,7 @@ ATTACKS: Final = (
         allowed=_FOR_ALL_BUT_ADMINS,
     ),
     Attack(name="a folder to convert", text="CONVERT TO DELTA '{away}'", allowed=_FOR_ALL_BUT_ADMINS),
-    Attack(name="a folder to vacuum", text="VACUUM '{away}'", allowed=_FOR_ALL_BUT_ADMINS),
+    Attack(name="a folder to vacuum", text="VACUUM '{plain}'", allowed=_FOR_ALL_BUT_ADMINS),
     Attack(
         name="changes by path",
         text="SELECT * FROM table_changes_by_path('{closed}', 0)",
@@ -235,8 +235,8 @@ ATTACKS: Final = (
     ),
     Attack(
         name="a policy of another's",
-        text="ALTER TABLE shop.open SET POLICY 'access.closed' = 'no'",
-        allowed=_refused(Role.NONE, Role.READER, Role.OWNER, Role.WRITER),
+        text="ALTER TABLE shop.closed SET POLICY ('access.closed' = 'no')",
+        allowed=_refused(Role.NONE, Role.READER, Role.WRITER),
     ),
     Attack(
         name="system tables by Spark",

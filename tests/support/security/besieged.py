@@ -23,7 +23,7 @@ from support.builders.callers import actor
 from support.security.attacks import Role
 from support.servers.gateway import RunningGateway, running_gateway
 
-__all__ = ["USERS", "Besieged", "besieged_gateway"]
+__all__ = ["ADMIN", "USERS", "Besieged", "besieged_gateway"]
 
 ADMIN = actor("root", admin=True)
 USERS = {Role.NONE: "nora", Role.READER: "rita", Role.OWNER: "olga", Role.WRITER: "wim", Role.ADMIN: "adam"}
@@ -75,7 +75,7 @@ def besieged_gateway(folder: Path) -> Iterator[Besieged]:
     services.store.edit(TABLES, _with_admin, because="an admin")
     settings = {
         "gateway.authentication": "token",
-        "gateway.readers": "rita,olga",
+        "gateway.readers": "rita,olga,rosa",
         "gateway.writers": "wim",
         "gateway.failed_logins": "3",
         "gateway.metrics_port": "0",
