@@ -25,8 +25,9 @@ class Role(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Attack:
-    """One statement. `{home}` is the gateway's home, `{closed}` and `{plain}` are the places of a closed table and
-    of one that is not managed, `{away}` is a folder that is not there. By role: whether it is let through; who is not named is not tried.
+    """One statement. `{home}` is the home of the gateway, `{closed}` and `{plain}` are where a closed table and one
+    that is not managed lie, `{away}` is a folder that is not there. By role: whether it is let through; who is not
+    named is not tried.
 
     `answer` is what it says then: `{user}` is who asked.
     """
