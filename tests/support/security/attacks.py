@@ -110,7 +110,8 @@ ATTACKS: Final = (
     ),
     Attack(
         name="a table of another server's",
-        text="CREATE TABLE shop.spy USING jdbc OPTIONS (url 'jdbc:derby:{home}/away;create=true', dbtable 'x')",
+        text="CREATE TABLE shop.spy USING jdbc "
+        "OPTIONS (url 'jdbc:derby:{home}/away;create=true', dbtable 'x')",
         allowed=_FOR_ALL_BUT_ADMINS,
     ),
     Attack(
