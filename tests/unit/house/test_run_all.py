@@ -65,7 +65,7 @@ def test_a_process_that_dies_is_broken_whatever_comes_of_its_second_try(unsure: 
 
 def test_every_file_is_run_once_and_those_that_share_are_there() -> None:
     tests = Path(__file__).parents[2]
-    files = [*tests.glob("contract/test_*.py"), *tests.glob("integration/test_*.py")]
+    files = [path for room in run_all.ROOMS for path in tests.glob(f"{room}/test_*.py")]
     run = [path for _, paths in run_all.groups(files) for path in paths]
     assert sorted(run) == sorted(map(str, files))
     assert {name for group in run_all.SHARING for name in group} <= {path.stem for path in files}
