@@ -4,6 +4,7 @@ LakewardenError
 ├── UsageError              exit 2  the command or statement itself makes no sense
 ├── RefusedError            exit 5  it cannot be a managed table, or it is not allowed
 │   └── NotAllowedError     exit 5  the caller may not do this
+│       └── ClosedTableError exit 5 the caller may not read this table
 ├── PreconditionError       exit 4  the world is not as the caller expected, or consent is missing
 │   │                               (a table that was dropped: `tables undrop` takes it back)
 │   ├── ConflictError       exit 4  somebody else committed first; looking again may help
@@ -27,6 +28,7 @@ from typing import ClassVar
 __all__ = [
     "AccessDeniedError",
     "CancelledError",
+    "ClosedTableError",
     "ConflictError",
     "ConsentError",
     "ExecutionError",
@@ -90,6 +92,14 @@ class RefusedError(LakewardenError):
 
 class NotAllowedError(RefusedError):
     """The caller's role does not cover this."""
+
+
+class ClosedTableError(NotAllowedError):
+    """A table that the caller may not read; `table` is its name."""
+
+    def __init__(self, message: str, *, table: str, hint: str | None = None) -> None:
+        super().__init__(message, hint=hint)
+        self.table = table
 
 
 class PreconditionError(LakewardenError):

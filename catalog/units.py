@@ -43,7 +43,7 @@ _SECONDS_IN: Final[Mapping[str, float]] = {
 _BYTES_IN: Final[Mapping[str, float]] = {
     "b": 1, "kib": 1024, "kb": 1000, "mib": MIB, "mb": 1000**2, "gib": 1024**3, "gb": 1000**3, "tib": 1024**4,
 }  # fmt: skip
-_NUMBER = re.compile(r"^\s*(-?\d+(?:\.\d+)?)\s*([a-zA-Z%]*)\s*$")
+_NUMBER = re.compile(r"(-?\d+(?:\.\d+)?)\s*([a-zA-Z%]*)")
 _ABSURD: Final = 2**62
 """More bytes than any bound allows; a number with hundreds of digits is infinite to a float."""
 _EXACT_SECONDS = (("days", DAY), ("hours", HOUR), ("minutes", MINUTE), ("seconds", 1))
@@ -63,7 +63,7 @@ def parse_bytes(text: str) -> int | None:
 
 def parse_share(text: str) -> float | None:
     """A fraction between 0 and 1 in `10%` or `0.1`; None for anything else."""
-    match = _NUMBER.match(text)
+    match = _NUMBER.fullmatch(text.strip())
     if not match or match[2] not in ("", "%"):
         return None
     value = float(match[1]) / (100 if match[2] else 1)
@@ -126,7 +126,7 @@ def printable(text: str, *, keep: str = "\n\t") -> str:
 
 
 def _scaled(text: str, units: Mapping[str, float]) -> float | None:
-    match = _NUMBER.match(text)
+    match = _NUMBER.fullmatch(text.strip())
     if not match or match[2].lower() not in units:
         return None
     value = float(match[1]) * units[match[2].lower()]

@@ -34,7 +34,6 @@ from lakewarden.jobs.session.frames import (
     frame_of,
     refresh_table,
     row_of,
-    run_sql,
     setting,
 )
 from lakewarden.jobs.session.row_counts import COUNTS, NOTHING, UNKNOWN, RowCounts
@@ -43,7 +42,16 @@ from lakewarden.jobs.session.spark_writer import SparkWriter
 from lakewarden.jobs.session.stream_carrier import StreamCarrier
 from lakewarden.jobs.session.stream_listener import StreamListener
 from lakewarden.jobs.session.upserts.streams import start
-from lakewarden.jobs.session.writes import Change, Request, Sql, Upsert, Upserted, UpsertStream, Written
+from lakewarden.jobs.session.writes import (
+    Change,
+    Judge,
+    Request,
+    Sql,
+    Upsert,
+    Upserted,
+    UpsertStream,
+    Written,
+)
 from lakewarden.jobs.sql.compile.reading import Draft
 from lakewarden.jobs.sql.compile.values import DIALECT_KEY, Compiled, dialect_of
 from lakewarden.jobs.sql.database import in_database
@@ -133,7 +141,8 @@ def attached(
 
 class Writes:
     """`Writer` that knows the installation, for one user: `caller` says who it is, with which roles, when asked;
-    `tell` is told of every managed table that was changed. Opened with the first write: attaching has to be quick."""
+    `tell` is told of every managed table that was changed; `judge` knows what a user may do who may not do all. Opened
+    with the first write: attaching has to be quick."""
 
     def __init__(
         self,
@@ -143,9 +152,10 @@ class Writes:
         user: str,
         caller: Callable[[], Caller],
         tell: Callable[[str], None],
+        judge: Judge | None = None,
     ) -> None:
         self._services, self._spark, self._user, self._caller = services, spark, user, caller
-        self._tell = tell
+        self._tell, self._judge = tell, judge
         self._opening = threading.Lock()
         self._initialised = False
         self._small = SmallWrites(time.monotonic)
@@ -154,14 +164,14 @@ class Writes:
     def table(self, name: str, version: int | None) -> DataFrame:
         return self._writer.table(name, version)
 
-    def run(self, request: Request) -> tuple[DataFrame, Written] | None:
+    def run(self, request: Request) -> tuple[DataFrame, Written | None]:
         with self._opening:
             writer, directory = self._writer, self._directory
-        done = writer.run(request)
-        if done is not None:
-            self._advise(done[1].notes)
-            self._ended(directory, done[1])
-        return done
+        frame, written = writer.run(request)
+        if written is not None:
+            self._advise(written.notes)
+            self._ended(directory, written)
+        return frame, written
 
     def change_several(self, draft: Draft) -> tuple[Written, ...]:
         with self._opening:
@@ -244,6 +254,7 @@ class Writes:
             reader=reader_of(self._services.readers, None),
             journal=Journal(store=self._services.store, clock=self._services.clock),
             storage=self._services.storage,
+            judge=self._judge,
         )
 
 
@@ -282,13 +293,13 @@ def run_in_session(spark: SparkSession, writes: Writes, statement: InSession, te
     match statement:
         case VacuumTable():
             result = writes.vacuumed(statement)
-            return run_sql(spark, text) if result is None else frame_of(spark, result)
+            return writes.run(Sql(text=text))[0] if result is None else frame_of(spark, result)
         case Unmanaged(sql=sql, notes=notes):
-            return _written(spark, writes, Sql(text=sql, notes=notes), sql)
+            return _written(spark, writes, Sql(text=sql, notes=notes))
         case ChangeRows(draft=draft) if draft.others:
             return frame_of(spark, _changed(spark, writes, draft))
         case ChangeRows(draft=draft):
-            return _written(spark, writes, Change(draft=draft), text)
+            return _written(spark, writes, Change(draft=draft))
         case Explain(statement=Unmanaged() as plain):
             return frame_of(spark, steps_table(plain_explanation(plain)))
         case Explain(statement=ChangeRows(draft=draft)):
@@ -297,13 +308,12 @@ def run_in_session(spark: SparkSession, writes: Writes, statement: InSession, te
             raise AssertionError(statement)
 
 
-def _written(spark: SparkSession, writes: Writes, request: Request, text: str) -> DataFrame:
+def _written(spark: SparkSession, writes: Writes, request: Request) -> DataFrame:
     """What a governed write changed; or the result of the statement as it is where it is none."""
-    done = writes.run(request)
-    if done is None:
-        return run_sql(spark, text)
+    frame, written = writes.run(request)
+    if written is None:
+        return frame
     it_is_done(spark)
-    frame, written = done
     counts = writes.counted(written)
     if written.operation is not None:
         known = counts or (NOTHING if written.done_before else UNKNOWN)

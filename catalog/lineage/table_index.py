@@ -7,7 +7,7 @@ still has each input's location and format UUID. Asked, too, whether a governed 
 import threading
 from collections.abc import Mapping, Sequence
 
-from lakewarden.catalog.errors import ConflictError, NotAllowedError, UnavailableError
+from lakewarden.catalog.errors import ConflictError, NotAllowedError, RefusedError, UnavailableError
 from lakewarden.catalog.model.rollbacks import Rollback, rollbacks_of
 from lakewarden.catalog.model.rows import GONE, RowKind
 from lakewarden.catalog.storage.file_store import is_inside
@@ -36,19 +36,34 @@ class TableDirectory:
         if not locations:
             return {}
         try:
-            rows = self._store.rows(TABLES)
-            with self._lock:
-                if rows.version != self._version:
-                    columns = (rows.arrow(_COLUMNS).column(name).to_pylist() for name in _COLUMNS)
-                    self._ids = {
-                        place: table_id
-                        for kind, state, place, table_id in zip(*columns, strict=True)
-                        if kind == RowKind.TABLE and place is not None and state not in _GONE
-                    }
-                    self._version = rows.version
-                return {place: self._ids[place] for place in locations if place in self._ids}
+            ids = self._ids_now()
         except UnavailableError:
             return {}
+        return {place: ids[place] for place in locations if place in ids}
+
+    def require_unmanaged(self, location: str, called: str) -> None:
+        """Raise `RefusedError` for what is `called` so, and changes rows or files unrecorded, if a managed table is at
+        a canonical location, or below or around it. Raise `UnavailableError` if nobody can tell."""
+        for place in self._ids_now():
+            if place == location or is_inside(place, location) or is_inside(location, place):
+                raise RefusedError(
+                    f"{called} would change {place}, which is managed, without a record. Nothing was run.",
+                    hint="INSERT, UPDATE, DELETE, MERGE, CREATE OR REPLACE TABLE AS, VACUUM and ROLLBACK "
+                    "TABLE are recorded, each as a statement of its own.",
+                )
+
+    def _ids_now(self) -> Mapping[str, str]:
+        rows = self._store.rows(TABLES)
+        with self._lock:
+            if rows.version != self._version:
+                columns = (rows.arrow(_COLUMNS).column(name).to_pylist() for name in _COLUMNS)
+                self._ids = {
+                    place: table_id
+                    for kind, state, place, table_id in zip(*columns, strict=True)
+                    if kind == RowKind.TABLE and place is not None and state not in _GONE
+                }
+                self._version = rows.version
+            return self._ids
 
     def require_writable(self, location: str) -> None:
         """Raise `NotAllowedError` for the system tables: Spark and delta-rs together would lose commits on them.

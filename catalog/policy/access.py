@@ -17,7 +17,8 @@ __all__ = ["Actor", "Caller", "Deed", "Role", "audit_row", "require"]
 
 
 class Deed(StrEnum):
-    """Governed calls, by what they change."""
+    """Governed calls, by what they change. The last two are what the gateway refuses: reading a closed table, and any
+    other statement."""
 
     REGISTER = "register"
     CONVERT = "convert"
@@ -35,6 +36,8 @@ class Deed(StrEnum):
     SYNC = "sync"
     SYSTEM = "system"
     TOKEN = "token"
+    QUERY = "query"
+    STATEMENT = "statement"
 
 
 _ADMIN_ONLY = frozenset({Deed.HOLD, Deed.SYSTEM, Deed.TOKEN})

@@ -3,7 +3,6 @@
 Which these are is said by the table's format (`FormatSpec.retention`); a format may have none.
 """
 
-import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
@@ -16,7 +15,6 @@ __all__ = ["NO_PROPERTIES", "Duration", "RetentionProperties", "interval_seconds
 
 _OURS: Final = "lakewarden."
 """Properties that begin like this are requests to us, in tables of any format."""
-_PAIR = re.compile(r"(-?\d+(?:\.\d+)?)\s+([a-z]+)")
 
 
 def interval_seconds(text: str) -> float | None:
@@ -25,10 +23,11 @@ def interval_seconds(text: str) -> float | None:
     None for anything else; months and years too, which have no fixed length and which Delta refuses here.
     What is beyond bounds counts as the longest there is.
     """
-    plain = text.strip().lower().removeprefix("interval").replace("'", "").strip()
-    parts = [parse_seconds(f"{number} {unit}") for number, unit in _PAIR.findall(plain)]
-    if not parts or _PAIR.sub("", plain).strip():
+    words = text.strip().lower().removeprefix("interval").replace("'", "").split()
+    if not words or len(words) % 2:
         return None
+    pairs = zip(words[::2], words[1::2], strict=True)
+    parts = [parse_seconds(f"{number} {unit}") for number, unit in pairs]
     if any(part is None for part in parts):
         return None
     return min(sum(part for part in parts if part is not None), LONGEST_SECONDS)

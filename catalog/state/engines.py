@@ -18,6 +18,8 @@ from sqlalchemy.engine import URL
 from sqlalchemy.exc import DisconnectionError
 from sqlalchemy.pool import QueuePool
 
+from lakewarden.catalog.private_files import private_opener
+
 __all__ = ["FileConnection", "postgresql_engine", "sqlite_engine"]
 
 _BUSY_SECONDS: Final = 10.0
@@ -85,6 +87,8 @@ def _open_file(path: Path) -> FileConnection:
             # Somebody deleted the database alone. What is left of its log would make the new one unusable.
             for suffix in ("-wal", "-shm"):
                 path.with_name(path.name + suffix).unlink(missing_ok=True)
+        with open(path, "ab", opener=private_opener):
+            pass  # SQLite would make it by the umask; its log gets the rights of the database
         connection = sqlite3.connect(
             path,
             timeout=_BUSY_SECONDS,

@@ -35,8 +35,8 @@ _BATCH = 100
 """Log entries between two askings."""
 _AFTERWARDS = PostCommitHookProperties(create_checkpoint=True, cleanup_expired_logs=False)
 _COMMIT = re.compile(r"_delta_log/(\d{20})\.json$")
-_CHECKPOINT = re.compile(r"_delta_log/(\d{20})\.checkpoint(?:\..+)?\.parquet$")
-_LEFT_OVER = re.compile(r"_delta_log/_commit_.+\.json\.tmp$")
+_CHECKPOINT = re.compile(r"_delta_log/(\d{20})\.checkpoint(?:\.[^/]+)?\.parquet$")
+_LEFT_OVER = re.compile(r"_delta_log/_commit_[^/]+\.json\.tmp$")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -7,6 +7,8 @@ in Spark's notation: `policy.mode`, `findings[0].check`, `properties['x']`, `exp
 
 import re
 from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
 import pyarrow as pa
@@ -33,7 +35,7 @@ from lakewarden.catalog.system.port import SYSTEM_TABLES, SystemStore
 from lakewarden.catalog.system.schema import BUCKET, row_schema
 from lakewarden.catalog.units import did_you_mean
 
-__all__ = ["query"]
+__all__ = ["Answer", "opened", "query"]
 
 _DATABASE = "lakewarden"
 _TABLES = {str(table.name): table for table in SYSTEM_TABLES}
@@ -41,9 +43,23 @@ _EXAMPLE = "Try: SELECT name, state, policy.mode FROM lakewarden.tables ORDER BY
 _SHOWS_COLUMNS = "SELECT * FROM ... LIMIT 1 shows the columns."
 
 
-@nested_within_reason()
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Answer:
+    """A result as it comes: each of the tables has this schema."""
+
+    schema: pa.Schema
+    tables: Iterator[pa.Table]
+
+
 def query(store: SystemStore, sql: str) -> pa.Table:
     """The result of one SELECT (or WITH ... SELECT). Raises `UsageError` or `NotAllowedError` for anything else."""
+    answer = opened(store, sql)
+    return pa.concat_tables([answer.schema.empty_table(), *answer.tables])
+
+
+@nested_within_reason()
+def opened(store: SystemStore, sql: str) -> Answer:
+    """The same, without waiting for all of it. Raises as `query` does, some of it from `tables`."""
     tree = _parsed(sql)
     for select in list(tree.find_all(exp.Select)):
         _name_outputs(select)
@@ -56,7 +72,7 @@ def query(store: SystemStore, sql: str) -> pa.Table:
         handle = _handle(store, table)
         builder.register(f"t{number}", handle)
         table.replace(_source(table, handle, f"t{number}"))
-    return _run(builder, tree)
+    return _answer(builder, tree)
 
 
 def _parsed(sql: str) -> exp.Query:
@@ -170,14 +186,29 @@ def _field_of_expression(dot: exp.Dot) -> None:
         dot.replace(exp.func("get_field", dot.this.copy(), exp.Literal.string(dot.expression.name)))
 
 
-def _run(builder: QueryBuilder, tree: exp.Query) -> pa.Table:
+def _answer(builder: QueryBuilder, tree: exp.Query) -> Answer:
+    with _in_our_words():
+        found = pa.RecordBatchReader.from_stream(builder.execute(tree.sql("postgres")))
+    schema = pa.schema([(field.name, _plain(field.type)) for field in found.schema])
+    return Answer(schema=schema, tables=_tables(found, schema))
+
+
+def _tables(found: pa.RecordBatchReader, schema: pa.Schema) -> Iterator[pa.Table]:
+    with _in_our_words():
+        for batch in found:
+            yield aligned(pa.Table.from_batches([batch]), schema)
+
+
+@contextmanager
+def _in_our_words() -> Iterator[None]:
     try:
-        found = pa.RecordBatchReader.from_stream(builder.execute(tree.sql("postgres"))).read_all()
+        yield
     except DeltaError as error:
         raise _explained(str(error)) from error
+    except MemoryError:
+        raise
     except pa.ArrowException as error:
         raise _failed(str(error)) from error
-    return aligned(found, pa.schema([(field.name, _plain(field.type)) for field in found.schema]))
 
 
 def _failed(message: str) -> LakewardenError:

@@ -1,5 +1,6 @@
 """How a value is shown to people: sizes and times rounded, policies in the words they are set in. Pure."""
 
+import json
 import re
 from collections.abc import Mapping
 from typing import Any, Final
@@ -7,9 +8,12 @@ from typing import Any, Final
 from lakewarden.catalog.policy.effective import POLICY_KEYS, format_value
 from lakewarden.catalog.units import printable
 
-__all__ = ["Time", "as_times", "cell", "human_bytes"]
+__all__ = ["Time", "as_times", "cell", "csv_cell", "heading", "human_bytes"]
 
 _ISO: Final = re.compile(r"\b(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d)(?:\.\d+)?(?:Z|\+00:00)")
+_NUMBER: Final = re.compile(r"[+-]?[0-9]+(?:\.[0-9]*)?(?:[eE][+-]?[0-9]+)?")
+_FORMULA: Final = ("=", "+", "-", "@", "\t", "\uff1d", "\uff0b", "\uff0d", "\uff20")
+"""What spreadsheets take for the beginning of a formula, in either width."""
 _POLICIES: Final = {key.field: key.key for key in POLICY_KEYS}
 
 
@@ -32,6 +36,21 @@ def as_times(text: str) -> str:
 def cell(column: str, value: Any) -> str:
     """A value in one line, without anything that a terminal would obey. Pure."""
     return printable(_text(column, value), keep="")
+
+
+def heading(name: str) -> str:
+    """A column's name, which may be whatever somebody wrote behind AS. Pure."""
+    return printable(name, keep="")
+
+
+def csv_cell(value: Any) -> Any:
+    """A value as CSV has it: no text that a terminal would obey, nor one that a spreadsheet would compute. Pure."""
+    if isinstance(value, dict | list):
+        return printable(json.dumps(value, ensure_ascii=False))
+    if not isinstance(value, str):
+        return value
+    text = printable(value)
+    return f"'{text}" if text.startswith(_FORMULA) and not _NUMBER.fullmatch(text) else text
 
 
 def human_bytes(size: int | None) -> str:

@@ -17,7 +17,7 @@ import yaml
 
 from lakewarden.catalog.errors import UsageError
 from lakewarden.catalog.units import did_you_mean, printable
-from lakewarden.daemon.cli.cells import Time, cell
+from lakewarden.daemon.cli.cells import Time, cell, csv_cell, heading
 from lakewarden.daemon.cli.format import Format, Output, View, echo_to_stderr, view
 from lakewarden.daemon.cli.layout import Panel, Shown, print_lines
 from lakewarden.daemon.installation.lazily import later
@@ -101,14 +101,14 @@ def show_one(row: Any, *, format: Format) -> None:
         case Format.CSV:
             typer.echo(_csv([item], list(item)), nl=False)
         case Format.TABLE | Format.WIDE:
-            _pairs({key: cell(key, value) for key, value in item.items()})
+            _pairs({heading(key): cell(key, value) for key, value in item.items()})
 
 
 def shown_as(items: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> Shown:
     """Rows, as `plain` gives them, as cells for people."""
-    numbers = {name for name in columns if all(_is_number(item.get(name)) for item in items)}
+    numbers = {heading(name) for name in columns if all(_is_number(item.get(name)) for item in items)}
     cells = tuple(tuple(cell(name, item.get(name)) for name in columns) for item in items)
-    return Shown(columns=tuple(columns), rows=cells, numbers=frozenset(numbers))
+    return Shown(columns=tuple(map(heading, columns)), rows=cells, numbers=frozenset(numbers))
 
 
 def show_panels(panels: Sequence[Panel]) -> None:
@@ -118,7 +118,7 @@ def show_panels(panels: Sequence[Panel]) -> None:
         terminal.print_panels(panels)
         return
     for number, panel in enumerate(panels):
-        typer.echo(("\n" if number else "") + panel.title)
+        typer.echo(("\n" if number else "") + printable(panel.title))
         if panel.shown.rows:
             print_lines(panel.shown)
         else:
@@ -157,14 +157,10 @@ def _csv(items: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> str:
     names = list(dict.fromkeys(key for item in items for key in item)) or list(columns)
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(names)
+    writer.writerow(map(csv_cell, names))
     for item in items:
-        writer.writerow([_csv_cell(item.get(name)) for name in names])
+        writer.writerow([csv_cell(item.get(name)) for name in names])
     return text.getvalue()
-
-
-def _csv_cell(value: Any) -> Any:
-    return json.dumps(value, ensure_ascii=False) if isinstance(value, dict | list) else value
 
 
 def _table(

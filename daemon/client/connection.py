@@ -25,7 +25,7 @@ from lakewarden.daemon.client.address import Address
 __all__ = ["SessionClosedError", "complaint", "connect", "failure"]
 
 _PATH: Final = "/cliservice"
-_UNAUTHORIZED: Final = 401
+_NOT_LET_IN: Final = (401, 429)
 _NO_SESSION: Final = "08003"
 _OK: Final = 200
 _KINDS: Final[Mapping[int, type[LakewardenError]]] = {
@@ -89,6 +89,6 @@ class _Transport(THttpClient):  # type: ignore[misc]  # thrift has no types
         if self.code == _OK:
             return
         sentence = self.read(1_000).decode(errors="replace").strip() or str(self.message)
-        if self.code == _UNAUTHORIZED:
+        if self.code in _NOT_LET_IN:
             raise NotAllowedError(sentence)
         raise UnavailableError(f"The gateway refused a call: {sentence}")

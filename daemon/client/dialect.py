@@ -23,7 +23,7 @@ __all__ = ["LakewardenDialect"]
 
 _PORT: Final = 10_001
 _ROWS_PER_INSERT: Final = 1_000
-_VALUES: Final = re.compile(r"(INSERT INTO .*? VALUES )(\(.*\))", re.DOTALL)
+_VALUES: Final = " VALUES ("
 _DECIMAL: Final = re.compile(r"decimal\((\d+),\s*(\d+)\)")
 _YES: Final = frozenset({"yes", "true", "1"})
 
@@ -170,12 +170,12 @@ class LakewardenDialect(default.DefaultDialect):
 
     def do_executemany(self, cursor: Any, statement: str, parameters: Any, context: Any = None) -> None:
         """Rows of an INSERT in a few statements: each one is a commit."""
-        insert = _VALUES.fullmatch(statement)
-        if insert is None:
+        head, values, row = statement.partition(_VALUES)
+        if not (head.startswith("INSERT INTO ") and row.endswith(")")):
             for one in parameters:
                 cursor.execute(_filled(statement, one))
             return
-        head, row = insert.groups()
+        head, row = f"{head}{values[:-1]}", f"({row}"
         for batch in _batches(parameters):
             cursor.execute((head % ()) + ", ".join(_filled(row, one) for one in batch))
 

@@ -60,6 +60,7 @@ def build_daemon(services: Services, *, pages: bool = True) -> Service:
             settings.webhook_url,
             timeout=settings.webhook_timeout,
             attempts=settings.webhook_attempts,
+            secret=settings.webhook_secret,
             metrics=metrics,
         )
         if settings.webhook_url is not None

@@ -15,6 +15,7 @@ from lakewarden.daemon.gateway.operations import Lane, Operation
 from lakewarden.daemon.gateway.results import Result, Store, columns_of, result_of
 from lakewarden.daemon.gateway.sessions import Session
 from lakewarden.daemon.gateway.wire_types import JDBC_TYPES, Column, hive_type
+from lakewarden.jobs.sql.wildcards import Wildcard, fitting
 
 __all__ = ["CatalogPort", "Entry", "Metadata"]
 
@@ -104,28 +105,28 @@ class CatalogPort(Protocol):
 class Metadata:
     """Metadata calls as operations. Names are patterns: `%` and `*` stand for any letters, `_` for one."""
 
-    def __init__(self, *, catalog: Callable[[], CatalogPort], store: Callable[[], Store]) -> None:
+    def __init__(self, *, catalog: Callable[[], CatalogPort], store: Callable[[str], Store]) -> None:
         self._catalog, self._store = catalog, store
 
     def info(self, kind: int) -> Any:
         """What the server is; an empty text for what it does not know."""
         return ttypes.TGetInfoValue(stringValue=_INFO.get(kind, ""))
 
-    def catalogs(self, _: Session) -> Operation:
+    def catalogs(self, session: Session) -> Operation:
         """There is only one, and it has no name."""
-        return self._told({"TABLE_CAT": _TEXT}, [])
+        return self._told(session, {"TABLE_CAT": _TEXT}, [])
 
-    def table_types(self, _: Session) -> Operation:
+    def table_types(self, session: Session) -> Operation:
         """Tables and views."""
-        return self._told({"TABLE_TYPE": _TEXT}, [("TABLE",), ("VIEW",)])
+        return self._told(session, {"TABLE_TYPE": _TEXT}, [("TABLE",), ("VIEW",)])
 
-    def types(self, _: Session) -> Operation:
+    def types(self, session: Session) -> Operation:
         """The types of columns."""
-        return self._told(_TYPE_INFO, [_type_info(name) for name in _TYPES])
+        return self._told(session, _TYPE_INFO, [_type_info(name) for name in _TYPES])
 
-    def functions(self, _: Session) -> Operation:
+    def functions(self, session: Session) -> Operation:
         """Not told."""
-        return self._told(_FUNCTIONS, [])
+        return self._told(session, _FUNCTIONS, [])
 
     def primary_keys(self, session: Session, schema: str | None, table: str | None) -> Operation:
         """The key columns of one table: those of a system table, or what `lakewarden.keys` names. Nothing enforces
@@ -135,17 +136,19 @@ class Metadata:
             keys = self._keys(session, operation, schema or session.database, table or "")
             return [(None, schema, table, key, position, None) for position, key in enumerate(keys, start=1)]
 
-        return self._operation(_KEYS, look)
+        return self._operation(session, _KEYS, look)
 
-    def cross_references(self, _: Session) -> Operation:
+    def cross_references(self, session: Session) -> Operation:
         """Tables have none."""
-        return self._told(_REFERENCES, [])
+        return self._told(session, _REFERENCES, [])
 
     def schemas(self, session: Session, schema: str | None) -> Operation:
         """Databases."""
         columns = {"TABLE_SCHEM": _TEXT, "TABLE_CATALOG": _TEXT}
         return self._operation(
-            columns, lambda operation: [(name, "") for name in self._schemas(session, operation, schema)]
+            session,
+            columns,
+            lambda operation: [(name, "") for name in self._schemas(session, operation, schema)],
         )
 
     def tables(
@@ -161,7 +164,7 @@ class Metadata:
             ]
             return [one for one in found if one[3] in wanted]
 
-        return self._operation(_TABLES, look)
+        return self._operation(session, _TABLES, look)
 
     def columns(
         self, session: Session, schema: str | None, table: str | None, column: str | None
@@ -177,7 +180,7 @@ class Metadata:
                 if matches(one.name)
             ]
 
-        return self._operation(_COLUMNS, look)
+        return self._operation(session, _COLUMNS, look)
 
     def _schemas(self, session: Session, operation: Operation, schema: str | None) -> list[str]:
         if schema is not None and schema.lower() == _OURS:
@@ -207,11 +210,16 @@ class Metadata:
             return entry.columns
         return self._catalog().columns(session, operation, entry)
 
-    def _told(self, columns: dict[str, pa.DataType], rows: Sequence[tuple[Any, ...]]) -> Operation:
-        return self._operation(columns, lambda _: rows)
+    def _told(
+        self, session: Session, columns: dict[str, pa.DataType], rows: Sequence[tuple[Any, ...]]
+    ) -> Operation:
+        return self._operation(session, columns, lambda _: rows)
 
     def _operation(
-        self, columns: dict[str, pa.DataType], look: Callable[[Operation], Sequence[tuple[Any, ...]]]
+        self,
+        session: Session,
+        columns: dict[str, pa.DataType],
+        look: Callable[[Operation], Sequence[tuple[Any, ...]]],
     ) -> Operation:
         def work(operation: Operation) -> Result:
             rows = look(operation)
@@ -219,7 +227,7 @@ class Metadata:
                 pa.array([row[position] for row in rows], kind)
                 for position, kind in enumerate(columns.values())
             ]
-            return result_of(pa.table(arrays, names=list(columns)), self._store())
+            return result_of(pa.table(arrays, names=list(columns)), self._store(session.caller.name))
 
         return Operation(id=uuid.uuid4().hex, text="metadata", lane=Lane.QUICK, work=work)
 
@@ -236,14 +244,15 @@ class _SystemEntry:
 _OURS_TABLES: Final = [_SystemEntry(str(one.name), columns_of(row_schema(one))) for one in SYSTEM_TABLES]
 
 
+_WILDCARDS: Final = {"%": Wildcard.MANY, "*": Wildcard.MANY, "_": Wildcard.ONE}
+
+
 def _pattern(text: str | None) -> Callable[[str], bool]:
     """Whether a name is meant. None and nothing mean everything."""
     if not text:
         return lambda _: True
     parts = re.findall(r"\\.|.", text, re.DOTALL)
-    words = {"%": ".*", "*": ".*", "_": "."}
-    expression = "".join(words.get(part) or re.escape(part[-1]) for part in parts)
-    return lambda name: re.fullmatch(expression, name, re.IGNORECASE | re.DOTALL) is not None
+    return fitting(_WILDCARDS.get(part, part[-1]) for part in parts)
 
 
 def _column_row(entry: Entry, position: int, column: Column) -> tuple[Any, ...]:

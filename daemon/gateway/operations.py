@@ -5,15 +5,17 @@ They run in two pools: what is quick never waits for what takes long.
 
 import threading
 import time
-from collections import deque
-from collections.abc import Callable, Sequence
+from collections import Counter, deque
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final, Protocol
 
 from lakewarden.catalog.errors import LakewardenError, UnavailableError
 from lakewarden.daemon.gateway.results import Result
+from lakewarden.daemon.gateway.sharing.shares import Share, next_of, part_of, share_of
 from lakewarden.daemon.telemetry.log import get_log
 
 __all__ = ["Lane", "Operation", "Pools", "Progress", "State"]
@@ -22,6 +24,8 @@ _LOG_LINES: Final = 1_000
 """Kept for a client that asks for them; the oldest go first."""
 
 
+_SHOWN: Final = 1_000
+"""So many characters of a statement that is over are kept."""
 _NOT_BEGUN: Final = "It had not begun."
 _TOO_LATE: Final = "It had ended before it could be stopped: what it changed stays."
 
@@ -43,9 +47,11 @@ class State(StrEnum):
 
 
 class Lane(StrEnum):
-    """How long an operation may take: a look at what is known, or as long as Spark and workers need."""
+    """How long an operation may take: a look at what is known, a query over system tables, or as long as Spark and
+    workers need."""
 
     QUICK = "quick"
+    SYSTEM = "system"
     LONG = "long"
 
 
@@ -125,6 +131,7 @@ class Operation:
             self._end(State.FAILED, error=broken)
             raise
         finally:
+            self.work, self.text = _done, self.text[:_SHOWN]  # a client may leave it open, and it can be long
             self._left.set()
 
     def cancel(self, state: State = State.CANCELLED) -> None:
@@ -167,30 +174,77 @@ class Operation:
         return first
 
 
+def _done(operation: Operation) -> Result:
+    raise AssertionError(operation.id)  # it runs once
+
+
 class Pools:
-    """So many operations at once, and so many that wait."""
+    """So many operations at once in each lane, and so many that wait; one user has at most a share of both, in per
+    cent. Who has the fewest is the next."""
 
-    def __init__(self, *, long: int, quick: int, waiting: int) -> None:
-        self._pools = {
-            Lane.LONG: ThreadPoolExecutor(long, thread_name_prefix="long"),
-            Lane.QUICK: ThreadPoolExecutor(quick, thread_name_prefix="quick"),
-        }
-        self._places = {
-            Lane.LONG: threading.BoundedSemaphore(long + waiting),
-            Lane.QUICK: threading.BoundedSemaphore(quick + waiting),
-        }
-
-    def submit(self, operation: Operation) -> None:
-        """Queue it. Raises `UnavailableError` if too many wait already."""
-        places = self._places[operation.lane]
-        if not places.acquire(blocking=False):
-            raise UnavailableError(
-                "The gateway has too many statements waiting.", hint="Try again in a moment."
+    def __init__(self, places: Mapping[Lane, int], *, waiting: int, share: int) -> None:
+        self._lanes = {
+            lane: _Queue(
+                ThreadPoolExecutor(most, thread_name_prefix=lane),
+                share_of(most, share),
+                waiting=waiting,
+                each=part_of(waiting, share),
             )
-        future = self._pools[operation.lane].submit(operation.run)
-        future.add_done_callback(lambda _: places.release())
+            for lane, most in places.items()
+        }
+
+    def submit(self, operation: Operation, user: str) -> None:
+        """Queue it. Raises `UnavailableError` if too many wait already, of all or of this user."""
+        self._lanes[operation.lane].add(operation, user)
 
     def close(self) -> None:
         """Take nothing new, and wait for nothing."""
-        for pool in self._pools.values():
-            pool.shutdown(wait=False, cancel_futures=True)
+        for lane in self._lanes.values():
+            lane.close()
+
+
+class _Queue:
+    """What waits for one lane."""
+
+    def __init__(self, threads: ThreadPoolExecutor, share: Share, *, waiting: int, each: int) -> None:
+        self._threads, self._share, self._most, self._each = threads, share, waiting, each
+        self._waiting: list[tuple[str, Operation]] = []
+        self._running = Counter[str]()
+        self._lock = threading.Lock()
+
+    def add(self, operation: Operation, user: str) -> None:
+        with self._lock:
+            self._waiting.append((user, operation))
+            self._begin()
+            if len(self._waiting) > self._most:
+                self._refuse("The gateway has too many statements waiting.")
+            if sum(waits == user for waits, _ in self._waiting) > self._each:
+                self._refuse(f"{user} has too many statements waiting.")
+
+    def close(self) -> None:
+        with self._lock:
+            self._waiting.clear()
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+    def _refuse(self, sentence: str) -> None:
+        self._waiting.pop()
+        raise UnavailableError(sentence, hint="Try again in a moment.")
+
+    def _begin(self) -> None:
+        """Begin all that may."""
+        while (
+            number := next_of([user for user, _ in self._waiting], self._running, self._share)
+        ) is not None:
+            user, operation = self._waiting.pop(number)
+            self._running[user] += 1
+            self._threads.submit(self._run, user, operation)
+
+    def _run(self, user: str, operation: Operation) -> None:
+        try:
+            operation.run()
+        finally:
+            with self._lock:
+                self._running[user] -= 1
+                self._running = +self._running
+                with suppress(RuntimeError):  # closed meanwhile
+                    self._begin()

@@ -12,10 +12,12 @@ import orjson
 import pyarrow as pa
 
 from lakewarden.catalog.errors import RefusedError
+from lakewarden.catalog.private_files import private_folder
 from lakewarden.catalog.units import format_bytes
+from lakewarden.daemon.gateway.sharing.space import Account
 from lakewarden.daemon.gateway.wire_types import Column, name_of_arrow
 
-__all__ = ["From", "Result", "Store", "columns_of", "empty_result", "gathered", "result_of"]
+__all__ = ["From", "Result", "Store", "columns_of", "empty_result", "gathered", "plain", "result_of"]
 
 _PAGE_BYTES: Final = 16 * 1024 * 1024
 """One answer has at least a row, and not more than about so much."""
@@ -52,11 +54,11 @@ class From(Enum):
 class Store:
     """Where batches of a result lie: in memory up to `memory` bytes, then all in a file below `folder`.
 
-    More than `limit` bytes are refused.
+    More than `limit` bytes are refused, and what its `account` has no room for.
     """
 
-    def __init__(self, *, folder: Path, memory: int, limit: int) -> None:
-        self._folder, self._memory, self._limit = folder, memory, limit
+    def __init__(self, *, folder: Path, memory: int, limit: int, account: Account) -> None:
+        self._folder, self._memory, self._limit, self._account = folder, memory, limit, account
         self._batches: list[pa.RecordBatch] = []
         self._rows: list[int] = []
         self._bytes = 0
@@ -75,7 +77,8 @@ class Store:
             )
         self._rows.append(batch.num_rows)
         self._batches.append(batch)
-        if self._bytes > self._memory:
+        stays = self._writer is None and self._bytes <= self._memory
+        if not (stays and self._account.keep(batch.nbytes)):
             self._spill()
 
     def sealed(self, order: Sequence[int] | None) -> "Store":
@@ -98,10 +101,12 @@ class Store:
         self._batches, self._reader, self._writer = [], None, None
         if self._file is not None:
             self._file.close()
+        self._account.close()
 
     def _spill(self) -> None:
+        self._account.store(sum(batch.nbytes for batch in self._batches))
         if self._writer is None:
-            self._folder.mkdir(parents=True, exist_ok=True)
+            private_folder(self._folder)
             self._file = tempfile.NamedTemporaryFile(dir=self._folder, suffix=".arrow")  # noqa: SIM115  # lives as long as the result
             self._writer = pa.ipc.new_file(self._file, self._batches[0].schema)
         for batch in self._batches:
@@ -132,6 +137,16 @@ class Result:
             page = self._read(start, most)
             self._next = start + page.num_rows
             return start, page
+
+    def table(self) -> pa.Table:
+        """All of it, as one table with its own names; for results that are small. It is closed."""
+        names = [column.name for column in self.columns]
+        batches = (
+            [] if self._store is None else [self._store.batch(n) for n in range(len(self._store.starts) - 1)]
+        )
+        found = pa.Table.from_batches(batches or [_no_rows(self.columns)]).rename_columns(names)
+        self.close()
+        return found
 
     def close(self) -> None:
         """Let go of what it lies in."""
@@ -182,9 +197,14 @@ def gathered(
 
 def result_of(table: pa.Table, store: Store) -> Result:
     """A result out of a table with any types."""
-    columns = columns_of(table.schema)
-    plain = pa.table([_plain(one) for one in table.columns], names=[f"c{n}" for n in range(len(columns))])
-    return gathered(columns, plain.combine_chunks().to_batches(), store)
+    return gathered(columns_of(table.schema), plain(table).combine_chunks().to_batches(), store)
+
+
+def plain(table: pa.Table) -> pa.Table:
+    """A table as it goes over the wire: times, dates and decimals as Spark writes them, what is nested as JSON."""
+    return pa.table(
+        [_plain(one) for one in table.columns], names=[f"c{number}" for number in range(table.num_columns)]
+    )
 
 
 def empty_result() -> Result:
@@ -204,7 +224,6 @@ def _share(piece: pa.RecordBatch, taken: int) -> float:
 
 
 def _plain(values: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Times, dates and decimals as Spark writes them, what is nested as JSON."""
     type_ = values.type
     if any(holds(type_) for holds in _PLAIN):
         return values

@@ -4,25 +4,22 @@ A call is one POST with a whole Thrift message in it. Browsers can send none: th
 send this content type to strangers.
 """
 
-import io
-import socket
+import select
 import ssl
 import struct
-import sys
 import threading
-import time
 from contextlib import suppress
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any, Final
+from typing import Final
 
 from thrift.protocol.TBinaryProtocol import TBinaryProtocol
 from thrift.Thrift import TApplicationException, TException, TMessageType
 from thrift.transport.TTransport import TMemoryBuffer
 
 from lakewarden.catalog.errors import LakewardenError, UnavailableError
-from lakewarden.daemon.gateway.authentication import Authentication
+from lakewarden.daemon.gateway.access.authentication import Authentication
+from lakewarden.daemon.gateway.access.failed_logins import TooManyFailedLoginsError
 from lakewarden.daemon.gateway.service import Gateway, answer
-from lakewarden.daemon.telemetry.log import get_log
+from lakewarden.daemon.telemetry.bounded_http import BoundedHandler, BoundedServer
 
 __all__ = ["Server"]
 
@@ -32,10 +29,7 @@ _BODY_BYTES: Final = 16 * 1024 * 1024
 _DRAINED_BYTES: Final = 1024 * 1024
 _ITEMS: Final = 100_000
 _CONNECTIONS: Final = 1_000
-_IDLE_SECONDS: Final = 120.0
-_REQUEST_SECONDS: Final = 30.0
 _DRAIN_SECONDS: Final = 1.0
-_ANSWER_SECONDS: Final = 60.0
 _HANDSHAKE_SECONDS: Final = 10.0
 _MALFORMED: Final = (
     TException,
@@ -67,7 +61,7 @@ class Server:
 
         Handler.gateway, Handler.authentication, Handler.tls = gateway, authentication, tls
         try:
-            self._server = _Listener((host, port), Handler)
+            self._server = BoundedServer((host, port), Handler, connections=_CONNECTIONS)
         except OSError as error:
             raise UnavailableError(
                 f"The gateway cannot listen on {host}:{port} ({error.strerror or error}).",
@@ -91,61 +85,8 @@ class Server:
         self._server.server_close()
 
 
-class _Listener(ThreadingHTTPServer):
-    daemon_threads = True
-    block_on_close = False
-    request_queue_size = 256
-
-    def __init__(self, address: tuple[str, int], handler: Any) -> None:
-        self.address_family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
-        self._places = threading.BoundedSemaphore(_CONNECTIONS)
-        super().__init__(address, handler)
-
-    def process_request(self, request: Any, client_address: Any) -> None:
-        if not self._places.acquire(blocking=False):
-            self.shutdown_request(request)
-            return
-        try:
-            super().process_request(request, client_address)
-        except BaseException:  # no thread was started that would give the place back
-            self._places.release()
-            raise
-
-    def process_request_thread(self, request: Any, client_address: Any) -> None:
-        try:
-            super().process_request_thread(request, client_address)
-        finally:
-            self._places.release()
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """A connection that breaks is everyday; anything else is a mistake of ours, and the next one is answered."""
-        log, broken = get_log("gateway"), isinstance(sys.exception(), OSError)
-        (log.debug if broken else log.error)("connection", client=str(client_address), exc_info=True)
-
-
-class _Patient(io.RawIOBase):
-    """A socket that is read until a moment, however slowly it comes."""
-
-    def __init__(self, connection: socket.socket) -> None:
-        self._connection, self._until = connection, 0.0
-
-    def allow(self, seconds: float) -> None:
-        self._until = time.monotonic() + seconds
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        left = self._until - time.monotonic()
-        if left <= 0:
-            raise TimeoutError
-        self._connection.settimeout(left)
-        return self._connection.recv_into(buffer)
-
-
-class _Handler(BaseHTTPRequestHandler):
+class _Handler(BoundedHandler):
     protocol_version = "HTTP/1.1"
-    server_version, sys_version = "lakewarden", ""
     gateway: Gateway
     authentication: Authentication
     tls: ssl.SSLContext | None
@@ -156,23 +97,11 @@ class _Handler(BaseHTTPRequestHandler):
             self.request.settimeout(_HANDSHAKE_SECONDS)
             self.request = self.tls.wrap_socket(self.request, server_side=True)
         super().setup()
-        self._reading = _Patient(self.connection)
-        self._buffered = self.rfile = io.BufferedReader(self._reading)
-
-    def handle_one_request(self) -> None:
-        try:
-            self._reading.allow(_IDLE_SECONDS)
-            self._buffered.peek(1)
-        except OSError:  # nothing came, or it went away
-            self.close_connection = True
-            return
-        self._reading.allow(_REQUEST_SECONDS)
-        super().handle_one_request()
 
     def do_GET(self) -> None:
         """For probes."""
         if self.path.partition("?")[0] == "/livez":
-            self._send(200, "text/plain; charset=utf-8", b"The gateway answers.\n")
+            self.respond(200, "text/plain; charset=utf-8", b"The gateway answers.\n")
         else:
             self._refuse(404, f"POST {_PATH} takes Thrift calls; /livez is for probes.")
 
@@ -185,7 +114,11 @@ class _Handler(BaseHTTPRequestHandler):
             self._refuse(*refusal)
             return
         try:
-            user = self.authentication.user(self.headers)
+            user = self.authentication.user(self.headers, str(self.client_address[0]))
+        except TooManyFailedLoginsError as error:
+            wait = ("Retry-After", str(error.seconds))
+            self._turn_away(429, _THRIFT, _exception(error.in_full), wait)
+            return
         except LakewardenError as error:
             who = ("WWW-Authenticate", 'Basic realm="lakewarden"')
             self._turn_away(401, _THRIFT, _exception(error.in_full), who)
@@ -194,11 +127,23 @@ class _Handler(BaseHTTPRequestHandler):
         answered = TMemoryBuffer()
         self._unread = 0
         try:
-            answer(self.gateway, user, _protocol(TMemoryBuffer(body)), _protocol(answered))
+            answer(
+                self.gateway,
+                user,
+                _protocol(TMemoryBuffer(body)),
+                _protocol(answered),
+                has_left=self._has_left,
+            )
         except _MALFORMED:
             self._refuse(400, "This is no call of HiveServer2's protocol.")
             return
-        self._send(200, _THRIFT, answered.getvalue())
+        self.respond(200, _THRIFT, answered.getvalue())
+
+    def _has_left(self) -> bool:
+        """Whether the client has closed its end of the line."""
+        looking = select.poll()
+        looking.register(self.connection, select.POLLRDHUP)
+        return bool(looking.poll(0))
 
     def _refusal(self, length: str) -> tuple[int, str] | None:
         """Why a request is not even read."""
@@ -222,25 +167,10 @@ class _Handler(BaseHTTPRequestHandler):
         """Answer, and read nothing more from this client. What it has sent is taken off the line first: a connection
         that is closed before is reset, and the client never sees the answer."""
         self.close_connection = True
-        self._reading.allow(_DRAIN_SECONDS)
+        self.reading.allow(_DRAIN_SECONDS)
         with suppress(TimeoutError):
             self.rfile.read(min(self._unread, _DRAINED_BYTES))
-        self._send(status, kind, body, *headers)
-
-    def _send(self, status: int, kind: str, body: bytes, *headers: tuple[str, str]) -> None:
-        self.connection.settimeout(_ANSWER_SECONDS)
-        self.send_response(status)
-        self.send_header("Content-Type", kind)
-        self.send_header("Content-Length", str(len(body)))
-        for name, value in headers:
-            self.send_header(name, value)
-        if self.close_connection:
-            self.send_header("Connection", "close")
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, format: str, *args: object) -> None:
-        """Every fetch is a request: they are not worth a line each."""
+        self.respond(status, kind, body, *headers)
 
 
 def _exception(sentence: str) -> bytes:

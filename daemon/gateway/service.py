@@ -67,14 +67,22 @@ class Gateway:
     """Somebody by the name that was authenticated, as the installation knows them at this moment."""
 
 
-def answer(gateway: Gateway, user: str, reading: TProtocolBase, writing: TProtocolBase) -> None:
-    """Read one call and write its answer. Raises what the protocol raises for bytes that are no call."""
-    TCLIService.Processor(_Calls(gateway, user)).process(reading, writing)
+def answer(
+    gateway: Gateway,
+    user: str,
+    reading: TProtocolBase,
+    writing: TProtocolBase,
+    *,
+    has_left: Callable[[], bool] = lambda: False,
+) -> None:
+    """Read one call and write its answer; `has_left` says whether nobody waits for that any more. Raises what the
+    protocol raises for bytes that are no call."""
+    TCLIService.Processor(_Calls(gateway, user, has_left)).process(reading, writing)
 
 
 class _Calls(TCLIService.Iface):  # type: ignore[misc]  # generated code has no types
-    def __init__(self, gateway: Gateway, user: str) -> None:
-        self._gateway, self._user = gateway, user
+    def __init__(self, gateway: Gateway, user: str, has_left: Callable[[], bool]) -> None:
+        self._gateway, self._user, self._has_left = gateway, user, has_left
         self._sessions = gateway.sessions
 
     def OpenSession(self, req: Any) -> Any:
@@ -113,7 +121,9 @@ class _Calls(TCLIService.Iface):  # type: ignore[misc]  # generated code has no 
             if not (req.statement or "").strip():
                 raise UsageError("There is no statement.", hint="Try: SELECT * FROM lakewarden.tables")
             session.caller = self._gateway.caller(self._user)  # roles may have changed since it was opened
-            operation = self._gateway.statements.operation(session, req.statement)
+            operation = self._gateway.statements.operation(
+                session, req.statement, wanted=lambda: not self._has_left()
+            )
             return self._begin(
                 session, operation, req.runAsync, ttypes.TOperationType.EXECUTE_STATEMENT, req.queryTimeout
             )
@@ -255,7 +265,7 @@ class _Calls(TCLIService.Iface):  # type: ignore[misc]  # generated code has no 
             operation.deadline = operation.began + min(longest)
         handle = self._sessions.begin(session, operation)
         try:
-            self._gateway.pools.submit(operation)
+            self._gateway.pools.submit(operation, self._user)
             if not later:
                 operation.wait()
                 self._result(operation)

@@ -3,17 +3,29 @@
 import secrets
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
-from lakewarden.catalog.errors import NotFoundError, UnavailableError
+from lakewarden.catalog.errors import NotFoundError, UnavailableError, UsageError
 from lakewarden.catalog.policy.access import Caller
 from lakewarden.daemon.gateway.operations import Operation, State
+from lakewarden.daemon.gateway.sharing.shares import Share, next_of
 
-__all__ = ["Handle", "Limits", "NoSessionError", "Session", "SessionSpark", "Sessions", "plain_keys"]
+__all__ = [
+    "Handle",
+    "Limits",
+    "NoSessionError",
+    "Session",
+    "SessionSpark",
+    "Sessions",
+    "plain_keys",
+    "require_few",
+]
 
 _ID_BYTES: Final = 16
+_SETTINGS_CHARACTERS: Final = 100_000
 _NO_SESSION: Final = "There is no such session."
 _CONNECT_AGAIN: Final = "It was closed, or idle for too long. Connect again."
 _HIVE_WORDS: Final = (
@@ -50,7 +62,17 @@ def plain_keys(settings: Mapping[str, str]) -> dict[str, str]:
         for words in _HIVE_WORDS:
             key = key.removeprefix(words)
         plain[key] = value
+    require_few(plain)
     return plain
+
+
+def require_few(settings: Mapping[str, str]) -> None:
+    """Raise `UsageError` for more than a session may hold, as it holds them for long."""
+    if sum(len(key) + len(value) for key, value in settings.items()) > _SETTINGS_CHARACTERS:
+        raise UsageError(
+            f"The settings of a session are longer than {_SETTINGS_CHARACTERS} characters.",
+            hint="Set what is needed, and no more.",
+        )
 
 
 class SessionSpark(Protocol):
@@ -62,10 +84,10 @@ class SessionSpark(Protocol):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Limits:
-    """How many sessions there may be, and how many operations one may have open; seconds that a session may be idle,
-    and that a statement may take (None: as long as it takes)."""
+    """How many sessions there may be, and whose; how many operations one may have open; seconds that a session may be
+    idle, and that a statement may take (None: as long as it takes)."""
 
-    sessions: int
+    sessions: Share
     operations: int
     idle: float
     statement: float | None
@@ -131,10 +153,11 @@ class Sessions:
         """A new one. Raises `UnavailableError` if there are too many."""
         session = Session(Handle.fresh(), caller, dict(settings), database, used=self._monotonic())
         with self._lock:
-            if len(self._sessions) >= self._limits.sessions:
+            held = Counter(one.caller.name for one in self._sessions.values())
+            if next_of([caller.name], held, self._limits.sessions) is None:
                 raise UnavailableError(
-                    f"The gateway has {self._limits.sessions} sessions, "
-                    "which is its limit (gateway.sessions).",
+                    f"The gateway has {held.total()} sessions, {held[caller.name]} of them {caller.name}'s: "
+                    "there may be no more (gateway.sessions, gateway.share).",
                     hint="Close connections that are not needed any more, or wait: idle ones are closed.",
                 )
             self._sessions[session.handle] = session

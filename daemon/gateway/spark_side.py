@@ -4,7 +4,7 @@ Imports PySpark, so it is imported late. Called from the threads that operations
 """
 
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -13,11 +13,11 @@ from typing import Final
 
 from lakewarden.catalog.errors import NotAllowedError
 from lakewarden.daemon.attach import Writes, attached, run_in_session
-from lakewarden.daemon.gateway.closed_tables import require_open
+from lakewarden.daemon.gateway.access.closed_tables import require_open
+from lakewarden.daemon.gateway.access.owned_tables import require_own
+from lakewarden.daemon.gateway.access.rights import Reach, reach_of
 from lakewarden.daemon.gateway.operations import Operation
-from lakewarden.daemon.gateway.owned_tables import require_own
 from lakewarden.daemon.gateway.results import Result, Store, gathered
-from lakewarden.daemon.gateway.rights import Reach, reach_of
 from lakewarden.daemon.gateway.sessions import Session
 from lakewarden.daemon.gateway.wire_types import Column
 from lakewarden.daemon.installation.services import Services
@@ -28,8 +28,9 @@ from lakewarden.jobs.runs.spark_settings import SparkSettings
 from lakewarden.jobs.session import session_catalog
 from lakewarden.jobs.session.attached import Attached
 from lakewarden.jobs.session.catalog_listener import SparkSession
-from lakewarden.jobs.session.frames import DataFrame, database_of, refresh_table, run_sql, setting
-from lakewarden.jobs.session.reading_rules import Reading, Source
+from lakewarden.jobs.session.frames import DataFrame, database_of, refresh_table, run_sql, settings_below
+from lakewarden.jobs.session.judgement.reading_rules import Reading
+from lakewarden.jobs.session.judgement.writing_rules import Writing
 from lakewarden.jobs.session.served_sessions import (
     Field,
     SparkEndedError,
@@ -43,14 +44,14 @@ from lakewarden.jobs.session.served_sessions import (
     stages_of,
 )
 from lakewarden.jobs.session.session_catalog import TableEntry
-from lakewarden.jobs.sql.compile.reading import Draft
-from lakewarden.jobs.sql.compile.values import OPERATION_KEY
-from lakewarden.jobs.sql.statements import ChangeRows, Explain, InSession, Unmanaged
+from lakewarden.jobs.session.writes import Judge
+from lakewarden.jobs.sql.statements import ChangeRows, InSession
 
 __all__ = ["SparkSide"]
 
 _GLANCE_SECONDS: Final = 1.0
 """How long a client that asks how far its statement is may wait for Spark to say so."""
+_OURS: Final = "lakewarden."
 _ENDED: Final = "The gateway's Spark session has ended since your last statement."
 
 
@@ -62,9 +63,6 @@ class _Connection:
     writes: Writes
     application: "_Application"
     reach: Reach
-    reading: Reading | None
-    """Set where its user may read, and change own tables alone."""
-    require_own: Callable[[Source], None]
 
     def close(self) -> None:
         """A session without statements holds nothing that has to be given back."""
@@ -98,13 +96,14 @@ class SparkSide:
         operation.stop = lambda: self._stop(connection, operation)
         operation.stages = lambda: self._stages(connection, operation)
         try:
-            with serving(connection.spark, operation.id, cancelled=lambda: operation.state.over):
+            user = session.caller.name
+            with serving(connection.spark, operation.id, user=user, cancelled=lambda: operation.state.over):
                 try:
                     frame = _run(connection, statement, operation.text)
                     columns = _columns(fields_of(frame))
                     return gathered(columns, collected(frame) if columns else (), store)
                 finally:
-                    _keep_operation_id(session, connection)
+                    _keep_settings(session, connection)
         except SparkEndedError:
             session.spark = None
             raise
@@ -177,25 +176,29 @@ class SparkSide:
 
     def _open(self, session: Session, application: _Application, reach: Reach) -> _Connection:
         spark = new_session(application.root)
+        store, caller = self._services.store, session.caller
+        with serving(spark, "open"):
+            for key, value in _spark_settings(session.settings).items():
+                if reach is Reach.EVERYTHING or (Writing if reach is Reach.SQL else Reading).may_set(key):
+                    spark.conf.set(key, value)
+            judge: Judge | None = None
+            if reach is Reach.SQL:
+                judge = Writing(spark)
+            elif reach < Reach.SQL:
+                judge = Reading(
+                    spark, partial(require_open, store, caller), partial(require_own, store, caller)
+                )
+            if session.database != "default":
+                run_sql(spark, f"USE {quoted(session.database)}")
         writes = Writes(
             self._services,
             spark,
-            user=session.caller.name,
+            user=caller.name,
             caller=lambda: session.caller,
             tell=application.listening.wrote,
+            judge=judge,
         )
-        with serving(spark, "open"):
-            for key, value in _spark_settings(session.settings).items():
-                if reach is Reach.EVERYTHING or Reading.may_set(key):
-                    spark.conf.set(key, value)
-            reading = None
-            if reach is not Reach.EVERYTHING:
-                store, caller = self._services.store, session.caller
-                reading = Reading(spark, lambda sources: require_open(store, caller, sources))
-            if session.database != "default":
-                run_sql(spark, f"USE {quoted(session.database)}")
-        own = partial(require_own, self._services.store, session.caller)
-        return _Connection(spark, writes, application, reach, reading, own)
+        return _Connection(spark, writes, application, reach)
 
     def _living(self, operation: Operation) -> _Application:
         """The application; a new one where there is none (any more)."""
@@ -230,43 +233,21 @@ class SparkSide:
 
 
 def _run(connection: _Connection, statement: InSession, text: str) -> DataFrame:
-    reading = connection.reading
-    asked = statement.statement if isinstance(statement, Explain) else statement
-    if reading is not None:
-        match asked:
-            case Unmanaged(sql=sql) if reading.is_change(sql):
-                reading.require_change(sql, connection.require_own)
-            case Unmanaged(sql=sql):
-                if statement is asked:
-                    return reading.run(sql)
-            case ChangeRows(draft=draft):
-                _require_own_change(reading, connection, draft)
-            case _:
-                raise AssertionError(statement)  # was refused before
-    return run_in_session(connection.spark, connection.writes, statement, text)
-
-
-def _require_own_change(reading: Reading, connection: _Connection, draft: Draft) -> None:
-    """A change that is compiled: what it would be run as is looked at."""
-    if draft.others:
+    if connection.reach < Reach.SQL and isinstance(statement, ChangeRows) and statement.draft.others:
         raise NotAllowedError(
             "Several tables are changed by one statement by those alone who may change all.",
             hint="Write a statement for each table, or ask for gateway.writers.",
         )
-    for step in connection.writes.compiled(draft).steps:
-        reading.require_change(step.sql, connection.require_own, composed=True)
+    return run_in_session(connection.spark, connection.writes, statement, text)
 
 
-def _keep_operation_id(session: Session, connection: _Connection) -> None:
-    """Whether the operation id is used up only the Spark session knows, and the connection may get another one: after
-    a change of rights, or when Spark has ended, maybe in the middle of the statement."""
-    if not is_alive(connection.spark):
-        return
-    left = setting(connection.spark, OPERATION_KEY)
-    if left is None:
-        session.settings.pop(OPERATION_KEY, None)
-    else:
-        session.settings[OPERATION_KEY] = left
+def _keep_settings(session: Session, connection: _Connection) -> None:
+    """What is set the Spark session knows, however it was said: an operation id is used up, a RESET takes back. The
+    connection keeps a copy for the next session that it gets, after a change of rights, or when Spark has ended."""
+    if is_alive(connection.spark):
+        for key in [key for key in session.settings if key.startswith(_OURS)]:
+            del session.settings[key]
+        session.settings.update(settings_below(connection.spark, _OURS))
 
 
 def _columns(fields: Sequence[Field]) -> tuple[Column, ...]:
@@ -275,4 +256,4 @@ def _columns(fields: Sequence[Field]) -> tuple[Column, ...]:
 
 def _spark_settings(given: Mapping[str, str]) -> Mapping[str, str]:
     """What of a connection's settings is Spark's or ours; Hive's own are accepted and mean nothing."""
-    return {key: value for key, value in given.items() if key.startswith(("spark.sql.", "lakewarden."))}
+    return {key: value for key, value in given.items() if key.startswith(("spark.sql.", _OURS))}

@@ -1,22 +1,31 @@
 """Which statement needs what: the daemon's own are answered here, everything else goes to Spark."""
 
-import re
 import uuid
-from collections.abc import Callable
-from typing import Final, Protocol
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Protocol
 
 import pyarrow as pa
 
-from lakewarden.catalog.errors import UsageError
+from lakewarden.catalog.errors import NotAllowedError, UsageError
+from lakewarden.catalog.policy.access import Caller
+from lakewarden.catalog.units import format_bytes
+from lakewarden.daemon.gateway.access.rights import (
+    Reach,
+    reach_of,
+    require_conversion,
+    require_reach,
+    require_vacuum,
+)
 from lakewarden.daemon.gateway.operations import Lane, Operation
 from lakewarden.daemon.gateway.results import Result, Store, empty_result, result_of
-from lakewarden.daemon.gateway.rights import Reach, reach_of, require_conversion, require_reach
-from lakewarden.daemon.gateway.sessions import Session
+from lakewarden.daemon.gateway.sessions import Session, require_few
 from lakewarden.daemon.installation.services import Services
 from lakewarden.daemon.usecases.sql import execute
-from lakewarden.jobs.sql.compile.values import DIALECT_KEY, OPERATION_KEY, dialect_of
+from lakewarden.jobs.sql.compile.values import DIALECT_KEY, Dialect, dialect_of
 from lakewarden.jobs.sql.database import in_database
-from lakewarden.jobs.sql.parser import parse
+from lakewarden.jobs.sql.parser import may_be_ours
+from lakewarden.jobs.sql.session_settings import setting_said
 from lakewarden.jobs.sql.statements import (
     ChangeRows,
     ConvertToDelta,
@@ -29,10 +38,22 @@ from lakewarden.jobs.sql.statements import (
 )
 from lakewarden.jobs.sql.suggestions import meant
 
-__all__ = ["SparkPort", "Statements"]
+__all__ = ["ReaderPort", "SparkPort", "Statements"]
 
-_SET: Final = re.compile(r"\s*SET\s+(lakewarden\.\w+)\s*=\s*(.*?)\s*;?\s*", re.IGNORECASE | re.DOTALL)
-_USE: Final = re.compile(r"\s*USE\s+(?:(?:SCHEMA|DATABASE|NAMESPACE)\s+)?`?default`?\s*;?\s*", re.IGNORECASE)
+Refused = Callable[[Caller, str, NotAllowedError], None]
+"""Told of a statement that its caller may not run."""
+
+
+class ReaderPort(Protocol):
+    """What reads for the gateway (daemon/gateway/reading/readers.py). Thread-safe."""
+
+    def statement(
+        self, text: str, dialect: Dialect | None, *, user: str, wanted: Callable[[], bool]
+    ) -> Statement:
+        """What a text says, as `jobs.sql.parser.parse` reads it."""
+
+    def rows(self, sql: str, store: Store, *, user: str, wanted: Callable[[], bool]) -> Result:
+        """The result of a query over system tables, as `catalog.system.query` runs it."""
 
 
 class SparkPort(Protocol):
@@ -59,54 +80,95 @@ class SparkPort(Protocol):
 
 
 class Statements:
-    """From text to an operation. `spark` is asked for when it is first needed."""
+    """From text to an operation. `spark` is asked for when it is first needed; `refused` is told of what the gateway
+    itself refuses (what the daemon's own statements are refused, they record themselves)."""
 
     def __init__(
-        self, services: Services, *, spark: Callable[[], SparkPort], store: Callable[[], Store]
+        self,
+        services: Services,
+        *,
+        spark: Callable[[], SparkPort],
+        store: Callable[[str], Store],
+        readers: ReaderPort,
+        refused: Refused,
     ) -> None:
         self._services, self._spark, self._store = services, spark, store
+        self._readers, self._refused = readers, refused
 
-    def operation(self, session: Session, text: str) -> Operation:
-        """What a statement asks for. Raises `UsageError` for a governed one that is wrong."""
+    def operation(
+        self, session: Session, text: str, *, wanted: Callable[[], bool] = lambda: True
+    ) -> Operation:
+        """What a statement asks for; it is read as long as that is `wanted`. Raises `UsageError` for one that is too
+        long or a governed one that is wrong, `NotAllowedError` for what its user may not even have read."""
+        self._require_short(text)
         own = self._own(session, text)
         if own is not None:
             return _operation(text, Lane.QUICK, own)
-        statement = parse(text, dialect_of(session.settings.get(DIALECT_KEY)))
-        lane = Lane.QUICK if isinstance(statement, Query) else Lane.LONG
+        if not may_be_ours(text):
+            with self._telling(session, text):
+                require_reach(session.caller, self._reach(session))
+        dialect = dialect_of(session.settings.get(DIALECT_KEY))
+        statement = self._readers.statement(text, dialect, user=session.caller.name, wanted=wanted)
+        lane = Lane.SYSTEM if isinstance(statement, Query) else Lane.LONG
         return _operation(text, lane, lambda operation: self._run(session, operation, statement))
 
+    def _require_short(self, text: str) -> None:
+        most = self._services.settings.gateway_statement_bytes
+        if len(text) > most or len(text.encode()) > most:
+            raise UsageError(
+                f"The statement is longer than {format_bytes(most)}.",
+                hint="Write rows in several statements, or load them from files; "
+                "gateway.statement_bytes is the limit.",
+            )
+
     def _own(self, session: Session, text: str) -> Callable[[Operation], Result] | None:
-        """What a connection only has to remember until it has a session in Spark, which most never need."""
-        if session.spark is None and _USE.fullmatch(text):
-            return lambda _: _use_default(session)
-        set_ = _SET.fullmatch(text)
-        if set_ is None:
-            return None
-        key, value = set_[1].lower(), set_[2]
-        if key == DIALECT_KEY:
-            dialect_of(value)  # complains here, not with the statement that comes next
-        if session.spark is not None and key == OPERATION_KEY:
-            return None  # for one statement only: Spark's session has it, and says when it is used up
-        session.settings[key] = value
+        """What a connection only has to remember until it has a session in Spark, which most never need; from then on
+        Spark's session is asked what is set."""
         if session.spark is not None:
             return None
-        return lambda _: result_of(pa.table({"key": [key], "value": [value]}), self._store())
+        if _uses_default(text):
+            return lambda _: _use_default(session)
+        said = setting_said(text)
+        if said is None:
+            return None
+        key, value = said
+        if key == DIALECT_KEY:
+            dialect_of(value)  # complains here, not with the statement that comes next
+        require_few({**session.settings, key: value})
+        session.settings[key] = value
+        return lambda _: result_of(
+            pa.table({"key": [key], "value": [value]}), self._store(session.caller.name)
+        )
 
     def _run(self, session: Session, operation: Operation, statement: Statement) -> Result:
+        if isinstance(statement, Query):
+            return self._look(session, operation, statement.sql, self._store(session.caller.name))
         if isinstance(statement, Unmanaged | ChangeRows | Explain):
             return self._in_spark(session, operation, statement)
         if isinstance(statement, VacuumTable) and _is_sparks_to_say(session, statement):
             return self._in_spark(session, operation, statement)
         if isinstance(statement, ConvertToDelta):
-            require_conversion(session.caller, self._reach(session))
+            with self._telling(session, operation.text):
+                require_conversion(session.caller, self._reach(session), statement.where)
         statement = in_database(statement, lambda: self._database(session))
-        result = execute(self._services, statement, caller=session.caller, tell=operation.tell)
+        result = execute(
+            self._services,
+            statement,
+            caller=session.caller,
+            tell=operation.tell,
+            look=lambda sql: self._look(session, operation, sql, self._store(session.caller.name)).table(),
+        )
         if result is None:
             assert isinstance(statement, VacuumTable)  # of a table that is not managed
             return self._in_spark(session, operation, statement)
         if isinstance(statement, ConvertToDelta) and session.spark is not None:
             self._spark().refresh(session, statement.where)
-        return result_of(result, self._store())
+        return result_of(result, self._store(session.caller.name))
+
+    def _look(self, session: Session, operation: Operation, sql: str, store: Store) -> Result:
+        return self._readers.rows(
+            sql, store, user=session.caller.name, wanted=lambda: not operation.state.over
+        )
 
     def _database(self, session: Session) -> str:
         return session.database if session.spark is None else self._spark().database(session)
@@ -120,9 +182,25 @@ class Statements:
         operation: Operation,
         statement: InSession,
     ) -> Result:
-        require_reach(session.caller, self._reach(session), vacuums=isinstance(statement, VacuumTable))
+        if isinstance(statement, VacuumTable):
+            with self._telling(session, operation.text):
+                require_vacuum(session.caller, self._reach(session), statement.where)
+            return self._spark().run(session, operation, statement, self._store(session.caller.name))
+        with self._telling(session, operation.text):
+            require_reach(session.caller, self._reach(session))
+            return self._answered(session, operation, statement)
+
+    @contextmanager
+    def _telling(self, session: Session, text: str) -> Iterator[None]:
         try:
-            return self._spark().run(session, operation, statement, self._store())
+            yield
+        except NotAllowedError as error:
+            self._refused(session.caller, text, error)
+            raise
+
+    def _answered(self, session: Session, operation: Operation, statement: InSession) -> Result:
+        try:
+            return self._spark().run(session, operation, statement, self._store(session.caller.name))
         except UsageError as error:
             hint = meant(statement.sql) if isinstance(statement, Unmanaged) and not error.hint else None
             if hint is None:
@@ -133,6 +211,20 @@ class Statements:
 def _use_default(session: Session) -> Result:
     session.database = "default"
     return empty_result()
+
+
+def _uses_default(text: str) -> bool:
+    """Whether it is USE default, however that is written."""
+    match _unended(text).upper().split():
+        case ["USE", name] | ["USE", "SCHEMA" | "DATABASE" | "NAMESPACE", name]:
+            return name.strip("`") == "DEFAULT"
+        case _:
+            return False
+
+
+def _unended(text: str) -> str:
+    """A statement without its semicolon and the blanks around it."""
+    return text.strip().removesuffix(";").rstrip()
 
 
 def _is_sparks_to_say(session: Session, vacuum: VacuumTable) -> bool:

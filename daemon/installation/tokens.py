@@ -9,6 +9,7 @@ import hashlib
 import hmac
 import os
 import secrets
+import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -19,11 +20,15 @@ from typing import Final
 import orjson
 
 from lakewarden.catalog.errors import NotFoundError, UnavailableError
+from lakewarden.catalog.private_files import private_opener
 
-__all__ = ["Token", "Tokens"]
+__all__ = ["Token", "Tokens", "is_user_name"]
 
 _PREFIX: Final = "lw"
 _SECRET_BYTES: Final = 32
+_NAME: Final = 128
+_SIGNS: Final = frozenset(":,")
+"""What ends a name: in a login, and in a list of settings."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -36,6 +41,16 @@ class Token:
     created_at: datetime
     created_by: str
     expires_at: datetime | None = None
+
+    def is_shown_by(self, text: str) -> bool:
+        """Whether a text is this token, as it was shown once."""
+        return hmac.compare_digest(self.digest, _digest(text))
+
+
+def is_user_name(text: str) -> bool:
+    """Whether somebody may be called that: something that settings can name, and that looks like nobody else."""
+    plain = text == text.strip() == unicodedata.normalize("NFKC", text) and text.isprintable()
+    return plain and 0 < len(text) <= _NAME and text != "*" and not _SIGNS & set(text)
 
 
 class Tokens:
@@ -75,14 +90,11 @@ class Tokens:
         self._change(lambda held: {key: one for key, one in held.items() if key != token_id})
         return known
 
-    def user_of(self, text: str, now: datetime) -> str | None:
-        """Whose token a text is, None where it is nobody's, or has expired."""
-        token_id = text.split("_", 2)[1] if text.count("_") >= 2 else ""
-        known = self._read().get(token_id)
-        digest = _digest(text)
-        if known is None or not hmac.compare_digest(known.digest, digest):
-            return None
-        return known.user if known.expires_at is None or now < known.expires_at else None
+    def named_by(self, text: str) -> Token | None:
+        """The token that a text claims to be, by its id: which is no secret, and proves nothing. None where it
+        names none, or one that an older version made for what is no user name."""
+        found = self._read().get(text.split("_", 2)[1] if text.count("_") >= 2 else "")
+        return found if found is not None and is_user_name(found.user) else None
 
     def _read(self) -> dict[str, Token]:
         """What the file says; read again when it has changed."""
@@ -108,7 +120,7 @@ class Tokens:
                 for one in change(self._read()).values()
             ]
             fresh = self._file.with_suffix(".new")
-            with open(fresh, "wb", opener=lambda path, flags: os.open(path, flags, 0o600)) as file:
+            with open(fresh, "wb", opener=private_opener) as file:
                 file.write(orjson.dumps(rows, option=orjson.OPT_INDENT_2))
                 file.flush()
                 os.fsync(file.fileno())
@@ -117,7 +129,7 @@ class Tokens:
     @contextmanager
     def _locked(self) -> Iterator[None]:
         self._file.parent.mkdir(parents=True, exist_ok=True)
-        with self._file.with_suffix(".lock").open("w", encoding="utf-8") as lock:
+        with open(self._file.with_suffix(".lock"), "wb", opener=private_opener) as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             yield
 

@@ -21,6 +21,7 @@ from lakewarden.daemon.settings.keys import KNOB_BY_KEY, KNOBS, Knob, KnobKind, 
 from lakewarden.daemon.settings.profiles import Profile, chosen_profile
 from lakewarden.daemon.settings.storage_entries import content_of, storage_entry
 from lakewarden.daemon.settings.toml_file import toml_of
+from lakewarden.daemon.settings.web_address import is_web_address
 from lakewarden.jobs.runs.spark_settings import is_secret_conf
 
 __all__ = ["Setting", "Settings", "load_settings"]
@@ -90,19 +91,29 @@ class Settings:
     gateway_tls_elsewhere: bool
     gateway_readers: tuple[str, ...]
     gateway_writers: tuple[str, ...]
+    gateway_writers_may: str
+    gateway_failed_logins: int
+    gateway_metrics_port: int | None
     gateway_statements: int
+    gateway_statement_bytes: int
+    gateway_longest_system_query: timedelta
+    gateway_system_memory: int
+    gateway_share: int
     gateway_waiting: int
     gateway_sessions: int
     gateway_idle: timedelta
     gateway_longest_statement: timedelta | None
     gateway_result_memory: int
     gateway_result_bytes: int
+    gateway_results_bytes: int
     webhook_url: str | None
+    webhook_secret: str | None
     webhook_timeout: timedelta
     webhook_attempts: int
     openlineage_file: Path | None
     openlineage_url: str | None
     openlineage_token: str | None
+    openlineage_secret: str | None
     openlineage_timeout: timedelta
     openlineage_namespace: str
     openlineage_maintenance: bool
@@ -259,12 +270,11 @@ def _check_together(settings: Settings) -> None:
         raise UsageError(
             "lease.ttl has to be at least 1 s.", hint="Shorter leases are lost to ordinary pauses."
         )
-    url = settings.openlineage_url
-    if url is not None and not url.startswith(("http://", "https://")):
-        raise UsageError(
-            "openlineage.url has to be a web address.",
-            hint="Write http://host:port/api/v1/lineage, or https.",
-        )
+    if settings.gateway_share > 100:  # per cent
+        raise UsageError("gateway.share is at most 100.", hint="It is per cent of what there is.")
+    for key, url in (("webhook.url", settings.webhook_url), ("openlineage.url", settings.openlineage_url)):
+        if url is not None and not is_web_address(url):
+            raise UsageError(f"{key} has to be a web address.", hint="Write http://host:port/path, or https.")
 
 
 def _config_path(

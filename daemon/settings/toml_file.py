@@ -9,7 +9,7 @@ from lakewarden.catalog.errors import UsageError
 
 __all__ = ["toml_of"]
 
-_SAID: Final = re.compile(r"(.+) \(at (?:line (\d+), column (\d+)|end of document)\)")
+_SAID: Final = re.compile(r"(?:line (\d+), column (\d+)|end of document)\)")
 _HINT: Final = 'Text stands between quotes, key = "value", and the name of a section in brackets, [section].'
 
 
@@ -25,10 +25,11 @@ def toml_of(file: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(text)
     except (ValueError, RecursionError) as error:  # beside its own: a number of 5,000 digits, 1,000 brackets
-        found = _SAID.fullmatch(f"{error}")
+        said, _, where = f"{error}".rpartition(" (at ")
+        found = _SAID.fullmatch(where)
         if found is None:
             raise UsageError(f"{file} is not valid TOML: {error}.", hint=_HINT) from error
-        said, line, column = found.groups()
+        line, column = found.groups()
         place = _end(text.rstrip()) if line is None else f"line {line}, column {column}"
         raise UsageError(
             f"{file} is not valid TOML at {place}: {said[:1].lower()}{said[1:]}.", hint=_HINT

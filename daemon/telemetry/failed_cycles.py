@@ -10,6 +10,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final
 
+from lakewarden.catalog.private_files import private_opener
 from lakewarden.daemon.telemetry.log import get_log
 
 __all__ = ["Failing", "Troubles"]
@@ -49,7 +50,8 @@ class Troubles:
         }
         beside = self._path.with_suffix(".new")
         try:
-            beside.write_text(json.dumps(found), encoding="utf-8")
+            with open(beside, "w", encoding="utf-8", opener=private_opener) as file:
+                file.write(json.dumps(found))
             beside.replace(self._path)
         except OSError as error:
             get_log("cycle").warning(

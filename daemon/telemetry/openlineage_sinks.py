@@ -55,15 +55,19 @@ class FileSink:
 
 
 class HttpSink:
-    """POSTs each event to one URL."""
+    """POSTs each event to one URL, with a bearer token and signed by a secret where these are given."""
 
     name = "openlineage.url"
 
-    def __init__(self, url: str, *, timeout: timedelta, token: str | None = None) -> None:
-        self._url, self._timeout, self._token = url, timeout, token
+    def __init__(
+        self, url: str, *, timeout: timedelta, token: str | None = None, secret: str | None = None
+    ) -> None:
+        self._url, self._timeout, self._token, self._secret = url, timeout, token, secret
 
     def send(self, event: VersionEvent) -> None:
-        answer = post_json(self._url, event.text.encode(), timeout=self._timeout, token=self._token)
+        answer = post_json(
+            self._url, event.text.encode(), timeout=self._timeout, token=self._token, secret=self._secret
+        )
         if answer.problem is None:
             return
         if answer.status in _REFUSED:
@@ -79,8 +83,14 @@ def sinks_of(settings: Settings) -> tuple[Sink, ...]:
     if settings.openlineage_file is not None:
         sinks.append(FileSink(settings.openlineage_file))
     if settings.openlineage_url is not None:
-        url, token = settings.openlineage_url, settings.openlineage_token
-        sinks.append(HttpSink(url, timeout=settings.openlineage_timeout, token=token))
+        sinks.append(
+            HttpSink(
+                settings.openlineage_url,
+                timeout=settings.openlineage_timeout,
+                token=settings.openlineage_token,
+                secret=settings.openlineage_secret,
+            )
+        )
     return tuple(sinks)
 
 

@@ -64,12 +64,20 @@ class Silence:
 
 
 class Webhook:
-    """POSTs events as JSON to one URL. `start` begins delivering, `stop` gives what is queued one last chance."""
+    """POSTs events as JSON to one URL, signed by `secret` if there is one. `start` begins delivering, `stop` gives what
+    is queued one last chance."""
 
     def __init__(
-        self, url: str, *, timeout: timedelta, attempts: int, metrics: Metrics, pause: float = _FIRST_PAUSE
+        self,
+        url: str,
+        *,
+        timeout: timedelta,
+        attempts: int,
+        metrics: Metrics,
+        secret: str | None = None,
+        pause: float = _FIRST_PAUSE,
     ) -> None:
-        self._url, self._timeout, self._attempts = url, timeout, attempts
+        self._url, self._timeout, self._attempts, self._secret = url, timeout, attempts, secret
         self._metrics, self._first_pause = metrics, pause
         self._events: queue.Queue[Event] = queue.Queue(maxsize=_CAPACITY)
         self._stopping = threading.Event()
@@ -104,7 +112,7 @@ class Webhook:
     def _deliver(self, event: Event) -> bool:
         pause = self._first_pause
         for attempt in range(1, self._attempts + 1):
-            problem = _post(self._url, event, self._timeout)
+            problem = self._post(event)
             if problem is None:
                 return True
             if attempt == self._attempts or self._stopping.wait(pause):
@@ -112,6 +120,11 @@ class Webhook:
                 return False
             pause = min(pause * 2, _LONGEST_PAUSE)
         return False
+
+    def _post(self, event: Event) -> str | None:
+        """None if the receiver took it, else what went wrong."""
+        body = json.dumps(payload(event)).encode()
+        return post_json(self._url, body, timeout=self._timeout, secret=self._secret).problem
 
 
 def payload(event: Event) -> dict[str, str | None]:
@@ -126,8 +139,3 @@ def payload(event: Event) -> dict[str, str | None]:
         "run_id": event.run_id,
         "hint": event.hint,
     }
-
-
-def _post(url: str, event: Event, timeout: timedelta) -> str | None:
-    """None if the receiver took it, else what went wrong."""
-    return post_json(url, json.dumps(payload(event)).encode(), timeout=timeout).problem

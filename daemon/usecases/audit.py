@@ -7,13 +7,13 @@ from datetime import datetime
 
 from lakewarden.catalog.errors import LakewardenError
 from lakewarden.catalog.model.rows import AuditRow, TableRow
-from lakewarden.catalog.policy.access import Actor, Caller, audit_row, require
+from lakewarden.catalog.policy.access import Actor, Caller, Deed, audit_row, require
 from lakewarden.catalog.registry.governance import meant
 from lakewarden.catalog.system.port import AUDIT, Fence
 from lakewarden.daemon.installation.services import Services
 from lakewarden.daemon.usecases.declared import Subject, UseCase
 
-__all__ = ["Part", "run"]
+__all__ = ["Part", "Refusal", "note_refusals", "run"]
 
 Rows = Callable[[], Iterable[TableRow | None]]
 
@@ -29,6 +29,34 @@ class Part:
     audit_id: str | None = None
     by: str | None = None
     at: datetime | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Refusal:
+    """What a surface refused of its own accord, so that no use case began: `times` it was asked for since `at`."""
+
+    caller: Caller
+    deed: Deed
+    on: str
+    why: str
+    at: datetime
+    times: int = 1
+
+
+def note_refusals(services: Services, refusals: Iterable[Refusal]) -> None:
+    """An entry for each, in one commit. Raises `UnavailableError`."""
+    entries = [
+        audit_row(
+            one.caller,
+            one.deed,
+            one.on,
+            one.at,
+            allowed=False,
+            why=one.why if one.times == 1 else f"{one.why} ({one.times:,} times)",
+        )
+        for one in refusals
+    ]
+    services.store.append(AUDIT, entries, because="refused")
 
 
 @contextmanager

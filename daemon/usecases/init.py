@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from lakewarden.catalog.errors import NotFoundError, PreconditionError, UnavailableError
 from lakewarden.catalog.failpoints import reach
+from lakewarden.catalog.private_files import private_folder
 from lakewarden.catalog.storage.file_store import open_store
 from lakewarden.catalog.system.own_rows import system_rows
 from lakewarden.catalog.system.port import SYSTEM_TABLES
@@ -30,7 +31,7 @@ def initialise(services: Services, admin: str) -> Initialised:
     if created:
         _refuse_lost(services)
         _note_beginnings(services)
-    services.settings.home.mkdir(parents=True, exist_ok=True)
+    private_folder(services.settings.home)
     services.store.create(system_rows(services.store, now=services.clock.now(), actor=admin))
     reach("init.created")
     return Initialised(created=created, metastore_note=_enlist(services))

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
+from functools import partial
 from typing import Final, assert_never
 
 import pyarrow as pa
@@ -79,14 +80,21 @@ STATEMENTS: Final[Mapping[type, tuple[UseCase, ...]]] = {
 
 
 def execute(
-    services: Services, statement: Statement, *, caller: Caller, tell: Callable[[str], None]
+    services: Services,
+    statement: Statement,
+    *,
+    caller: Caller,
+    tell: Callable[[str], None],
+    look: Callable[[str], pa.Table] | None = None,
 ) -> pa.Table | None:
-    """Run one statement for somebody; its result, or None if it is not ours to run (a Spark session may)."""
+    """Run one statement for somebody; its result, or None if it is not ours to run (a Spark session may). `look` runs
+    queries over system tables, for whom they shall not run in this process."""
+    look = look or partial(query, services.store)
     match statement:
         case Query(sql=sql):
-            return query(services.store, sql)
+            return look(sql)
         case SetRows():
-            return _set_rows(services, statement, caller)
+            return _set_rows(services, statement, caller, look)
         case ConvertToDelta():
             return _convert(services, statement, caller, tell)
         case RollbackTable():
@@ -185,9 +193,11 @@ def _mark(services: Services, statement: MarkTable, caller: Caller) -> pa.Table:
     return pa.Table.from_pylist(rows, schema=_MARKS)
 
 
-def _set_rows(services: Services, statement: SetRows, caller: Caller) -> pa.Table:
+def _set_rows(
+    services: Services, statement: SetRows, caller: Caller, look: Callable[[str], pa.Table]
+) -> pa.Table:
     sql = f"SELECT table_id, name FROM lakewarden.tables WHERE {statement.condition}"
-    matched = query(services.store, sql).to_pylist()
+    matched = look(sql).to_pylist()
     if not matched:
         raise NotFoundError(
             "No row matches the WHERE.", hint="SELECT name FROM lakewarden.tables shows the names."

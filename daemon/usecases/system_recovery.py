@@ -9,6 +9,7 @@ from pathlib import Path
 from lakewarden.catalog.errors import ConflictError, PreconditionError, RefusedError
 from lakewarden.catalog.model.rows import GONE
 from lakewarden.catalog.policy.access import Actor, Caller
+from lakewarden.catalog.private_files import private_folder
 from lakewarden.catalog.registry.service import places_of
 from lakewarden.catalog.storage.file_store import canonical
 from lakewarden.catalog.system.commits import Note
@@ -150,7 +151,7 @@ def _is_all_gone(problems: Sequence[Problem]) -> bool:
 
 
 def _refuse_led(services: Services) -> None:
-    services.settings.home.mkdir(parents=True, exist_ok=True)
+    private_folder(services.settings.home)
     lease = services.leases.current(services.settings.lease_name)
     if lease is not None:
         raise PreconditionError(

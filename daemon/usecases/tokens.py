@@ -6,7 +6,7 @@ from datetime import timedelta
 from lakewarden.catalog.errors import UsageError
 from lakewarden.catalog.policy.access import Caller
 from lakewarden.daemon.installation.services import Services
-from lakewarden.daemon.installation.tokens import Token, Tokens
+from lakewarden.daemon.installation.tokens import Token, Tokens, is_user_name
 from lakewarden.daemon.usecases import declared
 from lakewarden.daemon.usecases.audit import run
 
@@ -17,8 +17,12 @@ def create_token(
     services: Services, user: str, *, lifetime: timedelta | None, caller: Caller
 ) -> tuple[Token, str]:
     """A new token for a user, and its text: the only time that it is seen."""
-    if not user or ":" in user or not user.isprintable():
-        raise UsageError(f"'{user}' is not a user name.", hint="A user name is printable and has no colon.")
+    if not is_user_name(user):
+        raise UsageError(
+            f"{user!r} is not a user name.",
+            hint="A user name is printable, neither begins nor ends with a blank, is not *, and has "
+            "no colon or comma.",
+        )
     with run(services, caller, declared.TOKEN, user, on=f"token of {user}"):
         now = services.clock.now()
         expires_at = None if lifetime is None else now + lifetime

@@ -20,6 +20,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import BinaryIO, Final
 
+from lakewarden.catalog.private_files import private_folder, private_opener
 from lakewarden.daemon.settings.settings import Settings
 from lakewarden.daemon.telemetry.log import get_log
 from lakewarden.jobs.runs.log_stores import has_one_for_all
@@ -111,11 +112,11 @@ def worker_launcher(
 
 
 def _log_file(logs: Path, name: str) -> BinaryIO:
-    logs.mkdir(parents=True, exist_ok=True)
+    private_folder(logs)
     path = logs / f"{name}.log"
     if path.exists() and path.stat().st_size > _LOG_BYTES:
         path.replace(path.with_suffix(".log.1"))
-    return path.open("ab")
+    return open(path, "ab", opener=private_opener)
 
 
 @dataclass(slots=True)

@@ -31,7 +31,7 @@ _SIZED: Final = re.compile(r"^(?:(?P<text>CHAR|CHARACTER|VARCHAR)\((?P<length>\d
 _DECIMAL_DIGITS: Final = 38
 _INT64_DIGITS: Final = 19
 _DATE: Final = re.compile(r"^[+-]?\d{4,7}(-\d{1,2}(-\d{1,2}([ T].*)?)?)?$")
-_DECIMAL: Final = re.compile(r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$")
+_DECIMAL: Final = re.compile(r"^[+-]?(\d+(?:\.\d*)?|\.\d+)([eE][+-]?\d+)?$")
 _SWITCHES: Final = frozenset(["t", "true", "y", "yes", "1", "f", "false", "n", "no", "0"])
 _FORBIDDEN_LETTERS: Final = frozenset(" ,;{}()\n\t=")
 _UNREADABLE: Final = (

@@ -37,6 +37,10 @@ KEYS_FROM_FILES: Final = "lakewarden.FileCredentialsProvider"
 """The class of ours (jobs/engines/spark/s3) by which lakewarden's own sessions read keys from files, and again once
 these have changed. Other sessions have keys of their own."""
 
+_JAVA_OPTIONS: Final = ("spark.driver.extraJavaOptions", "spark.executor.extraJavaOptions")
+_NO_ENTITIES: Final = "-Djavax.xml.accessExternalDTD= -Djavax.xml.accessExternalSchema="
+"""What an XML text refers to is not opened: it may be anybody's, and Java would open any file and address."""
+
 
 class JarSource(StrEnum):
     """Where the engine's jars come from: fetched by Maven into a cache, by Spark itself, or on its class path."""
@@ -89,7 +93,10 @@ def session_conf(settings: SparkSettings, *, cores: int, jars: tuple[Path, ...] 
             "spark.databricks.delta.snapshotPartitions": str(max(cores, 2)),
             "spark.sql.sources.parallelPartitionDiscovery.parallelism": str(_LOCAL_LISTING * cores),
         }
-    return conf | _lake_conf(settings, jars) | dict(settings.conf)
+    own = dict(settings.conf)
+    for key in _JAVA_OPTIONS:
+        own[key] = f"{_NO_ENTITIES} {own.get(key, '')}".rstrip()
+    return conf | _lake_conf(settings, jars) | own
 
 
 def foreign_conf(settings: SparkSettings, *, jars: tuple[Path, ...] = ()) -> Mapping[str, str]:

@@ -1,9 +1,7 @@
 """What the daemon tells a worker process, as one value: JSON on its standard input. Imports nothing of PySpark."""
 
-import re
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Final
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from pydantic import TypeAdapter, ValidationError
@@ -14,8 +12,6 @@ from lakewarden.catalog.storage.secret_files import known
 from lakewarden.jobs.runs.spark_settings import SparkSettings, is_secret_conf
 
 __all__ = ["WorkerConfig", "read_config", "secrets_of", "write_config"]
-
-_PASSWORD: Final = re.compile(r"://[^/:@]*:(.*)@")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -48,8 +44,8 @@ def secrets_of(config: WorkerConfig) -> frozenset[str]:
     in files as they are now."""
     options = (pair for _, options in config.storage.prefixes for pair in known(options).items())
     secrets = {value for key, value in (*config.spark.conf, *options) if is_secret_conf(key)}
-    password = _PASSWORD.search(config.database_url)
-    said = password.group(1) if password is not None else ""
+    user, _, rest = config.database_url.partition("://")[2].partition(":")
+    said = "" if {"/", "@"} & set(user) else rest.rpartition("@")[0]
     more = (value for key, value in parse_qsl(urlsplit(config.database_url).query) if is_secret_conf(key))
     return frozenset(filter(None, (*secrets, said, unquote(said), *more)))
 

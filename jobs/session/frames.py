@@ -21,6 +21,7 @@ __all__ = [
     "row_of",
     "run_sql",
     "setting",
+    "settings_below",
     "sql_name",
     "taken_setting",
 ]
@@ -54,6 +55,15 @@ def run_sql(spark: SparkSession, text: str) -> DataFrame:
 def setting(spark: SparkSession, key: str) -> str | None:
     """What the session's SET says of a key, None where nothing was set."""
     return spark.conf.get(key, None)
+
+
+def settings_below(spark: SparkSession, beginning: str) -> Mapping[str, str]:
+    """What is set of all keys that begin like this."""
+    session: Any = spark._jsparkSession
+    told = session.sessionState().conf().settings()
+    keys = str(told.keySet().toString()).strip("[]").split(", ")  # one call, however many keys there are
+    found = {key: told.get(key) for key in keys if key.startswith(beginning)}
+    return {key: str(value) for key, value in found.items() if value is not None}
 
 
 def database_of(spark: SparkSession) -> str:

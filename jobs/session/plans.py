@@ -39,7 +39,8 @@ class Plans:
         self.java: Any = jvm.java.util
         self.logical: Any = logical
         self.unresolved: Any = sql.catalyst.analysis.UnresolvedRelation
-        self.no_options: Any = sql.util.CaseInsensitiveStringMap.empty()
+        self.options: Any = sql.util.CaseInsensitiveStringMap
+        self.no_options: Any = self.options.empty()
         self.always: Any = sql.catalyst.expressions.Literal.TrueLiteral()
         self.append_by_name: Any = logical.AppendData.byName
         self.overwrite_by_name: Any = logical.OverwriteByExpression.byName
@@ -58,6 +59,9 @@ class Plans:
         self._none: Any = jvm.scala.Option.empty()
         self._single: Any = getattr(getattr(sql.catalyst.plans.physical, "SinglePartition$"), "MODULE$")
         self._has_subquery: Any = sql.catalyst.expressions.SubqueryExpression.hasSubquery
+        self._current_user: Any = sql.catalyst.CurrentUserContext.getCurrentUser
+        self._asks_who: Any = sql.catalyst.expressions.CurrentUser
+        self._literal: Any = sql.catalyst.expressions.Literal.create
         self._skip: Any = sql.execution.CommandExecutionMode.SKIP()
 
     def asks(self, expression: Any) -> bool:
@@ -148,6 +152,15 @@ class Plans:
         """Whether a value of an analysed plan, or of a view in it, depends on when it is run."""
         return not self._at_this_moment(plan).fastEquals(plan)
 
+    def for_this_user(self, session: Any, plan: JavaPlan) -> JavaPlan:
+        """A plan that says who asks, in its views as well: what is kept in a cache for somebody else is another's."""
+        if session.sharedState().cacheManager().isEmpty():
+            return plan  # Spark fills the name in by itself, when it runs the plan
+        names = self.java.HashMap()
+        asked = self._asks_who()
+        names.put(asked, self._literal(self._current_user(), asked.dataType()))
+        return plan.transformAllExpressionsWithSubqueries(self._convert.asScala(names))
+
     def is_files(self, relation: Any) -> bool:
         """Whether a relation is one of files. Delta's own have no class name to go by."""
         return bool(self._files.isInstance(relation))
@@ -167,6 +180,10 @@ class Plans:
     def some_long(self, value: int) -> Any:
         """A Scala Option with this Long; py4j alone would make it an Integer."""
         return self._to_option(self._long(value))
+
+    def texts(self, items: Any) -> dict[str, str]:
+        """A Scala map of texts as a dict."""
+        return {} if items.isEmpty() else dict(self._convert.asJava(items))
 
     def scala_map(self, pairs: Iterable[tuple[str, str]]) -> Any:
         """An immutable Scala map of texts."""

@@ -27,7 +27,7 @@ _HARMLESS: Final = frozenset(
 )
 """Leaves whose rows are written in the statement itself, or that repeat another leaf of the same plan."""
 _MADE_HERE: Final = frozenset({"ParallelCollectionRDD", "MapPartitionsRDD", "PythonRDD"})
-_RDD: Final = re.compile(r"(\w+)\[\d+\]")
+_RDD: Final = re.compile(r"\b(\w+)\[\d+\]")
 
 
 def reads_of(plans: Plans, plan: JavaPlan) -> Iterator[Read]:

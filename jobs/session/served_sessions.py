@@ -7,10 +7,12 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Final
 
 import pyarrow as pa
 from py4j.protocol import Py4JError, Py4JJavaError
+from pyspark import SparkContext
 from pyspark.errors import AnalysisException, ParseException, PySparkException
 from pyspark.errors.exceptions.captured import unwrap_spark_exception
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -48,7 +50,7 @@ _PLAIN: Final = frozenset(
 """Types that go over the wire as they are; everything else goes as text, as HiveServer2 does it."""
 _NESTED: Final = ("array", "map", "struct", "variant")
 _NULLS_TOO: Final = {"ignoreNullFields": "false"}
-_PLACE: Final = re.compile(r"\s*(?:; line \d+ pos \d+.*|\n\n?(?:== SQL|JVM stacktrace|'|\+-).*)", re.DOTALL)
+_PLACE: Final = re.compile(r"; line \d+ pos \d+|\n(?:== SQL|JVM stacktrace|'|\+-)")
 
 
 class SparkEndedError(UnavailableError):
@@ -95,18 +97,31 @@ def is_alive(spark: SparkSession) -> bool:
 
 @contextmanager
 def serving(
-    spark: SparkSession, operation: str, *, cancelled: Callable[[], bool] = lambda: False
+    spark: SparkSession,
+    operation: str,
+    *,
+    user: str | None = None,
+    cancelled: Callable[[], bool] = lambda: False,
 ) -> Iterator[None]:
     """Let this thread run one operation in a session: what it starts, `cancel` can end, and what it has not started
-    when `cancelled` says so is not begun. Errors are ours, in Spark's
-    own words: `UsageError` for a wrong statement, `SparkEndedError`, `ExecutionError`."""
+    when `cancelled` says so is not begun. `user` is who `current_user()` is, None for the application's own. Errors are
+    ours, in Spark's own words: `UsageError` for a wrong statement, `SparkEndedError`, `ExecutionError`."""
     with _told("run the statement"):
-        jvm: Any = spark._jvm
-        jvm.org.apache.spark.sql.classic.SparkSession.setActiveSession(spark._jsparkSession)
+        active, current_user = _of_this_thread(spark.sparkContext)
+        active.setActiveSession(spark._jsparkSession)
+        current_user.set(user)  # null is Spark's own word for nobody in particular
         spark.sparkContext.setJobGroup(operation, "a statement of the gateway", interruptOnCancel=True)
         with unwanted_once(cancelled):
             require_wanted()  # Spark may just have been started, for long
             yield
+
+
+@lru_cache(maxsize=2)
+def _of_this_thread(context: SparkContext) -> tuple[Any, Any]:
+    """Where Spark keeps a thread's session and its user. Looked up once: each name of a package costs a call."""
+    jvm: Any = context._jvm
+    user = jvm.org.apache.spark.sql.catalyst.CurrentUserContext.CURRENT_USER()
+    return jvm.org.apache.spark.sql.classic.SparkSession, user
 
 
 def cancel(spark: SparkSession, operation: str) -> None:
@@ -216,4 +231,4 @@ def _ours(deed: str, error: PySparkException | Py4JJavaError) -> LakewardenError
 
 def _words(error: PySparkException) -> str:
     """Spark's sentence, without the plan or the stack behind it."""
-    return _PLACE.sub("", str(error)).strip() or type(error).__name__
+    return _PLACE.split(str(error), maxsplit=1)[0].strip() or type(error).__name__

@@ -24,19 +24,25 @@ from lakewarden.jobs.session.compiled_changes import (
 from lakewarden.jobs.session.conflicts.lost_races import LostRaceError
 from lakewarden.jobs.session.conflicts.retries import RETRIES_KEY, retried, retries_of
 from lakewarden.jobs.session.executed_plans import Witness
-from lakewarden.jobs.session.frames import is_path, plan_of, sql_name, taken_setting
+from lakewarden.jobs.session.frames import is_path, plan_of, run_sql, sql_name, taken_setting
 from lakewarden.jobs.session.groups.runner import Groups
 from lakewarden.jobs.session.groups.steps import settled_steps
+from lakewarden.jobs.session.judgement.plan_tables import PlanTables
+from lakewarden.jobs.session.judgement.said import called, kind_said
+from lakewarden.jobs.session.judgement.statement_kinds import Kind
+from lakewarden.jobs.session.judgement.unrecorded import Unrecorded
+from lakewarden.jobs.session.judgement.write_options import USER_METADATA
 from lakewarden.jobs.session.pins import Pinned, pin
-from lakewarden.jobs.session.plans import JavaPlan, Plans
+from lakewarden.jobs.session.plans import JavaPlan, Plans, kind
 from lakewarden.jobs.session.recording import Recorder
-from lakewarden.jobs.session.statements import Shape, is_write, nameless, shape_of, vacuumed_by
+from lakewarden.jobs.session.statements import Shape, shape_of, vacuumed_by, with_own_record
 from lakewarden.jobs.session.upserts.operations import Once
 from lakewarden.jobs.session.upserts.runner import Upserts
 from lakewarden.jobs.session.writes import (
     Append,
     Change,
     Directory,
+    Judge,
     Merge,
     Overwrite,
     Request,
@@ -46,11 +52,19 @@ from lakewarden.jobs.session.writes import (
     Written,
 )
 from lakewarden.jobs.sql.compile.reading import Draft, is_change
-from lakewarden.jobs.sql.compile.values import OPERATION_KEY, Chosen, Compiled, Dialect
+from lakewarden.jobs.sql.compile.values import (
+    DIALECT_KEY,
+    OPERATION_KEY,
+    Chosen,
+    Compiled,
+    Dialect,
+    dialect_of,
+)
 
 __all__ = ["SparkWriter"]
 
-_OPTION: Final = "userMetadata"
+_RUN_BY_ANALYSIS: Final = frozenset({"Call", "CompoundBody", "UnresolvedExecuteImmediate"})
+"""What Spark runs already when it analyses it, so that it is not analysed here."""
 _SOURCE: Final = "__lakewarden_source"
 _TAKES_ONE: Final = "INSERT, UPDATE, DELETE, MERGE and upserts of Delta tables do."
 
@@ -67,9 +81,13 @@ class SparkWriter:
         reader: TableReader,
         journal: Journal,
         storage: Callable[[str], StorageOptions],
+        judge: Judge | None = None,
     ) -> None:
-        self._spark, self._directory = spark, directory
+        self._spark, self._directory, self._judge = spark, directory, judge
         self._plans = Plans(spark)
+        self._unrecorded = Unrecorded(
+            plans=self._plans, tables=PlanTables(spark, self._plans), directory=directory
+        )
         self._recorder = Recorder(
             plans=self._plans,
             witness=Witness(spark, self._plans),
@@ -109,30 +127,39 @@ class SparkWriter:
         operation = self._operation_named()
         return self._groups.run(draft.text, lambda: settled_steps(self._recorder, draft), operation)
 
-    def run(self, request: Request) -> tuple[DataFrame, Written] | None:
-        # Every try begins with what the session says now: its settings, and its views.
-        session: Any = self._spark._jsparkSession.cloneSession()
+    def run(self, request: Request) -> tuple[DataFrame, Written | None]:
         named = cache(self._operation_named)
+        own: Any = self._spark._jsparkSession
         with refusals_explained(request.text if isinstance(request, Sql) else ""):
-            return retried(
-                lambda: self._run(session.cloneSession(), request, named),
-                retries=retries_of(session.conf().get(RETRIES_KEY, "")),
-            )
+            plan = self._plans.parsed(own, request.text) if isinstance(request, Sql) else None
+            if plan is None or kind_said(self._plans, plan) is Kind.WRITES:
+                # Every try begins with what the session says now: its settings, and its views.
+                session = own.cloneSession()
+                done = retried(
+                    lambda: self._run(session.cloneSession(), request, plan, named),
+                    retries=retries_of(session.conf().get(RETRIES_KEY, "")),
+                )
+                if done is not None:
+                    return done
+            return self._as_it_is(request, plan, named), None
 
     def _create(self, text: str) -> tuple[DataFrame, Written] | None:
         """Make the table of an upsert: the operation id that the session names is for a statement of its own."""
-        return self._run(self._spark._jsparkSession.cloneSession(), Sql(text=text), lambda: None)
+        session: Any = self._spark._jsparkSession.cloneSession()
+        return self._run(session, Sql(text=text), self._plans.parsed(session, text), lambda: None)
 
     def _run(
-        self, session: Any, request: Request, operation_named: Callable[[], str | None]
+        self,
+        session: Any,
+        request: Request,
+        parsed: JavaPlan | None,
+        operation_named: Callable[[], str | None],
     ) -> tuple[DataFrame, Written] | None:
-        operation = operation_named() if isinstance(request, Change) else None
-        plan, options, chosen = self._statement(session, request)
-        if isinstance(request, Sql):
-            if not is_write(plan):
-                self._refuse_id(plan, operation_named)
-                return None
-            operation = operation_named()
+        """One try of a write; None, and nothing was run, if it writes no Delta table."""
+        operation = operation_named() if isinstance(request, Change | Sql) else None
+        plan, options, chosen = self._statement(session, request, parsed)
+        if self._judge is not None:
+            self._judge.require_said(plan)
         shape = shape_of(self._plans, session, self._plans.analysed(session, plan))
         if shape is None:
             if isinstance(request, Change):
@@ -140,13 +167,49 @@ class SparkWriter:
             if operation is not None:
                 raise UsageError("Only what writes a Delta table takes an operation id.", hint=_TAKES_ONE)
             return None
-        if shape.target is not None:
-            self._directory.require_writable(shape.target)
+        self._require(plan, shape)
+        if isinstance(request, Sql):
+            shape, own = with_own_record(self._plans, shape)
+            options = {} if own is None else {USER_METADATA: own}
         once = self._once(request, operation, shape)
         with wrong_rows_explained():
             if once is None:
-                return self._write(session, shape, options, chosen=chosen)
-            return self._write_once(once, session, shape, chosen)
+                return self._write(session, plan, shape, options, chosen=chosen)
+            return self._write_once(once, session, plan, shape, options, chosen)
+
+    def _require(self, plan: JavaPlan, shape: Shape) -> None:
+        """Raise `NotAllowedError` unless this very plan may be run now."""
+        if shape.target is not None:
+            self._directory.require_writable(shape.target)
+        if self._judge is not None:
+            self._judge.require_written(plan, shape.target, shape.query)
+
+    def _as_it_is(
+        self, request: Request, parsed: JavaPlan | None, operation_named: Callable[[], str | None]
+    ) -> DataFrame:
+        """What is no governed write, in the user's own session, where what it sets and defines is to last. What was
+        looked at is what is run."""
+        if not isinstance(request, Sql | Change):
+            raise UsageError(
+                "Only Delta tables are written like this.",
+                hint="Use Spark's own writer, or CREATE TABLE ... USING delta first.",
+            )
+        session: Any = self._spark._jsparkSession
+        text = request.text if isinstance(request, Sql) else request.draft.text
+        plan = self._plans.parsed(session, text) if parsed is None else parsed
+        self._refuse_id(plan, operation_named)
+        if self._judge is not None:
+            self._judge.require_said(plan)
+        self._unrecorded.require_readable(session, plan)
+        if kind(plan) == "SetCommand" and (said := self._plans.option(plan.kv())) is not None:
+            _require_sensible(str(said._1()), self._plans.option(said._2()))
+        if kind(plan) in _RUN_BY_ANALYSIS:
+            return run_sql(self._spark, text)
+        analysed = self._plans.analysed(session, plan)
+        if self._judge is not None:
+            self._judge.require_read(plan, analysed)
+        self._unrecorded.require_harmless(session, plan, analysed)
+        return self._plans.run(session, self._plans.for_this_user(session, analysed))
 
     def _operation_named(self) -> str | None:
         """The operation id that the session gives to its next write, and to no other."""
@@ -164,7 +227,13 @@ class SparkWriter:
         )
 
     def _write_once(
-        self, once: Once, session: Any, shape: Shape, chosen: Chosen | None
+        self,
+        once: Once,
+        session: Any,
+        plan: JavaPlan,
+        shape: Shape,
+        options: Mapping[str, str],
+        chosen: Chosen | None,
     ) -> tuple[DataFrame, Written]:
         """Write under an operation id. Somebody else may do the same at the same time: Delta skips one of the two, or
         it loses the race. Each try has a number of its own."""
@@ -176,7 +245,7 @@ class SparkWriter:
         once.name(session, number)
         head = once.head()
         try:
-            frame, written = self._write(session, shape, {}, statement=once.digest, chosen=chosen)
+            frame, written = self._write(session, plan, shape, options, statement=once.digest, chosen=chosen)
         except LostRaceError:
             if once.due() is None:
                 return nothing, before
@@ -187,6 +256,7 @@ class SparkWriter:
     def _write(
         self,
         session: Any,
+        said: JavaPlan,
         shape: Shape,
         options: Mapping[str, str],
         *,
@@ -195,9 +265,13 @@ class SparkWriter:
     ) -> tuple[DataFrame, Written]:
         pinned: Pinned | None = None
         if shape.query is not None:
-            pinned = pin(self._plans, session, shape.query, target=shape.target)
+            query = self._plans.for_this_user(session, shape.query)
+            pinned = pin(self._plans, session, query, target=shape.target)
         reads = () if pinned is None else pinned.reads
         plan = shape.plan if pinned is None else shape.rebuilt(pinned.plan)
+        self._require(
+            said, shape
+        )  # rights, holds and policies as they are now, of the tables that were found
         frame, written = self._recorder.run(
             session,
             lambda: self._plans.run(session, plan),
@@ -206,7 +280,7 @@ class SparkWriter:
             reads_self=pinned is not None and pinned.reads_self,
             target=shape.target,
             locate=shape.locate,
-            own=options.get(_OPTION),
+            own=options.get(USER_METADATA),
             statement=statement,
             known=shape.known,
             reads_fixed=pinned is not None and pinned.fixes(shape.target),
@@ -217,19 +291,21 @@ class SparkWriter:
     def _refuse_id(self, plan: JavaPlan, operation_named: Callable[[], str | None]) -> None:
         """Raise `UsageError` for what Spark runs as it is, and changes rows, if the session gave its next write an id:
         it would be done again under it."""
-        called = nameless(self._plans, plan)
-        if called is not None and operation_named() is not None:
+        is_listed = kind_said(self._plans, plan) in (Kind.UNRECORDED, Kind.DYNAMIC)
+        if is_listed and operation_named() is not None:
             raise UsageError(
-                f"{called} takes no operation id. Nothing was run.",
+                f"{called(self._plans, plan)} takes no operation id. Nothing was run.",
                 hint=f"{_TAKES_ONE} The id is used up: run the statement again to do it without one.",
             )
 
-    def _statement(self, session: Any, request: Request) -> tuple[JavaPlan, Mapping[str, str], Chosen | None]:
+    def _statement(
+        self, session: Any, request: Request, parsed: JavaPlan | None
+    ) -> tuple[JavaPlan, Mapping[str, str], Chosen | None]:
         """What is asked for as a plan; the writer's options; and, of a change in SQL, whose it was taken for."""
         match request:
             case Sql(text=text):
                 chosen = Chosen(dialect=Dialect.SPARK, notes=request.notes) if is_change(text) else None
-                return self._plans.parsed(session, text), {}, chosen
+                return parsed, {}, chosen
             case Change(draft=draft):
                 done = compile_change(session, draft)
                 (step,) = done.steps
@@ -261,7 +337,7 @@ class SparkWriter:
         return self._plans.overwrite_by_name(table, query, chosen, options)
 
     def _merge(self, session: Any, request: Merge) -> JavaPlan:
-        unknown = request.options.keys() - {_OPTION, "mergeSchema"}
+        unknown = request.options.keys() - {USER_METADATA, "mergeSchema"}
         if unknown:
             raise UsageError(
                 f"A merge takes no option {min(unknown)}.", hint="It takes mergeSchema and userMetadata."
@@ -285,4 +361,10 @@ class SparkWriter:
         return session.sessionState().sqlParser().parseMultipartIdentifier(sql_name(table))
 
     def _writer_options(self, options: Mapping[str, str]) -> Any:
-        return self._plans.scala_map((key, value) for key, value in options.items() if key != _OPTION)
+        return self._plans.scala_map((key, value) for key, value in options.items() if key != USER_METADATA)
+
+
+def _require_sensible(key: str, value: str | None) -> None:
+    """Complain of a setting when it is made, not with the statement that comes next."""
+    if key == DIALECT_KEY and value is not None:
+        dialect_of(value)

@@ -1,45 +1,20 @@
 """Which statements write a Delta table, what they do to it, and where in them the query sits."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
 from lakewarden.catalog.errors import UsageError
 from lakewarden.catalog.model.lineage_record import Operation
+from lakewarden.jobs.session.judgement.write_options import USER_METADATA, require_no_marks, user_metadata_of
 from lakewarden.jobs.session.plans import JavaPlan, Plans, kind
 from lakewarden.jobs.session.reads import location_of
 
-__all__ = ["Shape", "is_write", "nameless", "shape_of", "vacuumed_by"]
+__all__ = ["Shape", "shape_of", "vacuumed_by", "with_own_record"]
 
-_WRITES: Final = frozenset(
-    {
-        "InsertIntoStatement",
-        "AppendData",
-        "OverwriteByExpression",
-        "OverwritePartitionsDynamic",
-        "CreateTableAsSelect",
-        "ReplaceTableAsSelect",
-        "CreateTable",
-        "ReplaceTable",
-        "MergeIntoTable",
-        "UpdateTable",
-        "DeleteFromTable",
-    }
+_WITH_QUERY: Final = frozenset(
+    {"AppendData", "OverwriteByExpression", "DeltaDynamicPartitionOverwriteCommand"}
 )
-_NAMELESS: Final[Mapping[str, str]] = {
-    "Call": "CALL",
-    "CloneTableStatement": "CLONE",
-    "CompoundBody": "A script (BEGIN ... END)",
-    "DropPartitions": "DROP PARTITION",
-    "InsertIntoDir": "INSERT OVERWRITE DIRECTORY",
-    "LoadData": "LOAD DATA",
-    "RestoreTableStatement": "RESTORE",
-    "TruncatePartition": "TRUNCATE",
-    "TruncateTable": "TRUNCATE",
-    "UnresolvedExecuteImmediate": "EXECUTE IMMEDIATE",
-}
-"""What changes rows, or may, without being a governed write."""
-_INSERTS: Final = frozenset({"InsertIntoStatement", "InsertIntoDir"})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -61,28 +36,12 @@ class Shape:
     known: int = -1
 
 
-def is_write(plan: JavaPlan) -> bool:
-    """Whether a parsed statement may write a table: everything else need not be analysed."""
-    return kind(_said(plan)) in _WRITES
-
-
-def nameless(plans: Plans, plan: JavaPlan) -> str | None:
-    """What a parsed statement is called that changes rows, or may, and that Spark runs as it is; None for all others:
-    they are governed writes, or change nothing."""
-    said = _said(plan)
-    if kind(said) == "Union" and any(kind(one) in _INSERTS for one in plans.sequence(said.children())):
-        return "A statement with several INSERTs"
-    return _NAMELESS.get(kind(said))
-
-
-def _said(plan: JavaPlan) -> JavaPlan:
-    """A parsed statement without its WITH."""
-    return plan.child() if kind(plan) == "UnresolvedWith" else plan
-
-
 def shape_of(plans: Plans, session: Any, plan: JavaPlan) -> Shape | None:
     """The shape of an analysed statement; None if it writes no Delta table, or in a way that is not known here."""
     match kind(plan):
+        case "WithCTE" if kind(plan.plan()) in _WITH_QUERY:  # INSERT INTO IDENTIFIER(...) under a WITH
+            query = plans.logical.WithCTE(plan.plan().query(), plan.cteDefs())
+            return shape_of(plans, session, plan.plan().withNewQuery(query).storeAnalyzedQuery())
         case "AppendData":
             return _into(plan, Operation.APPEND)
         case "OverwriteByExpression":
@@ -100,6 +59,35 @@ def shape_of(plans: Plans, session: Any, plan: JavaPlan) -> Shape | None:
             return _changed(plan, Operation.DELETE, plan.deltaLog())
         case _:
             return None
+
+
+def with_own_record(plans: Plans, shape: Shape) -> tuple[Shape, str | None]:
+    """The write without what its options would put into the commit in our record's place: the user's own metadata,
+    which is handed over, None for none. Raises `UsageError` for an option that is not taken."""
+    plan = shape.plan
+    if kind(plan).endswith(("TableAsSelect", "CreateTable", "ReplaceTable")):
+        for options in (plan.tableSpec().options(), plan.tableSpec().properties(), *_options_of(plan)):
+            require_no_marks(plans.texts(options))
+        return shape, None
+    if kind(plan) not in _WITH_QUERY or plan.table().options().isEmpty():
+        return shape, None
+    relation = plan.table()
+    given = dict(relation.options())
+    own = user_metadata_of(given)
+    rest = plans.java.HashMap()
+    for key, value in given.items():
+        if key.lower() != USER_METADATA.lower():
+            rest.put(key, value)
+    kept = relation.copy(
+        relation.table(), relation.output(), relation.catalog(), relation.identifier(),
+        plans.options(rest), relation.timeTravelSpec(),
+    )  # fmt: skip
+    written = _into(plan.withNewTable(kept), shape.operation)
+    return shape if written is None else written, own
+
+
+def _options_of(plan: JavaPlan) -> tuple[Any, ...]:
+    return (plan.writeOptions(),) if kind(plan).endswith("AsSelect") else ()
 
 
 def vacuumed_by(plan: JavaPlan) -> str | None:

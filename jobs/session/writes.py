@@ -20,6 +20,7 @@ __all__ = [
     "Append",
     "Change",
     "Directory",
+    "Judge",
     "Merge",
     "Observed",
     "Overwrite",
@@ -204,6 +205,24 @@ class Directory(Protocol):
     def require_writable(self, location: str) -> None:
         """Raise `NotAllowedError` if no user's session may write there: system tables."""
 
+    def require_unmanaged(self, location: str, called: str) -> None:
+        """Raise `RefusedError` if what is `called` so would change a managed table there, or around it, unrecorded."""
+
+
+class Judge(Protocol):
+    """What a session's user may do, by the plans of statements (jobs/session/judgement/reading_rules.py). Asked in each
+    try: first how a statement is said, before Spark looks for its tables; then, right before it runs, what it does."""
+
+    def require_said(self, plan: Any) -> None:
+        """Raise `NotAllowedError` unless the parsed statement may be analysed and, if it is no write, run."""
+
+    def require_read(self, plan: Any, analysed: Any) -> None:
+        """Raise `NotAllowedError` unless an analysed statement that is no governed write may be run."""
+
+    def require_written(self, plan: Any, target: str | None, query: Any) -> None:
+        """Raise `NotAllowedError` unless a write, as parsed, may change the table at `target` (canonical; None for one
+        that is made) by an analysed query (None for none)."""
+
 
 class Writer(Protocol):
     """A user's Spark session that runs governed writes (jobs/session/spark_writer.py). Thread-safe."""
@@ -226,8 +245,8 @@ class Writer(Protocol):
     def change_several(self, draft: Draft) -> tuple[Written, ...]:
         """Run a statement that changes several tables: all of them, in the order of `draft.each`, or none."""
 
-    def run(self, request: Request) -> tuple[Any, Written] | None:
-        """Run it; its result as a DataFrame. None, and nothing was run, if it is SQL that writes no Delta table."""
+    def run(self, request: Request) -> tuple[Any, Written | None]:
+        """Run it; its result as a DataFrame, and what was written, None if it is SQL that writes no Delta table."""
 
 
 class Write:
@@ -260,13 +279,9 @@ class Write:
         )
 
     def _run(self, request: Request) -> Written:
-        done = self._writer.run(request)
-        if done is None:
-            raise UsageError(
-                "Only Delta tables are written like this.",
-                hint="Use Spark's own writer, or CREATE TABLE ... USING delta first.",
-            )
-        return done[1]
+        _, written = self._writer.run(request)
+        assert written is not None  # as only SQL has none
+        return written
 
 
 def record_of(

@@ -13,6 +13,7 @@ from lakewarden.catalog.errors import NotAllowedError, UsageError
 from lakewarden.catalog.policy.effective import Value, parse_value
 from lakewarden.catalog.system.nested import nested_within_reason
 from lakewarden.catalog.system.port import SystemTableName
+from lakewarden.jobs.sql.beginning import beginning
 from lakewarden.jobs.sql.compile.ambiguities import read_otherwise
 from lakewarden.jobs.sql.compile.merges.reading import merge_draft
 from lakewarden.jobs.sql.compile.reading import draft_of, is_change
@@ -20,6 +21,7 @@ from lakewarden.jobs.sql.compile.time_travel import in_sparks_words
 from lakewarden.jobs.sql.compile.upserts.reading import is_upsert, upsert_draft
 from lakewarden.jobs.sql.compile.values import Dialect
 from lakewarden.jobs.sql.convert import CONVERT_SYNTAX, parse_convert
+from lakewarden.jobs.sql.immediate import said_immediately
 from lakewarden.jobs.sql.mark import MARK_SYNTAX, UNMARK_SYNTAX, parse_mark, parse_unmark
 from lakewarden.jobs.sql.policy import POLICY_SYNTAX, is_policy, parse_policy
 from lakewarden.jobs.sql.rollback import ROLLBACK_SYNTAX, parse_rollback
@@ -39,12 +41,10 @@ from lakewarden.jobs.sql.statements import ChangeRows, Explain, Query, SetRows, 
 from lakewarden.jobs.sql.token_reader import Words, tokens_of
 from lakewarden.jobs.sql.vacuum import VACUUM_FORMS, parse_vacuum
 
-__all__ = ["BEGINNINGS", "parse"]
+__all__ = ["BEGINNINGS", "may_be_ours", "parse"]
 
 _DATABASE = "lakewarden"
-_BLANK: Final = r"(?:\s|--[^\n]*\n|/\*(?:(?!\*/).)*\*/)"
-"""Between two words: blanks and comments."""
-_EXPLAIN: Final = re.compile(rf"{_BLANK}*EXPLAIN{_BLANK}+GOVERNED\b", re.IGNORECASE | re.DOTALL)
+_EXPLAIN: Final = ("EXPLAIN", "GOVERNED")
 _SYSTEM_TARGET = re.compile(r"\s*UPDATE\s+`?lakewarden`?\s*\.", re.IGNORECASE)
 _CHANGING: Final = frozenset(
     {"alter", "create", "drop", "optimize", "reorg", "replace", "restore", "truncate"}
@@ -66,7 +66,16 @@ _OURS: Final[Sequence[tuple[tuple[str, ...], str, Callable[[Words], Statement]]]
     (("VACUUM",), VACUUM_FORMS, parse_vacuum),
 )
 """The daemon's statements: how they begin, how they go on, and who reads them."""
-BEGINNINGS: Final = (*(beginning for beginning, _, _ in _OURS), ("EXPLAIN", "GOVERNED"))
+BEGINNINGS: Final = (*(words for words, _, _ in _OURS), _EXPLAIN)
+
+
+def may_be_ours(text: str) -> bool:
+    """Whether a statement can be one that the daemon answers, as far as that is told without reading it."""
+    if _DATABASE in text.lower():
+        return True
+    words = tuple(word.text.upper() for word in beginning(text, max(map(len, BEGINNINGS))))
+    begins = (*(each for each, _, _ in _OURS), ("ALTER", "TABLE"))
+    return any(words[: len(each)] == each for each in begins)
 
 
 @nested_within_reason()
@@ -76,11 +85,12 @@ def parse(text: str, dialect: Dialect | None = None) -> Statement:
     Raises `UsageError` with the place of the mistake for a governed one that is wrong, and for one that is nested too
     deeply.
     """
-    text = in_sparks_words(text)
-    explained = _EXPLAIN.match(text)
-    if explained is not None:
-        blank = re.sub(r"[^\n]", " ", explained[0])  # so that errors point at the place in the whole text
-        return _explained(blank + text[explained.end() :], dialect)
+    text = in_sparks_words(said_immediately(text))
+    first = beginning(text, len(_EXPLAIN))
+    if tuple(word.text.upper() for word in first) == _EXPLAIN:
+        end = first[-1].end
+        blank = re.sub(r"[^\n]", " ", text[:end])  # so that errors point at the place in the whole text
+        return _explained(blank + text[end:], dialect)
     if is_upsert(text):
         return ChangeRows(draft=upsert_draft(text, dialect))
     merge = merge_draft(text, dialect)
@@ -101,7 +111,7 @@ def parse(text: str, dialect: Dialect | None = None) -> Statement:
         if _commands_system(tokens):
             raise _not_like_this()
         return Unmanaged(sql=text)
-    tree = _tree(text)
+    tree = _tree(text) if _DATABASE in text.lower() else None
     if tree is None or not _touches_system(tree):
         return Unmanaged(sql=text)
     if isinstance(tree, exp.Query):
@@ -151,9 +161,9 @@ def _commands_system(tokens: Sequence[Token]) -> bool:
 
 def _ours(tokens: Sequence[Token]) -> Statement | None:
     """A statement of the daemon; None if it is none."""
-    for beginning, syntax, read in _OURS:
+    for begins, syntax, read in _OURS:
         words = Words(tokens, syntax=syntax)
-        if words.takes(*beginning):
+        if words.takes(*begins):
             return read(words)
     words = Words(tokens, syntax=POLICY_SYNTAX)
     return parse_policy(words) if words.takes("ALTER", "TABLE") and is_policy(tokens) else None

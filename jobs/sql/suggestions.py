@@ -9,6 +9,7 @@ from sqlglot import Token, TokenType
 from lakewarden.catalog.errors import NotFoundError, UsageError
 from lakewarden.catalog.system.port import SystemTableName
 from lakewarden.catalog.units import did_you_mean
+from lakewarden.jobs.sql.beginning import beginning
 from lakewarden.jobs.sql.parser import BEGINNINGS
 from lakewarden.jobs.sql.token_reader import tokens_of
 
@@ -67,7 +68,7 @@ def _unknown_system_table(database: Token, dot: Token, table: Token) -> str | No
 
 def meant(text: str) -> str | None:
     """The statement of the daemon that a text begins almost like, as a question; for what Spark could not read."""
-    words = [token.text.upper() for token in tokens_of(text)]
+    words = [word.text.upper() for word in beginning(text, max(map(len, BEGINNINGS)))]
     found = _meant(words) if words else None
     return None if found is None else f"Did you mean {' '.join(found)}?"
 

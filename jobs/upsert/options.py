@@ -1,6 +1,5 @@
 """What can be asked of an upsert: words of its caller, read into values. Pure."""
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -10,9 +9,6 @@ from lakewarden.catalog.errors import UsageError
 from lakewarden.jobs.upsert.changes import GONE, ORDER, ORDERED, Cdc
 
 __all__ = ["Drift", "Duplicates", "DuplicatesRule", "NullKeys", "UpsertOptions", "UpsertWords", "options_of"]
-
-_NEWER = re.compile(r"\s*newer\s+by\s+(\S.*?)\s*", re.IGNORECASE)
-_LAST = re.compile(r"\s*last\s+by\s+(\S.*?)\s*", re.IGNORECASE)
 
 
 class DuplicatesRule(StrEnum):
@@ -98,7 +94,7 @@ def options_of(keys: Sequence[str] | str, **words: Unpack[UpsertWords]) -> Upser
     if not names:
         raise UsageError("An upsert needs keys.", hint='Name the columns that tell rows apart: keys=["id"].')
     when = words.get("when")
-    newer = None if when is None else _NEWER.fullmatch(when)
+    newer = None if when is None else _column_by("newer", when)
     if when is not None and newer is None:
         raise UsageError(
             f"'{when}' does not say when a row is replaced.", hint='Write when="newer by <column>".'
@@ -106,7 +102,7 @@ def options_of(keys: Sequence[str] | str, **words: Unpack[UpsertWords]) -> Upser
     cdc = None if words.get("cdc") is None else _word(Cdc, str(words["cdc"]), "cdc")
     return UpsertOptions(
         keys=names,
-        newer_by=None if newer is None else _bare(newer[1]),
+        newer_by=None if newer is None else _bare(newer),
         delete_when=_deleting(words.get("delete_when"), cdc),
         duplicates=_duplicates(words.get("duplicates"), cdc),
         partial=_partial(words.get("partial")),
@@ -127,15 +123,24 @@ def _duplicates(text: str | None, cdc: Cdc | None) -> Duplicates:
     """What is said; of changes that have an order the last one counts."""
     if text is None:
         return Duplicates(rule=DuplicatesRule.LAST, by=ORDER) if cdc in ORDERED else Duplicates()
-    last = _LAST.fullmatch(text)
+    last = _column_by("last", text)
     if last is not None:
-        return Duplicates(rule=DuplicatesRule.LAST, by=_bare(last[1]))
+        return Duplicates(rule=DuplicatesRule.LAST, by=_bare(last))
     word = text.strip().lower()
     if word not in (DuplicatesRule.ERROR, DuplicatesRule.ANY):
         raise UsageError(
             f"'{text}' is no rule for duplicates.", hint=_ONE_OF.format("error, any, last by <column>")
         )
     return Duplicates(rule=DuplicatesRule(word))
+
+
+def _column_by(word: str, text: str) -> str | None:
+    """The column in `newer by column`; None where another word, or nothing, stands there."""
+    match text.split(maxsplit=2):
+        case [first, by, column] if (first.lower(), by.lower()) == (word, "by"):
+            return column.strip()
+        case _:
+            return None
 
 
 def _partial(names: Sequence[str] | str | None) -> tuple[str, ...]:

@@ -217,7 +217,9 @@ def test_network_policies_let_in_only_who_has_to_come_in() -> None:
     rendered = render(values=EVERYTHING, sets={"postgresql.enabled": True, "postgresql.password": "hunter2"})
     policies = dict(rendered.of_kind("NetworkPolicy"))
     (components,) = policies.pop("r-lakewarden-egress")["spec"]["podSelector"]["matchExpressions"]
-    assert {*components["values"], "postgresql"} == {
+    assert "r-lakewarden-gateway-egress" in policies
+    del policies["r-lakewarden-gateway-egress"]
+    assert {*components["values"], "gateway", "postgresql"} == {
         name.removeprefix("r-lakewarden-") for name in policies
     }, "what goes out is said for each, too"
     ports = {
@@ -230,7 +232,7 @@ def test_network_policies_let_in_only_who_has_to_come_in() -> None:
         "daemon": [7437],
         "worker": [7437, 7078, 7079],
         "executor": [7079],
-        "gateway": [10001],
+        "gateway": [7437, 10001],
         "init": [],
         "postgresql": [5432],
         "test": [],

@@ -36,6 +36,7 @@ from lakewarden.daemon.usecases.tokens import create_token, revoke_token
 from support.builders.callers import actor
 from support.processes.scripts import typed
 from support.reference.page_blocks import code
+from support.servers.certificates import self_signed
 from support.servers.gateway import RunningGateway, running_gateway
 
 ADMIN = actor("root", admin=True)
@@ -43,23 +44,7 @@ ADMIN = actor("root", admin=True)
 
 @pytest.fixture(scope="module")
 def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("tls")
-    made = (
-        "openssl",
-        "req",
-        "-x509",
-        "-newkey",
-        "rsa:2048",
-        "-nodes",
-        "-days",
-        "2",
-        "-subj",
-        "/CN=localhost",
-    )
-    names = ("-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1")
-    files = ("-keyout", str(folder / "key.pem"), "-out", str(folder / "cert.pem"))
-    subprocess.run([*made, *names, *files], check=True, capture_output=True)
-    return folder / "cert.pem"
+    return self_signed(tmp_path_factory.mktemp("tls"))
 
 
 @pytest.fixture(scope="module")

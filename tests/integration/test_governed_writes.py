@@ -207,6 +207,9 @@ class Interloper:
     def require_writable(self, location: str) -> None:
         return
 
+    def require_unmanaged(self, location: str, called: str) -> None:
+        raise AssertionError(f"{called} is no governed write.")
+
 
 @pytest.mark.parametrize(("statement", "operation"), STATEMENTS)
 def test_a_statement_reads_what_it_recorded_whoever_commits_in_between(
@@ -224,11 +227,11 @@ def test_a_statement_reads_what_it_recorded_whoever_commits_in_between(
         storage=services.storage,
     )
     done = writer.run(Sql(text=statement.format(s=source, t=table)))
-    assert done is not None and interloper.asked == 1
+    assert interloper.asked == 1
     record = lake.record(table)
     assert (record.operation, record.reads_self, lake.reads(table)) == (operation, False, [("s", 0)])
     assert 77 not in lake.ids(table) and lake.ids(table).count(4) == 1
-    assert done[1].observed == Observed(seen=True)
+    assert done[1] is not None and done[1].observed == Observed(seen=True)
 
 
 def test_a_new_table_records_what_it_was_made_from(lake: Lake) -> None:

@@ -376,7 +376,10 @@ def test_a_number_of_an_older_build_is_told_from_another_text(table: Table) -> N
         ("TRUNCATE TABLE {t}", "TRUNCATE takes no operation id"),
         ("RESTORE TABLE {t} TO VERSION AS OF 0", "RESTORE takes no operation id"),
         ("CREATE TABLE ids.cloned SHALLOW CLONE {t}", "CLONE takes no operation id"),
-        ("EXECUTE IMMEDIATE 'INSERT INTO {t} VALUES (3, 3)'", "EXECUTE IMMEDIATE takes no operation id"),
+        (
+            "EXECUTE IMMEDIATE 'INSERT INTO {t} VALUES (?, 3)' USING 3",
+            "EXECUTE IMMEDIATE takes no operation id",
+        ),
         ("BEGIN INSERT INTO {t} VALUES (3, 3); END", "script .* takes no operation id"),
         (
             "INSERT OVERWRITE DIRECTORY '/nowhere' USING parquet SELECT * FROM {t}",

@@ -1,14 +1,22 @@
 """What a reader may send to Spark, and what not, in a real session."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
+from zipfile import ZipFile
 
+import pyspark
 import pytest
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import AnalysisException
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from lakewarden.catalog.errors import NotAllowedError
-from lakewarden.jobs.session.reading_rules import Reading, Source
+from lakewarden.jobs.session.judgement.functions import FUNCTIONS, TABLE_FUNCTIONS
+from lakewarden.jobs.session.judgement.plan_tables import Source
+from lakewarden.jobs.session.judgement.reading_rules import Reading
+from lakewarden.jobs.session.judgement.statement_kinds import Kind, kind_of
+from lakewarden.jobs.session.plans import Plans
 
 pytestmark = pytest.mark.spark
 
@@ -35,9 +43,29 @@ def another(root: SparkSession) -> SparkSession:
     return session
 
 
+class Reader:
+    """A reader's session: what is judged there is what runs. No table is a reader's own."""
+
+    def __init__(self, spark: SparkSession, require_open: Callable[[Sequence[Source]], None]) -> None:
+        self._spark, self._plans = spark, Plans(spark)
+        self._judge = Reading(spark, require_open, self._require_own)
+
+    @staticmethod
+    def _require_own(source: Source) -> None:
+        raise NotAllowedError(f"{source.name} is another's.")
+
+    def run(self, text: str) -> DataFrame:
+        session = self._spark._jsparkSession
+        plan = self._plans.parsed(session, text)
+        self._judge.require_said(plan)
+        analysed = self._plans.analysed(session, plan)
+        self._judge.require_read(plan, analysed)
+        return self._plans.run(session, analysed)
+
+
 @pytest.fixture(scope="module")
-def reading(root: SparkSession) -> Reading:
-    return Reading(another(root), lambda _: None)
+def reading(root: SparkSession) -> Reader:
+    return Reader(another(root), lambda _: None)
 
 
 READS = {
@@ -58,7 +86,7 @@ READS = {
 
 
 @pytest.mark.parametrize("text", READS)
-def test_a_reader_reads(reading: Reading, text: str) -> None:
+def test_a_reader_reads(reading: Reader, text: str) -> None:
     assert [tuple(row) for row in reading.run(text).collect()] == READS[text]
 
 
@@ -102,11 +130,19 @@ WRITES = (
     "SELECT IDENTIFIER('ref' || 'lect')('java.lang.System', 'setProperty', 'touched', 'yes')",
     "SELECT * FROM IDENTIFIER(java_method('java.lang.System', 'setProperty', 'touched', 'yes'))",
     "SELECT system.builtin.reflect('java.lang.System', 'setProperty', 'touched', 'yes')",
+    "SELECT from_xml('<a><b>1</b></a>', 'b INT', map('rowValidationXSDPath', 'file:{}/secret'))",
+    "SELECT xpath_string('<!DOCTYPE a SYSTEM \"file:{}/secret\"><a/>', 'a')",
+    "SELECT * FROM t WITH ('path' = '{}/secret')",
+    "SELECT * FROM table_changes('t', 0)",
+    "SELECT * FROM python_worker_logs()",
+    "RESET spark.sql.runSQLOnFiles",
+    "EXPLAIN EXECUTE IMMEDIATE 'DROP TABLE t'",
+    "INSERT INTO IDENTIFIER('t') VALUES (3, 30)",
 )
 
 
 @pytest.mark.parametrize("text", WRITES)
-def test_a_reader_does_nothing_else(root: SparkSession, reading: Reading, tmp_path: Path, text: str) -> None:
+def test_a_reader_does_nothing_else(root: SparkSession, reading: Reader, tmp_path: Path, text: str) -> None:
     (tmp_path / "secret").write_text("hush")
     with pytest.raises((NotAllowedError, AnalysisException)):
         reading.run(text.format(tmp_path)).collect()
@@ -117,7 +153,7 @@ def test_a_reader_does_nothing_else(root: SparkSession, reading: Reading, tmp_pa
 
 def told_of(root: SparkSession, text: str) -> list[tuple[str, str | None]]:
     seen: list[Source] = []
-    Reading(another(root), seen.extend).run(text).collect()
+    Reader(another(root), seen.extend).run(text).collect()
     return [(one.name, one.location and one.location.rpartition("/")[2]) for one in seen]
 
 
@@ -146,7 +182,7 @@ def test_a_closed_table_is_not_read(root: SparkSession) -> None:
         if any(one.name == "reading.p" for one in sources):
             raise NotAllowedError("Closed.")
 
-    reading = Reading(another(root), require_open)
+    reading = Reader(another(root), require_open)
     assert reading.run("SELECT count(*) FROM t").collect()[0][0] == 2
     for text in (
         "SELECT * FROM p",
@@ -162,3 +198,68 @@ def test_after_all_of_it_everything_is_as_it_was(root: SparkSession) -> None:
     assert [tuple(row) for row in root.sql("SELECT k, a FROM t ORDER BY k").collect()] == [(1, 10), (2, 20)]
     assert [tuple(row) for row in root.sql("SELECT x FROM p").collect()] == [(7,)]
     assert {row.tableName for row in root.sql("SHOW TABLES").collect()} == {"t", "p", "v"}
+
+
+def plan_classes(root: SparkSession) -> Iterator[str]:
+    """Every kind of plan that the jars of Spark and Delta hold."""
+    jvm: Any = root._jvm
+    find, loader = jvm.java.lang.Class.forName, jvm.java.lang.Thread.currentThread().getContextClassLoader()
+    plan = find("org.apache.spark.sql.catalyst.plans.logical.LogicalPlan", False, loader)
+    is_abstract = jvm.java.lang.reflect.Modifier.isAbstract
+    deltas = [Path(one.removeprefix("file:")) for one in str(root.conf.get("spark.jars")).split(",")]
+    for jar in (*Path(pyspark.__file__).parent.glob("jars/spark-*.jar"), *deltas):
+        if not jar.name.startswith(("spark-catalyst_", "spark-sql_", "spark-hive_", "delta-spark_")):
+            continue
+        for entry in ZipFile(jar).namelist():
+            if not entry.startswith(("org/apache/spark/sql/", "io/delta/")) or "$" in entry:
+                continue
+            if not entry.endswith(".class"):
+                continue
+            try:
+                found = find(entry.removesuffix(".class").replace("/", "."), False, loader)
+            except Py4JJavaError:  # of a library that is not there
+                continue
+            if plan.isAssignableFrom(found) and not is_abstract(found.getModifiers()):
+                yield str(found.getSimpleName())
+
+
+def test_every_kind_of_statement_and_plan_that_there_is_is_on_a_list(root: SparkSession) -> None:
+    found = set(plan_classes(root))
+    assert {name for name in found if kind_of(name) is Kind.UNKNOWN} == set()
+    assert {"VacuumTableCommand", "AppendData", "MergeIntoCommand"} <= found
+
+
+REFUSED_FUNCTIONS = frozenset(
+    {
+        "from_avro",
+        "from_protobuf",
+        "from_xml",
+        "java_method",
+        "reflect",
+        "schema_of_avro",
+        "schema_of_xml",
+        "to_avro",
+        "to_protobuf",
+        "try_reflect",
+        "xpath",
+        "xpath_boolean",
+        "xpath_double",
+        "xpath_float",
+        "xpath_int",
+        "xpath_long",
+        "xpath_number",
+        "xpath_short",
+        "xpath_string",
+    }
+)
+"""Run code, or open files and addresses."""
+REFUSED_TABLE_FUNCTIONS = frozenset({"python_worker_logs", "table_changes", "table_changes_by_path"})
+
+
+def test_every_function_that_there_is_is_on_a_list(root: SparkSession) -> None:
+    state = another(root)._jsparkSession.sessionState()
+    for registry, known in (
+        (state.functionRegistry(), FUNCTIONS | REFUSED_FUNCTIONS),
+        (state.tableFunctionRegistry(), TABLE_FUNCTIONS | REFUSED_TABLE_FUNCTIONS),
+    ):
+        assert set(str(registry.listFunction().mkString("\n")).split("\n")) == known

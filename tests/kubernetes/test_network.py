@@ -36,7 +36,7 @@ def test_each_pod_reaches_whom_it_has_to_and_nobody_else(there: StandIns, rights
 
 def test_without_the_policies_everybody_reaches_everybody(there: StandIns) -> None:
     """Or it would be something else that keeps them apart."""
-    policies = (f"net-lakewarden-{name}" for name in (*DOORS, "egress"))
+    policies = (f"net-lakewarden-{name}" for name in (*DOORS, "egress", "gateway-egress"))
     there.cluster.kubectl("delete", "networkpolicies", "--ignore-not-found", *policies)
     everything = {f"{name}:{port}" for name in DOORS for port in PORTS}
     expected = dict.fromkeys(SOURCES, everything)

@@ -23,7 +23,7 @@ from lakewarden.catalog.system.recovery.set_aside import went_back_since
 __all__ = ["damaged_since", "is_other_history", "log_problems"]
 
 _COMMIT = re.compile(r"_delta_log/(\d{20})\.json$")
-_CHECKPOINT = re.compile(r"_delta_log/(\d{20})\.checkpoint(?:\..+)?\.parquet$")
+_CHECKPOINT = re.compile(r"_delta_log/(\d{20})\.checkpoint(?:\.[^/]+)?\.parquet$")
 _ACTIONS: Final = frozenset(
     {"add", "remove", "metaData", "protocol", "txn", "commitInfo", "cdc", "domainMetadata"}
 )

@@ -9,6 +9,7 @@ from lakewarden.daemon.cli.common import Home, SetOptions, flags_of, services_of
 from lakewarden.daemon.cli.lazy import commands
 from lakewarden.daemon.control.assembly import build_daemon, build_worker_host
 from lakewarden.daemon.control.main_loop import Until
+from lakewarden.daemon.installation.own_files import tighten_home
 from lakewarden.daemon.process.allocator import keep_small
 from lakewarden.daemon.telemetry.log import configure
 
@@ -35,6 +36,7 @@ def daemon(
     keep_small()
     services = services_of(home, flags_of(settings))
     services.require_initialised()
+    tighten_home(services.settings)
     configure(level=services.settings.log_level, format=services.settings.log_format)
     service = build_daemon(services)
     raise typer.Exit(service.run(Until.ONCE if once else Until.IDLE if until_idle else Until.STOPPED))
@@ -53,6 +55,7 @@ def worker(
     keep_small()
     services = services_of(home, flags_of(settings))
     services.require_initialised()
+    tighten_home(services.settings)
     configure(level=services.settings.log_level, format=services.settings.log_format)
     raise typer.Exit(build_worker_host(services).run())
 

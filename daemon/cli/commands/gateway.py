@@ -14,6 +14,7 @@ from lakewarden.daemon.cli.lazy import commands
 from lakewarden.daemon.cli.listing import Listing
 from lakewarden.daemon.cli.output import Format, Output, note, show
 from lakewarden.daemon.installation.lazily import later
+from lakewarden.daemon.installation.own_files import tighten_home
 from lakewarden.daemon.installation.tokens import Token
 from lakewarden.daemon.telemetry.log import configure
 from lakewarden.daemon.usecases.tokens import create_token, revoke_token, tokens_of
@@ -47,6 +48,7 @@ def gateway(
         flags["gateway.port"] = str(port)
     services = services_of(home, flags)
     services.require_initialised()
+    tighten_home(services.settings)
     configure(level=services.settings.log_level, format=services.settings.log_format)
     try:
         process = gateway_process.GatewayProcess(services)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from lakewarden.catalog import errors
 from lakewarden.catalog.errors import ExecutionError, LakewardenError
+from lakewarden.catalog.private_files import private_folder, private_opener
 from lakewarden.daemon.installation.lazily import later
 from lakewarden.daemon.installation.services import Services
 from lakewarden.jobs.runs.row_diff import DiffRequest, RowDiff, decode_diff
@@ -43,10 +44,10 @@ def compare_rows(
     names = ", ".join(one.name for one in requests)
     tell(f"Comparing the rows of {names} by Spark...")
     log = services.settings.home / "logs" / "row-diff.log"
-    log.parent.mkdir(parents=True, exist_ok=True)
+    private_folder(log.parent)
     config = pool.worker_config(services.settings, f"row-diff-{os.getpid()}")
     asked = f"{config}\n{json.dumps([asdict(one) for one in requests])}\n"
-    with log.open("wb") as said:
+    with open(log, "wb", opener=private_opener) as said:
         process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=said, start_new_session=True
         )

@@ -1,6 +1,5 @@
 """SHOW and DESCRIBE of what is managed, by the same reading as the commands that show it."""
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
@@ -21,6 +20,7 @@ from lakewarden.daemon.usecases.rollbacks.rollback import rollbacks_of_services
 from lakewarden.daemon.usecases.runs.listing import runs_now
 from lakewarden.daemon.usecases.statements.answers import table_of
 from lakewarden.daemon.usecases.tables import fleet
+from lakewarden.jobs.sql.wildcards import Wildcard, fitting
 
 __all__ = ["describe", "show_lineage", "show_rollbacks", "show_runs", "show_tables"]
 
@@ -28,6 +28,7 @@ _TABLE_COLUMNS: Final = (
     "name", "state", "owner", "location", "format", "version", "files", "small_files", "bytes", "rows",
     "findings",
 )  # fmt: skip
+_WILDCARDS: Final = {"*": Wildcard.MANY, "%": Wildcard.MANY}
 _OF_ROW: Final = (
     "name", "table_id", "format", "location", "owner", "state", "state_reason", "source", "registered_at",
     "registered_by", "updated_at", "updated_by", "paused", "hold",
@@ -87,14 +88,9 @@ def show_tables(services: Services, pattern: str | None) -> pa.Table:
     found = fleet(services.store).select(list(_TABLE_COLUMNS))
     if pattern is None:
         return found
-    wanted = re.compile(
-        "|".join(
-            re.escape(one.strip()).replace(r"\*", ".*").replace("%", ".*") for one in pattern.split("|")
-        ),
-        re.IGNORECASE,
-    )
+    wanted = [fitting(_WILDCARDS.get(sign, sign) for sign in one.strip()) for one in pattern.split("|")]
     names = found.column("name").to_pylist()
-    fits = [any(wanted.fullmatch(text) for text in (name, name.rpartition(".")[2])) for name in names]
+    fits = [any(is_like(name) or is_like(name.rpartition(".")[2]) for is_like in wanted) for name in names]
     return found.filter(pa.array(fits, pa.bool_()))
 
 

@@ -36,6 +36,23 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- .Values.postgresql.enabled | ternary (printf "%s-postgresql" (include "lakewarden.fullname" .)) .Values.database.existingSecret -}}
 {{- end -}}
 
+{{/* Where a gateway has to get to: PostgreSQL, https, and every port that the values name a metastore or a storage by. */}}
+{{- define "lakewarden.gatewayPorts" -}}
+{{- $said := list .Values.system.location (.Values.settings.metastore | default dict) .Values.storage .Values.spark.conf | toJson -}}
+{{- $ports := list "443" "5432" -}}
+{{- range regexFindAll "://[^/\\s\"',]*:[0-9]+" $said -1 -}}
+{{- $ports = append $ports (regexFind "[0-9]+$" .) -}}
+{{- end -}}
+{{- if contains "hdfs://" $said -}}
+{{- $ports = concat $ports (list "8020" "9866") -}}
+{{- end -}}
+{{- $rules := list -}}
+{{- range $ports | uniq | sortAlpha -}}
+{{- $rules = append $rules (dict "port" (int .)) -}}
+{{- end -}}
+{{- toJson $rules -}}
+{{- end -}}
+
 {{- define "lakewarden.imagePullSecrets" -}}
 {{- with .Values.image.pullSecrets }}
 imagePullSecrets:

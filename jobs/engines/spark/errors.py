@@ -79,7 +79,7 @@ _VIOLATIONS: Final = (
     "DIVIDE_BY_ZERO",
 )
 """What is wrong with the rows that somebody writes."""
-_BESIDE: Final = re.compile(r"\s*SQLSTATE: .*|\s*== SQL.*|\s*Use [`'\"]try_.*", re.DOTALL)
+_BESIDE: Final = re.compile(r"SQLSTATE: |== SQL|Use [`'\"]try_")
 """What follows the sentence: codes, the statement, and advice to change settings that compiled statements fix."""
 
 
@@ -137,7 +137,7 @@ def _words(error: PySparkException | Py4JJavaError, conditions: tuple[str, ...])
     for _, said in reversed(_causes(java)):
         found = _CONDITION.match(said)
         if found is not None and found[1].startswith(conditions):
-            words = " ".join(_BESIDE.sub("", said[found.end() :]).split())
+            words = " ".join(_BESIDE.split(said[found.end() :], maxsplit=1)[0].split())
             return words if words.endswith(".") else f"{words}."
     return None
 

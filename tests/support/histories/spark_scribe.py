@@ -83,7 +83,7 @@ class GovernedSpark:
         return DeltaTable(place).version() > before
 
     def restore(self, place: str, version: int) -> None:
-        self._lw.sql(f"RESTORE TABLE {table_at(place)} TO VERSION AS OF {version}")
+        self._spark.sql(f"RESTORE TABLE {table_at(place)} TO VERSION AS OF {version}")
 
     def write_both(self, one: Deed, other: Deed) -> bool:
         with _committing(one.number):

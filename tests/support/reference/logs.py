@@ -19,10 +19,13 @@ COMPUTED = {
 """Events that are computed: expression -> what it says."""
 FIELDS = {
     "action": "The action of a run.",
+    "address": "The client's address.",
     "application": "Spark's name for the session (its application id).",
     "attempt": "Which attempt at a run it is.",
     "because": "Why, in a sentence.",
     "client": "The client's address.",
+    "closed": "Whether no more failed logins of this user from this address are looked at "
+    "until the minute is over.",
     "code": "The process's exit code; negative: the signal that ended it.",
     "exc_info": "In the line as `exception`: the Python trace.",
     "files": "How many files were deleted so far.",
@@ -45,12 +48,15 @@ FIELDS = {
     "restart_in": "How long until another one is started.",
     "run_id": "The run.",
     "seconds": "How long it took.",
+    "silent": "Whether further failed logins from this address are no lines until the minute is over; "
+    "`lakewarden_gateway_refused_logins_total` has them all.",
     "sink": "Where lineage events go.",
     "spared": "How many files stay, because something needs them now.",
     "table": "The table, by name.",
     "tables": "How many tables.",
     "token": "The number of this leadership; it only grows.",
     "trace": "Where it happened: the Python trace in short.",
+    "user": "Who was claimed to be connecting.",
     "version": "A version of the table: the one decided on, committed, or told of.",
     "waits_for_workers": "Whether planning waits until live workers have reported what they do.",
     "worker": "The worker.",

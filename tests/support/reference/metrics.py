@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from prometheus_client import Metric
 from prometheus_client.metrics import MetricWrapperBase
 
+from lakewarden.daemon.telemetry.gateway_metrics import GatewayMetrics
 from lakewarden.daemon.telemetry.metrics import Metrics
 from support.reference.meanings import NOTICE, cell, meant
 
@@ -16,13 +17,17 @@ LABELS = {
     "severity": "The severity of a finding (`info`, `warning`, `error`).",
     "action": "The action of a run (`vacuum`, `compact`, ...).",
     "sink": "Where lineage events go: the sink's name.",
+    "user": "The user; of a login: who was claimed to be connecting, `(others)` beyond 1,000 of these.",
+    "address": "The client's address.",
+    "reason": "Why it was refused.",
 }
 _INTRO = """\
 # Metrics
 
 `GET /metrics` on `http.host` and `http.port`, in the text format of Prometheus. A counter's name ends with
 `_total`, and each counter and histogram has a `_created` time beside it; a histogram has `_bucket`, `_sum`
-and `_count`. The names are a contract.
+and `_count`. The names are a contract. Those named `lakewarden_gateway_...` are a gateway's, on
+`gateway.metrics_port`.
 
 | name | type | labels | meaning |
 |---|---|---|---|
@@ -37,15 +42,16 @@ _LABELS = """
 
 def metrics_page() -> str:
     """The page. Raises `Undocumented` for a figure or a label without a meaning."""
-    figures, names = Metrics(), set[str]()
+    kinds, names = (Metrics(), GatewayMetrics()), set[str]()
     labelled = {
         described.name: one._labelnames
+        for figures in kinds
         for one in vars(figures).values()
         if isinstance(one, MetricWrapperBase)
         for described in one.describe()
     }
     lines = []
-    for figure in _ours_first(figures):
+    for figure in _ours_first(kinds):
         meaning = meant("metrics", [figure.name], {figure.name: figure.documentation})[figure.name]
         labels = labelled.get(figure.name, ())
         names.update(labels)
@@ -56,6 +62,6 @@ def metrics_page() -> str:
     return "\n".join([NOTICE, _INTRO + "\n".join(lines), _LABELS.rstrip("\n"), *told]) + "\n"
 
 
-def _ours_first(figures: Metrics) -> Iterator[Metric]:
-    every = sorted(figures.families(), key=lambda one: (not one.name.startswith("lakewarden"), one.name))
-    return iter(every)
+def _ours_first(kinds: tuple[Metrics, GatewayMetrics]) -> Iterator[Metric]:
+    every = {one.name: one for figures in reversed(kinds) for one in figures.families()}
+    return iter(sorted(every.values(), key=lambda one: (not one.name.startswith("lakewarden"), one.name)))

@@ -10,6 +10,7 @@ from support.reference.logs import logs_page
 from support.reference.metrics import metrics_page
 from support.reference.rights import network_page, reached, recorded, rights_page
 from support.reference.webhooks import webhooks_page
+from support.security.page import security_page
 
 __all__ = ["PAGES"]
 
@@ -19,6 +20,7 @@ PAGES: Mapping[str, Callable[[], str]] = {
     "logs.md": logs_page,
     "metrics.md": metrics_page,
     "rights.md": lambda: rights_page(recorded()) + network_page(reached()),
+    "security.md": security_page,
     "webhooks.md": webhooks_page,
 }
 

@@ -1,6 +1,10 @@
 """docs/reference/webhooks.md: what a webhook is sent, as a receiver really got it."""
 
+import hashlib
+import hmac
+import inspect
 import json
+import time
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -9,7 +13,7 @@ from lakewarden.daemon.telemetry.webhook import Event, EventKind, Webhook
 from support.reference.meanings import NOTICE, cell, meant
 from support.servers.receivers import Receiver
 
-__all__ = ["webhooks_page"]
+__all__ = ["is_ours", "webhooks_page"]
 
 KEYS = {
     "event": "What happened, one of the words below.",
@@ -48,11 +52,35 @@ answer of 200 to 299 takes it; else it is tried again, `webhook.attempts` times 
 After that, and when 1,000 events wait already, an event is dropped and counted (`lakewarden_webhooks_total`).
 It can arrive twice. What is true is in the system tables: an event says "look".
 
+One delivery takes at most `webhook.timeout`, from looking the receiver's name up to its answer. Only `http`
+and `https` are sent to, and no redirection is followed.
+
 ## An example
 
 As a receiver got it:
 
 """
+
+
+_SIGNED = """
+## Who sent it
+
+With `webhook.secret` set (for lineage events: `openlineage.secret`), each delivery has the header
+`Lakewarden-Signature: t=TIME,v1=SIGNATURE`. `TIME` is when it was sent, in seconds since 1970; `SIGNATURE` is
+the HMAC with SHA-256 of `TIME`, a dot and the body as it was sent, in hexadecimal, with the secret as the
+key. A receiver checks it before it reads the body, and refuses what was sent long ago: somebody may have
+recorded it.
+
+"""
+
+
+def is_ours(secret: str, header: str, body: bytes, *, seconds: int = 300) -> bool:
+    """Whether lakewarden sent this body, no longer ago than so many seconds."""
+    told = dict(part.partition("=")[::2] for part in header.split(","))
+    sent = told.get("t", "")
+    signed = hmac.new(secret.encode(), f"{sent}.".encode() + body, hashlib.sha256).hexdigest()
+    genuine = hmac.compare_digest(signed.encode(), told.get("v1", "").encode())
+    return genuine and abs(time.time() - int(sent)) <= seconds
 
 
 def webhooks_page() -> str:
@@ -63,7 +91,8 @@ def webhooks_page() -> str:
     lines += [f"| `{key}` | {cell(meaning)} |" for key, meaning in keys.items()]
     lines += ["\n## Events\n", "| event | when |", "|---|---|"]
     lines += [f"| `{event}` | {cell(meaning)} |" for event, meaning in events.items()]
-    return "\n".join([NOTICE, _INTRO + "\n".join(lines)]) + "\n"
+    example = f"```python\nimport hashlib\nimport hmac\nimport time\n\n\n{inspect.getsource(is_ours)}```"
+    return "\n".join([NOTICE, _INTRO + "\n".join(lines), _SIGNED + example]) + "\n"
 
 
 def delivered(event: Event) -> dict[str, Any]:

@@ -12,11 +12,12 @@ __all__ = ["Receiver", "until"]
 
 class Receiver:
     """Answers with the status codes of `answers` in turn, then with 200.
-    `got` holds what it took, `tokens` who sent it."""
+    `got` holds what it took, `tokens` who sent it, `signed` each body as it came, with its signature."""
 
     def __init__(self) -> None:
         self.got: list[dict[str, Any]] = []
         self.tokens: set[str | None] = set()
+        self.signed: list[tuple[str | None, bytes]] = []
         self.answers: list[int] = []
         self._server = self._open(0)
         self.url = f"http://127.0.0.1:{self._server.server_port}/hook"
@@ -40,6 +41,7 @@ class Receiver:
                 if status == 200:
                     outer.got.append(json.loads(body))
                     outer.tokens.add(self.headers["Authorization"])
+                    outer.signed.append((self.headers["Lakewarden-Signature"], body))
                 self.send_response(status)
                 if 300 <= status < 400:
                     self.send_header("Location", outer.url)

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 from deltalake import CommitProperties, write_deltalake
 
-from lakewarden.catalog.errors import ConflictError, NotAllowedError, UnavailableError
+from lakewarden.catalog.errors import ConflictError, NotAllowedError, RefusedError, UnavailableError
 from lakewarden.catalog.lineage.table_index import TableDirectory
 from lakewarden.catalog.model.lineage_record import LineageRecord, Operation
 from lakewarden.catalog.model.rows import Confidence, RowKind, TableState
@@ -32,6 +32,9 @@ class Known:
 
     def require_writable(self, location: str) -> None:
         return
+
+    def require_unmanaged(self, location: str, called: str) -> None:
+        raise AssertionError(f"{called} is no governed write.")
 
 
 def delta(name: str, version: int, from_version: int | None = None) -> Read:
@@ -130,6 +133,19 @@ def test_a_write_does_not_wait_for_system_tables_that_are_away() -> None:
             raise UnavailableError("The storage does not answer.")
 
     assert TableDirectory(Away()).table_ids(["file:///lake/a"]) == {}
+    with pytest.raises(UnavailableError):  # but "cannot tell" is not "no" for what no record would tell of
+        TableDirectory(Away()).require_unmanaged("file:///lake/a", "TRUNCATE")
+
+
+@pytest.mark.parametrize("place", ["file:///lake/a", "file:///lake/a/_delta_log", "file:///lake"])
+def test_what_no_record_tells_of_is_refused_at_a_managed_table_in_it_and_around_it(
+    store: FakeSystemStore, place: str
+) -> None:
+    store.edit(TABLES, lambda _: [row("lake.a", location="file:///lake/a")], because="test")
+    directory = TableDirectory(store)
+    with pytest.raises(RefusedError, match="TRUNCATE would change file:///lake/a, .* without a record"):
+        directory.require_unmanaged(place, "TRUNCATE")
+    directory.require_unmanaged("file:///lake/ab", "TRUNCATE")
 
 
 def test_a_session_may_not_write_system_tables(store: FakeSystemStore) -> None:

@@ -13,7 +13,7 @@ from deltalake import write_deltalake
 from lakewarden.catalog.model.rows import PolicySettings
 from lakewarden.catalog.policy.effective import DEFAULTS, POLICY_KEYS, parse_value
 from lakewarden.daemon.cli.cells import as_times, cell
-from lakewarden.daemon.cli.output import Format, plain, show_one
+from lakewarden.daemon.cli.output import Format, plain, show, show_one
 from support.processes.commands import Cli, caller
 
 AT = datetime(2026, 11, 23, 12, 0, 1, 500_000, tzinfo=UTC)
@@ -74,6 +74,44 @@ def test_programs_get_iso_times(capsys: pytest.CaptureFixture[str]) -> None:
         assert (found["at"], found["policy"]["vacuum_enabled"]) == (iso, True)
     show_one({"at": AT}, format=Format.CSV)
     assert capsys.readouterr().out == f"at\n{iso}\n"
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        ("\x1b[31mred\x9b", "\\x1b[31mred\\x9b"),
+        ("a\u202eb\u200b", "a\\u202eb\\u200b"),
+        ("=HYPERLINK(A1)", "'=HYPERLINK(A1)"),
+        ("+1+cmd|x", "'+1+cmd|x"),
+        ("-2-3", "'-2-3"),
+        ("@SUM(A1)", "'@SUM(A1)"),
+        ("\t=1", "'\t=1"),
+        ("\uff1d1+1", "'\uff1d1+1"),
+        ("-1.5", "-1.5"),
+        ("+1e9", "+1e9"),
+        (-1.5, "-1.5"),
+        ("two\nlines", '"two\nlines"'),
+        (["\x1b"], '"[""\\u001b""]"'),
+        ("=\r", "'=\\r"),
+    ],
+)
+def test_csv_is_neither_obeyed_by_a_terminal_nor_computed_by_a_spreadsheet(
+    value: Any, shown: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    show([{"x": value}], columns=["x"], format=Format.CSV)
+    assert capsys.readouterr().out == f"x\n{shown}\n"
+
+
+def test_the_names_of_columns_are_not_obeyed_either(capsys: pytest.CaptureFixture[str]) -> None:
+    row = {"\x1b[2J": 1, "=1+1": "\u202e"}
+    for format, shown in (
+        (Format.TABLE, "\\X1B[2J  =1+1\n1        \\u202e\n"),
+        (Format.CSV, "\\x1b[2J,'=1+1\n1,\\u202e\n"),
+    ):
+        show([row], columns=list(row), format=format)
+        assert capsys.readouterr().out == shown
+    show_one(row, format=Format.TABLE)
+    assert capsys.readouterr().out == "\\x1b[2J  1\n=1+1     \\u202e\n"
 
 
 @pytest.fixture

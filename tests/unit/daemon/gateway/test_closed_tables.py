@@ -6,8 +6,8 @@ import pytest
 
 from lakewarden.catalog.errors import NotAllowedError
 from lakewarden.catalog.model.rows import PolicySettings, RowKind, Source, TableRow
-from lakewarden.daemon.gateway.closed_tables import require_open
-from lakewarden.daemon.gateway.owned_tables import require_own
+from lakewarden.daemon.gateway.access.closed_tables import require_open
+from lakewarden.daemon.gateway.access.owned_tables import require_own
 from support.builders.callers import actor
 from support.builders.system_samples import table_row
 from support.fakes.system_store import FakeSystemStore

@@ -12,13 +12,16 @@ from hypothesis import strategies as st
 
 from lakewarden.catalog.errors import RefusedError
 from lakewarden.daemon.gateway.results import From, Result, Store, gathered, result_of
+from lakewarden.daemon.gateway.sharing.space import Space
 from lakewarden.daemon.gateway.wire_types import Column
 
 NUMBERS = (Column(name="n", type="bigint"),)
 
+SPACE = Space(memory=2**40, disk=2**40)
+
 
 def store(folder: Path, *, memory: int = 1_000_000, limit: int = 1_000_000) -> Store:
-    return Store(folder=folder / "spilled", memory=memory, limit=limit)
+    return Store(folder=folder / "spilled", memory=memory, limit=limit, account=SPACE.account("ana"))
 
 
 def batches(sizes: Sequence[int]) -> list[pa.RecordBatch]:

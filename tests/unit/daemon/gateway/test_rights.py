@@ -1,11 +1,18 @@
 """What a caller may have Spark do."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from lakewarden.catalog.errors import NotAllowedError
-from lakewarden.daemon.gateway.rights import Reach, reach_of, require_conversion, require_reach
+from lakewarden.daemon.gateway.access.rights import (
+    Reach,
+    reach_of,
+    require_conversion,
+    require_reach,
+    require_vacuum,
+)
 from lakewarden.daemon.settings.settings import load_settings
 from support.builders.callers import actor
 
@@ -15,7 +22,7 @@ from support.builders.callers import actor
     [
         ("own", "", Reach.EVERYTHING),
         ("root", "", Reach.EVERYTHING),
-        ("wanda", "*", Reach.EVERYTHING),
+        ("wanda", "*", Reach.SQL),
         ("rita", "rita", Reach.TABLES),
         ("bo", "*", Reach.TABLES),
         ("bo", "rita", Reach.NOTHING),
@@ -27,20 +34,33 @@ def test_spark_is_for_those_who_are_named(tmp_path: Path, name: str, readers: st
     assert reach_of(actor(name, admin=name == "root"), settings, "own") is reach
 
 
-@pytest.mark.parametrize("reach", list(Reach))
-@pytest.mark.parametrize("vacuums", [True, False])
-def test_tables_are_vacuumed_by_those_who_may_do_everything(reach: Reach, vacuums: bool) -> None:
-    if reach is Reach.EVERYTHING or (reach is Reach.TABLES and not vacuums):
-        require_reach(actor("bo"), reach, vacuums=vacuums)
-    else:
-        with pytest.raises(NotAllowedError, match="bo may not"):
-            require_reach(actor("bo"), reach, vacuums=vacuums)
+def test_writers_are_admins_in_effect_where_that_is_wanted_alone(tmp_path: Path) -> None:
+    flags = {"gateway.writers": "wanda", "gateway.writers_may": "programs"}
+    settings = load_settings(home=tmp_path, flags=flags, environment={})
+    assert reach_of(actor("wanda"), settings, "own") is Reach.EVERYTHING
 
 
-@pytest.mark.parametrize("reach", list(Reach))
-def test_folders_are_converted_by_those_who_may_do_everything(reach: Reach) -> None:
-    if reach is Reach.EVERYTHING:
-        require_conversion(actor("bo"), reach)
-    else:
-        with pytest.raises(NotAllowedError, match="bo may not convert"):
-            require_conversion(actor("bo"), reach)
+@pytest.mark.parametrize(
+    ("reach", "sends", "names", "paths"),
+    [
+        (Reach.NOTHING, False, False, False),
+        (Reach.TABLES, True, False, False),
+        (Reach.SQL, True, True, False),
+        (Reach.EVERYTHING, True, True, True),
+    ],
+)
+def test_who_may_send_convert_and_vacuum_what(reach: Reach, sends: bool, names: bool, paths: bool) -> None:
+    bo = actor("bo")
+    assert allowed(lambda: require_reach(bo, reach)) is sends
+    for where, may in (("db.t", names), ("/lake/t", paths), ("s3://lake/t", paths)):
+        assert allowed(lambda: require_vacuum(bo, reach, where)) is may  # noqa: B023  # called at once
+        assert allowed(lambda: require_conversion(bo, reach, where)) is may  # noqa: B023
+
+
+def allowed(ask: Callable[[], None]) -> bool:
+    try:
+        ask()
+    except NotAllowedError as error:
+        assert str(error).startswith("bo may not") and error.hint
+        return False
+    return True

@@ -14,6 +14,7 @@ from lakewarden.catalog.errors import (
 from lakewarden.daemon.gateway.operations import Lane, Operation, Pools, State
 from lakewarden.daemon.gateway.results import Result, empty_result
 from lakewarden.daemon.gateway.sessions import Limits, NoSessionError, Session, Sessions, plain_keys
+from lakewarden.daemon.gateway.sharing.shares import share_of
 from support.builders.callers import actor
 
 ANA = actor("ana")
@@ -30,7 +31,7 @@ class Watch:
 
 
 def sessions(watch: Watch, *, most: int = 2, operations: int = 2) -> Sessions:
-    limits = Limits(sessions=most, operations=operations, idle=60, statement=None)
+    limits = Limits(sessions=share_of(most, 100), operations=operations, idle=60, statement=None)
     return Sessions(limits, monotonic=watch)
 
 
@@ -197,12 +198,12 @@ def test_a_mistake_of_ours_is_an_error_for_the_client_and_no_stack() -> None:
 
 
 def test_statements_wait_for_a_place_and_too_many_are_refused() -> None:
-    gate, pools = threading.Event(), Pools(long=1, quick=1, waiting=1)
+    gate, pools = threading.Event(), Pools({Lane.LONG: 1, Lane.QUICK: 1}, waiting=1, share=100)
     running, waiting, refused = operation(gate), operation(), operation()
-    pools.submit(running)
-    pools.submit(waiting)
+    pools.submit(running, "ana")
+    pools.submit(waiting, "ana")
     with pytest.raises(UnavailableError, match="too many"):
-        pools.submit(refused)
+        pools.submit(refused, "ana")
     gate.set()
     assert waiting.wait(30)
     assert waiting.state is State.FINISHED

@@ -2,13 +2,14 @@
 name without a database is one of the session's."""
 
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
-from lakewarden.catalog.errors import NotFoundError, PreconditionError
+from lakewarden.catalog.errors import NotAllowedError, NotFoundError, PreconditionError
+from lakewarden.catalog.policy.access import Caller
 from lakewarden.catalog.registry.register import register
 from lakewarden.daemon.callers import caller_of, real_user
 from lakewarden.daemon.gateway.results import Result, empty_result
@@ -18,6 +19,8 @@ from lakewarden.daemon.installation.services import Services, open_services
 from lakewarden.daemon.usecases import declared
 from lakewarden.daemon.usecases.audit import run
 from lakewarden.daemon.usecases.init import initialise
+from lakewarden.jobs.sql.statements import Statement
+from support.fakes.reading import ReadingHere
 
 
 class FakeSpark:
@@ -63,7 +66,14 @@ def vacuum(services: Services, table: str, *, database: str = "default") -> list
 
 
 def say(services: Services, spark: FakeSpark, session: Session, text: str) -> None:
-    statements = Statements(services, spark=lambda: spark, store=lambda: None)  # type: ignore[arg-type,return-value]  # nothing is stored
+    stored = cast(Any, None)
+    statements = Statements(
+        services,
+        spark=lambda: spark,
+        store=lambda _: stored,
+        readers=ReadingHere(services.store),
+        refused=lambda *_: None,
+    )
     operation = statements.operation(session, text)
     operation.work(operation)
 
@@ -95,3 +105,21 @@ def test_a_plain_name_in_a_statement_of_ours_is_one_of_the_database_that_was_use
     session.spark = HeldSpark()
     with pytest.raises(NotFoundError, match=r"^in spark\.t is not a managed table"):
         say(services, spark, session, "DESCRIBE MANAGED t")
+
+
+class ReadsNothing(ReadingHere):
+    """Somebody asked it."""
+
+    def statement(self, *_: Any, **__: Any) -> Statement:
+        raise AssertionError
+
+
+@pytest.mark.parametrize(
+    "text", ["SELECT 1", "EXPLAIN GOVERNED UPDATE t SET a = 1", "/* a */ UPDATE t SET a = 1"]
+)
+def test_what_its_user_may_not_send_to_spark_is_not_read(services: Services, text: str) -> None:
+    nothing = cast(Any, None)
+    statements = Statements(services, spark=nothing, store=nothing, readers=ReadsNothing())
+    session = Session(Handle.fresh(), Caller(name="mallory", origin="gateway"), {}, "default")
+    with pytest.raises(NotAllowedError, match="mallory may not send statements to Spark"):
+        statements.operation(session, text)

@@ -1,19 +1,22 @@
 """Who is let in, and where the gateway may listen."""
 
 import base64
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from email.message import Message
 from pathlib import Path
 
 import pytest
 
 from lakewarden.catalog.errors import LakewardenError, NotAllowedError
-from lakewarden.daemon.gateway.authentication import LocalUser, TokenUsers
-from lakewarden.daemon.gateway.binding import require_safe_binding, tls_context
+from lakewarden.daemon.gateway.access.authentication import LocalUser, TokenUsers
+from lakewarden.daemon.gateway.access.binding import require_safe_binding, tls_context
+from lakewarden.daemon.gateway.access.failed_logins import FailedLogins
 from lakewarden.daemon.installation.tokens import Tokens
 from lakewarden.daemon.settings.settings import load_settings
+from lakewarden.daemon.telemetry.gateway_metrics import GatewayMetrics
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
+HERE = "127.0.0.1"
 
 
 def shown(authorization: str | None) -> Message:
@@ -28,18 +31,28 @@ def basic(user: str, password: str) -> str:
 
 
 def test_a_name_that_a_client_claims_is_no_identity() -> None:
-    assert LocalUser("owner of the process").user(shown(basic("root", "x"))) == "owner of the process"
+    assert LocalUser("owner of the process").user(shown(basic("root", "x")), HERE) == "owner of the process"
 
 
 def test_a_token_is_a_password_and_a_bearer_token(tmp_path: Path) -> None:
     tokens = Tokens(tmp_path / "tokens.json")
     _, text = tokens.create("ana", by="root", now=NOW, expires_at=None)
-    users = TokenUsers(tokens, lambda: NOW)
-    assert users.user(shown(basic("ana", text))) == "ana"
-    assert users.user(shown(f"Bearer {text}")) == "ana"
+    users = TokenUsers(tokens, lambda: NOW, FailedLogins(most=10, metrics=GatewayMetrics()))
+    assert users.user(shown(basic("ana", text)), HERE) == "ana"
+    assert users.user(shown(f"Bearer {text}"), HERE) == "ana"
     for wrong in (None, basic("bo", text), basic("ana", "x"), "Bearer x", "Basic ###", "Basic /w==", "x", ""):
         with pytest.raises(NotAllowedError, match="not accepted"):
-            users.user(shown(wrong))
+            users.user(shown(wrong), HERE)
+
+
+def test_a_token_ends_when_it_expires(tmp_path: Path) -> None:
+    tokens, now = Tokens(tmp_path / "tokens.json"), [NOW + timedelta(hours=23)]
+    _, text = tokens.create("ana", by="root", now=NOW, expires_at=NOW + timedelta(days=1))
+    users = TokenUsers(tokens, lambda: now[0], FailedLogins(most=10, metrics=GatewayMetrics()))
+    assert users.user(shown(f"Bearer {text}"), HERE) == "ana"
+    now[0] = NOW + timedelta(days=1)
+    with pytest.raises(NotAllowedError, match="not accepted"):
+        users.user(shown(f"Bearer {text}"), HERE)
 
 
 @pytest.mark.parametrize(

@@ -1,40 +1,42 @@
 """Tokens: shown once, kept as hashes, good until they expire or are revoked."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
-from lakewarden.catalog.errors import NotFoundError, UnavailableError
-from lakewarden.daemon.installation.tokens import Tokens
+from lakewarden.catalog.errors import NotFoundError, UnavailableError, UsageError
+from lakewarden.daemon.installation.services import Services
+from lakewarden.daemon.installation.tokens import Tokens, is_user_name
+from lakewarden.daemon.settings.settings import load_settings
+from lakewarden.daemon.usecases.tokens import create_token
+from support.builders.callers import actor
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def user_of(tokens: Tokens, text: str) -> str | None:
+    token = tokens.named_by(text)
+    return token.user if token is not None and token.is_shown_by(text) else None
 
 
 def test_a_token_is_its_users_until_it_is_revoked(tmp_path: Path) -> None:
     tokens = Tokens(tmp_path / "tokens.json")
     token, text = tokens.create("ana", by="root", now=NOW, expires_at=None)
     other, _ = tokens.create("bo", by="root", now=NOW, expires_at=None)
-    assert Tokens(tmp_path / "tokens.json").user_of(text, NOW) == "ana"
+    assert user_of(Tokens(tmp_path / "tokens.json"), text) == "ana"
     Tokens(tmp_path / "tokens.json").revoke(token.token_id)
-    assert tokens.user_of(text, NOW) is None
+    assert user_of(tokens, text) is None
     assert [one.token_id for one in tokens.all()] == [other.token_id]
     with pytest.raises(NotFoundError):
         tokens.revoke(token.token_id)
-
-
-def test_a_token_ends_when_it_expires(tmp_path: Path) -> None:
-    tokens = Tokens(tmp_path / "tokens.json")
-    _, text = tokens.create("ana", by="root", now=NOW, expires_at=NOW + timedelta(days=1))
-    assert tokens.user_of(text, NOW + timedelta(hours=23)) == "ana"
-    assert tokens.user_of(text, NOW + timedelta(days=1)) is None
 
 
 @pytest.mark.parametrize("text", ["", "lw", "lw_", "lw__", "ä_ö_ü", "lw_{id}_", "lw_{id}_x", "{text}x"])
 def test_what_is_no_token_is_nobodys(tmp_path: Path, text: str) -> None:
     tokens = Tokens(tmp_path / "tokens.json")
     token, right = tokens.create("ana", by="root", now=NOW, expires_at=None)
-    assert tokens.user_of(text.format(id=token.token_id, text=right), NOW) is None
+    assert user_of(tokens, text.format(id=token.token_id, text=right)) is None
 
 
 def test_a_secret_that_is_mounted_is_read_again_when_kubernetes_changes_it(tmp_path: Path) -> None:
@@ -49,10 +51,10 @@ def test_a_secret_that_is_mounted_is_read_again_when_kubernetes_changes_it(tmp_p
     data.symlink_to(old.name)
     mounted.symlink_to("..data/tokens.json")
     tokens = Tokens(mounted)
-    assert tokens.user_of(text, NOW) == "ana"
+    assert user_of(tokens, text) == "ana"
     fresh.symlink_to(new.name)
     fresh.replace(data)
-    assert tokens.user_of(text, NOW) is None
+    assert user_of(tokens, text) is None
 
 
 def test_the_file_holds_no_token_and_is_its_owners_alone(tmp_path: Path) -> None:
@@ -65,4 +67,26 @@ def test_the_file_holds_no_token_and_is_its_owners_alone(tmp_path: Path) -> None
 def test_a_damaged_file_lets_nobody_in(tmp_path: Path) -> None:
     (tmp_path / "tokens.json").write_text('[{"token_id": 1}]')
     with pytest.raises(UnavailableError, match="cannot be read"):
-        Tokens(tmp_path / "tokens.json").user_of("lw_a_b", NOW)
+        Tokens(tmp_path / "tokens.json").named_by("lw_a_b")
+
+
+@pytest.mark.parametrize(
+    "user",
+    [
+        "", "*", "root ", " root", "ro\tot", "root\n", "a:b", "a,b", "ro\u200bot", "\u202etoor", "root\xa0",
+        "\uff52oot", "x" * 129, "ana\x1b[2J",
+    ],
+)  # fmt: skip
+def test_what_looks_like_somebody_else_or_everybody_gets_no_token(tmp_path: Path, user: str) -> None:
+    services = Services(load_settings(home=tmp_path, environment={}))
+    with pytest.raises(UsageError, match="is not a user name"):
+        create_token(services, user, lifetime=None, caller=actor("root", admin=True))
+    assert not (tmp_path / "tokens.json").exists()
+    tokens = Tokens(tmp_path / "tokens.json")
+    _, text = tokens.create(user, by="an older version", now=NOW, expires_at=None)
+    assert user_of(tokens, text) is None
+
+
+@pytest.mark.parametrize("user", ["ana", "Ana Maria", "ana@EXAMPLE.ORG", "müller", "svc-etl_01", "x" * 128])
+def test_people_and_services_have_names(user: str) -> None:
+    assert is_user_name(user)

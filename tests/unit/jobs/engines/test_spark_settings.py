@@ -129,3 +129,13 @@ def test_hadoop_gets_paths_as_it_spells_them(location: str, path: str) -> None:
 def test_names_are_quoted_whatever_is_in_them() -> None:
     assert table_named("db.my`t") == "`db`.`my``t`"
     assert table_at("file:///x/%60y") == "delta.`file:/x/``y`"
+
+
+def test_java_opens_nothing_that_an_xml_text_refers_to_whatever_else_it_is_told() -> None:
+    key = "spark.driver.extraJavaOptions"
+    plain = session_conf(SparkSettings(), cores=1)
+    told = session_conf(SparkSettings(conf=((key, "-Dmine=1"),)), cores=1)
+    for conf in (plain, told):
+        for name in (key, "spark.executor.extraJavaOptions"):
+            assert conf[name].startswith("-Djavax.xml.accessExternalDTD= -Djavax.xml.accessExternalSchema=")
+    assert told[key].endswith(" -Dmine=1")

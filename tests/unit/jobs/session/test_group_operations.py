@@ -98,6 +98,9 @@ class Desk:
         if held is not None:
             raise ConflictError(f"{location} is being changed by statement {held.rollback_id}.")
 
+    def require_unmanaged(self, location: str, called: str) -> None:
+        raise AssertionError(f"{called} is no governed write.")
+
     def rows(self) -> list[list[int]]:
         return [self.lake.rows(name) for name in NAMES]
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Protocol
 
-from lakewarden.catalog.errors import NotAllowedError
+from lakewarden.catalog.errors import ClosedTableError
 from lakewarden.catalog.model.rows import RowKind, TableRow
 from lakewarden.catalog.policy.access import Caller
 from lakewarden.catalog.policy.scopes import govern, scopes_by_name, unmanaged_policy
@@ -26,7 +26,7 @@ class Sighted(Protocol):
 
 
 def require_open(store: SystemStore, caller: Caller, sources: Iterable[Sighted]) -> None:
-    """Raise `NotAllowedError` if one of them is closed to `caller`, who only reads.
+    """Raise `ClosedTableError` if one of them is closed to `caller`, who only reads.
 
     A table is closed under its name as well as at its place, so that a second entry of the catalog opens nothing. One
     that is not managed goes by the policies of its scopes.
@@ -36,8 +36,9 @@ def require_open(store: SystemStore, caller: Caller, sources: Iterable[Sighted])
     for source in sources:
         for name, owner in _closed(rows, scopes, source):
             if owner != caller.name:
-                raise NotAllowedError(
+                raise ClosedTableError(
                     f"{caller.name} may not query {name}: it is closed to readers (access.closed).",
+                    table=name,
                     hint="Its owner or an admin may open it; "
                     "gateway.writers and admins may query it as it is.",
                 )

@@ -4,7 +4,7 @@ from lakewarden.catalog.errors import NotAllowedError
 from lakewarden.catalog.model.rows import DELTA, RowKind
 from lakewarden.catalog.policy.access import Caller
 from lakewarden.catalog.system.port import TABLES, SystemStore
-from lakewarden.daemon.gateway.closed_tables import Sighted
+from lakewarden.daemon.gateway.access.closed_tables import Sighted
 
 __all__ = ["require_own"]
 

@@ -1,0 +1,148 @@
+"""Which tables a plan names: those a query reads, and those that a command is about, whatever it calls them."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+from pyspark.sql import SparkSession
+
+from lakewarden.jobs.session.judgement.statement_kinds import Kind, kind_of
+from lakewarden.jobs.session.plans import JavaPlan, Plans, kind
+from lakewarden.jobs.session.reads import location_of
+
+__all__ = ["PlanTables", "Source"]
+
+_PLAN: Final = "org.apache.spark.sql.catalyst.plans.logical.LogicalPlan"
+_SCRIPT: Final = "org.apache.spark.sql.catalyst.plans.logical.CompoundPlanStatement"
+_NO_PARTS: Final = (str, int, float, bool, bytes, type(None))
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A table that a query reads: `db.t`, its canonical location and its format (`delta`), None where the catalog does
+    not tell it."""
+
+    name: str
+    location: str | None
+    format: str | None
+
+
+class PlanTables:
+    """Looks into the plans of one Spark application."""
+
+    def __init__(self, spark: SparkSession, plans: Plans) -> None:
+        jvm: Any = spark._jvm
+        self._plans = plans
+        self._path: Any = jvm.org.apache.hadoop.fs.Path
+        classes = (_PLAN, _SCRIPT, "scala.Option", "scala.collection.Seq")
+        self._plan, self._script, self._option, self._sequence = (
+            jvm.java.lang.Class.forName(name) for name in classes
+        )
+
+    def source(self, leaf: JavaPlan) -> Source | None:
+        """The table that a leaf of an analysed query reads; None where it reads none."""
+        name = kind(leaf)
+        if name == "DataSourceV2Relation":
+            identifier, table = leaf.identifier().get(), leaf.table()
+            location, provider = (table.properties().get(key) for key in ("location", "provider"))
+            return Source(
+                name=".".join((*identifier.namespace(), identifier.name())).lower(),
+                location=None if location is None else self._place(location),
+                format=None if provider is None else provider.lower(),
+            )
+        if name not in ("LogicalRelation", "HiveTableRelation"):
+            return None
+        entry = leaf.tableMeta() if name == "HiveTableRelation" else leaf.catalogTable().get()
+        found, provider = entry.identifier(), self._plans.option(entry.provider())
+        database = self._plans.option(found.database())
+        return Source(
+            name=".".join(part for part in (database, found.table()) if part is not None).lower(),
+            location=self._place(entry.location()),
+            format=None if provider is None else provider.lower(),
+        )
+
+    def about(self, session: Any, command: JavaPlan) -> frozenset[str]:
+        """The canonical locations of the tables and folders that an analysed command is about, wherever it holds them;
+        not of those that its query reads."""
+        found: set[str] = set()
+        for part in self._parts(command):
+            found |= self._located(session, part)
+        for below in self._plans.sequence(command.children()):
+            if kind_of(kind(below)) in (Kind.WRITES, Kind.UNRECORDED):  # several INSERTs, or one under a WITH
+                found |= self.about(session, below)
+        return frozenset(found)
+
+    def within(self, script: JavaPlan) -> Iterator[JavaPlan]:
+        """The statements of a parsed script, those in its branches and loops included."""
+        for part in self._parts(script):
+            if self._script.isInstance(part):
+                yield from self.within(part)
+            elif self._plan.isInstance(part):
+                yield part
+
+    def nodes(self, plan: JavaPlan) -> Iterator[JavaPlan]:
+        """A plan and everything in it, subqueries and what a WITH names included."""
+        waiting = [plan]
+        while waiting:
+            node = waiting.pop()
+            yield node
+            for below in (node.children(), node.subqueries(), node.innerChildren()):
+                waiting += self._plans.sequence(below)
+
+    def _parts(self, product: Any) -> Iterator[Any]:
+        """What a Scala object is made of, the contents of its options and sequences in their place."""
+        for number in range(product.productArity()):
+            yield from self._contents(product.productElement(number))
+
+    def _contents(self, part: Any) -> Iterator[Any]:
+        if isinstance(part, _NO_PARTS):  # py4j makes Python's own of these
+            return
+        if self._option.isInstance(part):
+            if part.isDefined():
+                yield from self._contents(part.get())
+        elif self._sequence.isInstance(part):
+            for one in self._plans.sequence(part):
+                yield from self._contents(one)
+        else:
+            yield part
+
+    def _located(self, session: Any, part: Any) -> frozenset[str]:
+        """Where a part of a command lies, if it is a table or a folder."""
+        match kind(part):
+            case "DeltaTableV2":
+                return frozenset({location_of(part.path())})
+            case "V1Table":
+                return self._located(session, part.v1Table())
+            case "ResolvedTable" | "DataSourceV2Relation":
+                return self._located(session, part.table())
+            case "ResolvedIdentifier":
+                catalog, name = part.catalog(), part.identifier()
+                if not catalog.tableExists(name):
+                    return frozenset()
+                return self._located(session, catalog.loadTable(name))
+            case "LogicalRelation":
+                entry = self._plans.option(part.catalogTable())
+                return frozenset() if entry is None else self._located(session, entry)
+            case "HiveTableRelation":
+                return self._located(session, part.tableMeta())
+            case "CatalogTable":
+                return self._located(session, part.storage()) | self._located(session, part.identifier())
+            case "TableIdentifier":
+                catalog = session.sessionState().catalog()
+                if catalog.isTempView(part) or not catalog.tableExists(part):
+                    return frozenset()
+                return self._located(session, catalog.getTableMetadata(part).storage())
+            case "CatalogStorageFormat":
+                return self._placed(part.locationUri())
+            case "TableSpec":
+                return self._placed(part.location())
+            case "Path":
+                return frozenset({location_of(part)})
+            case _:
+                return frozenset()
+
+    def _placed(self, uri: Any) -> frozenset[str]:
+        return frozenset({self._place(uri.get())} if uri.isDefined() else ())
+
+    def _place(self, uri: Any) -> str:
+        return location_of(self._path(uri))

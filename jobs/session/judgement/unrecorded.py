@@ -1,0 +1,73 @@
+"""What Spark does by itself that is no governed write: refused where it would change a managed table unrecorded."""
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from lakewarden.catalog.errors import NotAllowedError, RefusedError
+from lakewarden.jobs.session.judgement.plan_tables import PlanTables
+from lakewarden.jobs.session.judgement.said import called, kind_said
+from lakewarden.jobs.session.judgement.statement_kinds import Kind
+from lakewarden.jobs.session.plans import JavaPlan, Plans, kind
+from lakewarden.jobs.session.writes import Directory
+
+__all__ = ["Unrecorded"]
+
+_LOOKS: Final = frozenset({Kind.QUERY, Kind.SHOWS})
+_SYSTEM_DATABASE: Final = "lakewarden"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Unrecorded:
+    """The rule for one Spark application and one installation."""
+
+    plans: Plans
+    tables: PlanTables
+    directory: Directory
+
+    def require_readable(self, session: Any, plan: JavaPlan) -> None:
+        """Raise `RefusedError` for a parsed statement of a class that nobody knows, and for one that runs a text which
+        may write."""
+        match kind_said(self.plans, plan):
+            case Kind.UNKNOWN | Kind.INTERNAL:
+                raise RefusedError(
+                    f"lakewarden does not know what Spark's {kind(plan)} changes. Nothing was run.",
+                    hint="A session of your own runs it without lakewarden.",
+                )
+            case Kind.DYNAMIC if not self._only_looks(session, plan):
+                raise RefusedError(
+                    f"{called(self.plans, plan)} is not run where it may write: what it writes is seen "
+                    "too late. Nothing was run.",
+                    hint="Write its statements one by one. EXECUTE IMMEDIATE takes a text, without USING "
+                    "and INTO.",
+                )
+            case Kind.SHOWS if kind(plan) == "ExplainCommand":
+                self.require_readable(session, plan.logicalPlan())  # Spark would run it to explain it
+
+    def require_harmless(self, session: Any, plan: JavaPlan, analysed: JavaPlan) -> None:
+        """Raise `RefusedError` for an analysed statement that changes rows or files of a managed table, and
+        `NotAllowedError` for one that changes a system table."""
+        kind_ = kind_said(self.plans, plan)
+        if kind_ in _LOOKS:
+            return
+        if kind(analysed) == "DropNamespace" and self._name(analysed.namespace()) == _SYSTEM_DATABASE:
+            raise NotAllowedError(
+                "The database of the system tables is not dropped.", hint="It is the daemon's."
+            )
+        for location in sorted(self.tables.about(session, analysed)):
+            self.directory.require_writable(location)
+            if kind_ is not Kind.DEFINES:
+                self.directory.require_unmanaged(location, called(self.plans, plan))
+
+    def _only_looks(self, session: Any, plan: JavaPlan) -> bool:
+        if kind(plan) != "UnresolvedExecuteImmediate":
+            return all(self._looks(session, one) for one in self.tables.within(plan))
+        text = plan.sqlStmtStr()
+        is_plain = kind(text) == "Literal" and text.value() is not None
+        return is_plain and self._looks(session, self.plans.parsed(session, str(text.value())))
+
+    def _looks(self, session: Any, plan: JavaPlan) -> bool:
+        self.require_readable(session, plan)
+        return kind_said(self.plans, plan) in _LOOKS
+
+    def _name(self, namespace: JavaPlan) -> str:
+        return ".".join(map(str, self.plans.sequence(namespace.namespace()))).lower()

@@ -1,0 +1,146 @@
+"""What somebody may send to Spark who may change all tables by SQL, and run no programs as the user that Spark is.
+
+Refused are commands, functions and options by which a statement runs somebody's code, or opens a path or address that
+it names: then the catalog would say nothing any more of who reads and changes what.
+"""
+
+from collections.abc import Iterator
+from typing import Any, Final, cast
+
+from pyspark.sql import SparkSession
+
+from lakewarden.catalog.errors import NotAllowedError
+from lakewarden.jobs.session.plans import JavaPlan, Plans, kind
+
+__all__ = ["Writing"]
+
+_KEYS: Final = (
+    "lakewarden.",
+    "spark.databricks.delta.",
+    "spark.sql.adaptive.",
+    "spark.sql.ansi.enabled",
+    "spark.sql.autoBroadcastJoinThreshold",
+    "spark.sql.caseSensitive",
+    "spark.sql.files.max",
+    "spark.sql.session.timeZone",
+    "spark.sql.shuffle.partitions",
+    "spark.sql.sources.partitionOverwriteMode",
+)
+"""Beginnings of what a writer may SET: other keys name classes, catalogs and storages."""
+_FUNCTIONS: Final = ("reflect", "java_method", "try_reflect")
+_TABLE_FUNCTIONS: Final = ("table_changes_by_path",)
+_REFUSED: Final = {
+    "ScriptTransformation": "TRANSFORM",
+    "AddJarsCommand": "ADD JAR",
+    "AddFilesCommand": "ADD FILE",
+    "AddArchivesCommand": "ADD ARCHIVE",
+    "CreateFunction": "CREATE FUNCTION of a class",
+    "CreateFunctionCommand": "CREATE FUNCTION of a class",
+    "InsertIntoDir": "INSERT OVERWRITE DIRECTORY",
+    "LoadData": "LOAD DATA",
+    "SetTableLocation": "SET LOCATION",
+    "SetNamespaceLocation": "SET LOCATION",
+    "SetTableSerDeProperties": "SET SERDE",
+    "CreateTempViewUsing": "CREATE VIEW ... USING",
+    "Call": "CALL",
+    "CompoundBody": "a script (BEGIN ... END)",
+    "UnresolvedExecuteImmediate": "EXECUTE IMMEDIATE",
+}
+"""Plans by the simple name of their class, and what users call them."""
+_SPECIFIED: Final = frozenset({"CreateTable", "CreateTableAsSelect", "ReplaceTable", "ReplaceTableAsSelect"})
+_FORMATS: Final = frozenset({"delta", "parquet", "orc", "json", "csv", "text", "avro", "iceberg", "hive"})
+
+
+class Writing:
+    """A `Judge` of a session whose user writes by SQL alone."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._session: Any = spark._jsparkSession
+        self._plans = Plans(spark)
+        state, jvm = self._session.sessionState(), cast(Any, spark._jvm)
+        identifier = jvm.org.apache.spark.sql.catalyst.FunctionIdentifier
+        for registry, names in (
+            (state.functionRegistry(), _FUNCTIONS),
+            (state.tableFunctionRegistry(), _TABLE_FUNCTIONS),
+        ):
+            for name in names:
+                registry.dropFunction(identifier(name))
+        spark.conf.set("spark.sql.runSQLOnFiles", "false")
+
+    @staticmethod
+    def may_set(key: str) -> bool:
+        """Whether a writer's session may be opened with this setting."""
+        return key.startswith(_KEYS)
+
+    def require_said(self, plan: JavaPlan) -> None:
+        """Raise `NotAllowedError` for a parsed statement that runs a program, or names a path."""
+        for node in self._nodes(plan):
+            name = kind(node)
+            if name in _REFUSED:
+                raise _refused(_REFUSED[name])
+            if name in ("SetCommand", "ResetCommand"):
+                self._require_key(name, node)
+            elif name == "UnresolvedRelation" and node.options().containsKey("path"):
+                raise _refused("the option path")
+            elif self._is_placed(name, node):
+                raise _refused("LOCATION")
+            elif name in _SPECIFIED:
+                self._require_specified(node.tableSpec())
+
+    def require_read(self, plan: JavaPlan, analysed: JavaPlan) -> None:
+        """What a statement says tells all: a writer may read every table of the catalog."""
+
+    def require_written(self, plan: JavaPlan, target: str | None, query: JavaPlan | None) -> None:
+        """A writer may change every table of the catalog."""
+
+    def _is_placed(self, name: str, node: JavaPlan) -> bool:
+        """Whether a statement says where something is to lie."""
+        match name:
+            case "CreateNamespace":
+                return bool(node.properties().contains("location"))
+            case "CreateTableLikeCommand":
+                return bool(node.fileFormat().locationUri().isDefined())
+            case "CloneTableStatement":
+                return bool(node.targetLocation().isDefined())
+            case "AddPartitions":
+                return any(part.location().isDefined() for part in self._plans.sequence(node.parts()))
+            case _ if name in _SPECIFIED:
+                return bool(node.tableSpec().location().isDefined())
+            case _:
+                return False
+
+    def _require_key(self, name: str, command: JavaPlan) -> None:
+        """Of one key that is allowed: all of them tell what is secret, and RESET takes back what makes the rule."""
+        given = command.kv() if name == "SetCommand" else command.config()
+        if given.isEmpty():
+            raise _refused(f"{name.removesuffix('Command').upper()} of everything")
+        key = str(given.get()._1() if name == "SetCommand" else given.get())
+        if not self.may_set(key):
+            raise _refused(f"SET {key}")
+
+    def _require_specified(self, spec: Any) -> None:
+        """A table is of a format whose reader opens nothing but the table's own files."""
+        provider = self._plans.option(spec.provider())
+        if provider is not None and provider.lower() not in _FORMATS:
+            raise _refused(f"USING {provider}")
+        serde = spec.serde()
+        if serde.isDefined() and (serde.get().serde().isDefined() or serde.get().formatClasses().isDefined()):
+            raise _refused("classes of Hive's (SERDE, INPUTFORMAT)")
+        for option in self._plans.sequence(spec.optionExpression().options()):
+            if str(option._1()).lower() == "path":
+                raise _refused("the option path")
+
+    def _nodes(self, plan: JavaPlan) -> Iterator[JavaPlan]:
+        waiting = [plan]
+        while waiting:
+            node = waiting.pop()
+            yield node
+            for below in (node.children(), node.subqueries(), node.innerChildren()):
+                waiting += self._plans.sequence(below)
+
+
+def _refused(what: str) -> NotAllowedError:
+    return NotAllowedError(
+        f"A writer may not use {what}: it would run or read as the gateway's own user.",
+        hint="Admins may. The gateway's gateway.writers_may = programs lets writers do so, too.",
+    )

@@ -1,0 +1,297 @@
+"""What somebody with a token may try at a gateway, and what is promised of it, role by role: one list.
+
+`tests/security` tries all of it; docs/reference/security.md is made from it.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Final
+
+__all__ = ["ATTACKS", "AWAITS_LIMITS", "AWAITS_PLAN_ANALYSIS", "Attack", "Role"]
+
+
+class Role(StrEnum):
+    """Who tries it: somebody with a token and no right; a reader; a reader who owns `shop.own`; a writer under
+    `gateway.writers_may = sql`; an admin."""
+
+    NONE = "none"
+    READER = "reader"
+    OWNER = "owner"
+    WRITER = "writer"
+    ADMIN = "admin"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Attack:
+    """One statement. `{home}` is the home of the gateway, `{closed}` and `{plain}` are where a closed table and one
+    that is not managed lie, `{away}` is a folder that is not there. By role: whether it is let through; who is not
+    named is not tried.
+
+    `answer` is what it says then: `{user}` is who asked.
+    """
+
+    name: str
+    text: str
+    allowed: Mapping[Role, bool]
+    answer: str | None = None
+
+
+def _from(lowest: Role | None, *, but: Role | None = None) -> Mapping[Role, bool]:
+    """Let through from this role on (None: for nobody that is tried); `but` is not tried."""
+    roles = list(Role)
+    first = len(roles) if lowest is None else roles.index(lowest)
+    return MappingProxyType({role: at >= first for at, role in enumerate(roles) if role is not but})
+
+
+def _refused(*roles: Role) -> Mapping[Role, bool]:
+    return MappingProxyType(dict.fromkeys(roles, False))
+
+
+_FOR_ADMINS: Final = _from(Role.ADMIN)
+_FOR_ALL_BUT_ADMINS: Final = _from(None, but=Role.ADMIN)
+_CLOSED: Final = MappingProxyType(
+    {Role.NONE: False, Role.READER: False, Role.OWNER: True, Role.WRITER: True, Role.ADMIN: True}
+)
+"""Of a closed table of the owner's."""
+_OWN: Final = _CLOSED
+_PROGRAM: Final = "SELECT TRANSFORM(x) USING 'cat' AS (x STRING) FROM shop.open"
+
+ATTACKS: Final = (
+    # what is meant for them
+    Attack(
+        name="system tables",
+        text="SELECT name FROM lakewarden.tables WHERE row = 0",
+        allowed=_from(Role.NONE),
+        answer="lakewarden.tables",
+    ),
+    Attack(name="an open table", text="SELECT x FROM shop.open", allowed=_from(Role.READER), answer="1"),
+    Attack(name="names", text="SHOW TABLES IN shop", allowed=_from(Role.READER)),
+    Attack(name="time zone", text="SET spark.sql.session.timeZone = UTC", allowed=_from(Role.READER)),
+    # closed tables
+    Attack(name="a closed table", text="SELECT x FROM shop.closed", allowed=_CLOSED),
+    Attack(name="a view of one", text="SELECT x FROM shop.behind", allowed=_CLOSED),
+    Attack(
+        name="one in a condition",
+        text="SELECT 1 WHERE EXISTS (SELECT 1 FROM shop.closed)",
+        allowed=_CLOSED,
+    ),
+    Attack(name="one in a WITH", text="WITH c AS (TABLE shop.closed) SELECT * FROM c", allowed=_CLOSED),
+    Attack(name="one as of a version", text="SELECT x FROM shop.closed VERSION AS OF 0", allowed=_CLOSED),
+    Attack(name="statistics of one", text="DESCRIBE TABLE EXTENDED shop.closed x", allowed=_CLOSED),
+    Attack(
+        name="one as the source of a write",
+        text="INSERT INTO shop.own SELECT x FROM shop.closed WHERE false",
+        allowed=_OWN,
+    ),
+    # paths and addresses
+    Attack(name="a file", text="SELECT * FROM text.`{home}/tokens.json`", allowed=_FOR_ADMINS),
+    Attack(name="a table's folder", text="SELECT * FROM delta.`{closed}`", allowed=_FOR_ADMINS),
+    Attack(
+        name="a folder behind a view",
+        text="CREATE TEMPORARY VIEW v USING text OPTIONS (path '{home}/tokens.json')",
+        allowed=_FOR_ADMINS,
+    ),
+    Attack(
+        name="a table at a path",
+        text="CREATE TABLE shop.spy USING text LOCATION '{home}'",
+        allowed=_FOR_ALL_BUT_ADMINS,
+    ),
+    Attack(
+        name="a table by an option",
+        text="CREATE TABLE shop.spy USING text OPTIONS (path '{home}')",
+        allowed=_FOR_ALL_BUT_ADMINS,
+    ),
+    Attack(
+        name="a database at a path",
+        text="CREATE DATABASE spy LOCATION '{home}/away'",
+        allowed=_FOR_ALL_BUT_ADMINS,
+    ),
+    Attack(
+        name="a table of another server's",
+        text="CREATE TABLE shop.spy USING jdbc "
+        "OPTIONS (url 'jdbc:derby:{home}/away;create=true', dbtable 'x')",
+        allowed=_FOR_ALL_BUT_ADMINS,
+    ),
+    Attack(
+        name="a folder to write to",
+        text="INSERT OVERWRITE DIRECTORY '{away}' USING csv SELECT 1",
+        allowed=_FOR_ALL_BUT_ADMINS,
+    ),
+    Attack(
+        name="a file to load",
+        text="LOAD DATA LOCAL INPATH '{home}/tokens.json' INTO TABLE shop.plain",
+        allowed=_FOR_ALL_BUT_ADMINS,
+    ),
+    Attack(
+        name="a table moved to a path",
+        text="ALTER TABLE shop.plain SET LOCATION '{home}'",
+        allowed=_FOR_ALL_BUT_ADMINS,
+    ),
+    Attack(name="a folder to convert", text="CONVERT TO DELTA '{away}'", allowed=_FOR_ALL_BUT_ADMINS),
+    Attack(name="a folder to vacuum", text="VACUUM '{plain}'", allowed=_FOR_ALL_BUT_ADMINS),
+    Attack(
+        name="changes by path",
+        text="SELECT * FROM table_changes_by_path('{closed}', 0)",
+        allowed=_FOR_ALL_BUT_ADMINS,
+    ),
+    # programs
+    Attack(name="TRANSFORM", text=_PROGRAM, allowed=_FOR_ADMINS),
+    Attack(
+        name="TRANSFORM in a write",
+        text="INSERT INTO shop.own SELECT TRANSFORM(x) USING 'cat' AS (x INT) FROM shop.own",
+        allowed=_FOR_ALL_BUT_ADMINS,
+    ),
+    Attack(name="reflect", text="SELECT reflect('java.lang.System', 'getenv', 'PATH')", allowed=_FOR_ADMINS),
+    Attack(
+        name="java_method",
+        text="SELECT java_method('java.lang.System', 'getenv', 'PATH')",
+        allowed=_FOR_ALL_BUT_ADMINS,
+    ),
+    Attack(name="ADD JAR", text="ADD JAR '{away}.jar'", allowed=_FOR_ALL_BUT_ADMINS),
+    Attack(name="ADD FILE", text="ADD FILE '{home}/tokens.json'", allowed=_FOR_ALL_BUT_ADMINS),
+    Attack(
+        name="a function from a jar",
+        text="CREATE FUNCTION shop.f AS 'a.B' USING JAR '{away}.jar'",
+        allowed=_FOR_ALL_BUT_ADMINS,
+    ),
+    Attack(
+        name="a function of a class",
+        text="CREATE TEMPORARY FUNCTION f AS 'org.apache.hadoop.hive.ql.udf.generic.GenericUDFReflect'",
+        allowed=_FOR_ALL_BUT_ADMINS,
+    ),
+    Attack(
+        name="a catalog of a class",
+        text="SET spark.sql.catalog.evil = org.apache.spark.sql.Evil",
+        allowed=_FOR_ALL_BUT_ADMINS,
+    ),
+    Attack(
+        name="files by name again", text="SET spark.sql.runSQLOnFiles = true", allowed=_FOR_ALL_BUT_ADMINS
+    ),
+    Attack(
+        name="another storage's address",
+        text="SET spark.hadoop.fs.s3a.endpoint = evil.example.org",
+        allowed=_FOR_ALL_BUT_ADMINS,
+    ),
+    Attack(name="all settings", text="SET", allowed=_FOR_ALL_BUT_ADMINS),
+    Attack(name="settings as they were", text="RESET", allowed=_FOR_ALL_BUT_ADMINS),
+    Attack(
+        name="the gateway's environment",
+        text="SELECT '${{env:PATH}}'",
+        allowed=MappingProxyType(dict.fromkeys((Role.READER, Role.OWNER, Role.WRITER), True)),
+        answer="${{env:PATH}}",
+    ),
+    # what is hidden in a text
+    Attack(
+        name="a statement in a text",
+        text="EXECUTE IMMEDIATE 'VACUUM shop.open RETAIN 0 HOURS'",
+        allowed=_FOR_ALL_BUT_ADMINS,
+    ),
+    Attack(
+        name="a script",
+        text="BEGIN DELETE FROM shop.open; END",
+        allowed=_refused(Role.NONE, Role.READER, Role.OWNER),
+    ),
+    Attack(
+        name="a table by a text",
+        text="INSERT INTO IDENTIFIER('shop.' || 'open') SELECT 2",
+        allowed=_refused(Role.NONE, Role.READER, Role.OWNER),
+    ),
+    # changes
+    Attack(name="rows of an own table", text="INSERT INTO shop.own SELECT 1 WHERE false", allowed=_OWN),
+    Attack(name="rows of an own table, changed", text="UPDATE shop.own SET x = 1 WHERE x = 99", allowed=_OWN),
+    Attack(
+        name="rows of another's table",
+        text="UPDATE shop.open SET x = 1 WHERE x = 99",
+        allowed=_from(Role.WRITER),
+    ),
+    Attack(
+        name="rows of another's table, deleted",
+        text="DELETE FROM shop.open WHERE x = 99",
+        allowed=_from(Role.WRITER),
+    ),
+    Attack(
+        name="columns of an own table",
+        text="ALTER TABLE shop.own ADD COLUMN y INT",
+        allowed=_refused(Role.NONE, Role.READER, Role.OWNER),
+    ),
+    Attack(
+        name="a new table",
+        text="CREATE TABLE IF NOT EXISTS shop.open (x INT) USING delta",
+        allowed=_from(Role.WRITER),
+    ),
+    Attack(name="a table to drop", text="DROP TABLE IF EXISTS shop.nothing", allowed=_from(Role.WRITER)),
+    Attack(
+        name="a table to empty",
+        text="TRUNCATE TABLE shop.own",
+        allowed=_refused(Role.NONE, Role.READER, Role.OWNER),
+    ),
+    Attack(
+        name="a table to vacuum",
+        text="VACUUM shop.plain",
+        allowed=_refused(Role.NONE, Role.READER, Role.OWNER),
+    ),
+    Attack(
+        name="a table to convert",
+        text="CONVERT TO DELTA shop.plain OWNER {user}",
+        allowed=_refused(Role.NONE, Role.READER, Role.OWNER),
+    ),
+    # what the daemon governs
+    Attack(
+        name="an owner by UPDATE",
+        text="UPDATE lakewarden.tables SET owner = '{user}' WHERE name = 'shop.open'",
+        allowed=_refused(Role.NONE, Role.READER, Role.OWNER, Role.WRITER),
+    ),
+    Attack(
+        name="a policy of another's",
+        text="ALTER TABLE shop.closed SET POLICY ('access.closed' = 'no')",
+        allowed=_refused(Role.NONE, Role.READER, Role.WRITER),
+    ),
+    Attack(
+        name="system tables by Spark",
+        text="DELETE FROM delta.`{home}/system/audit`",
+        allowed=_FOR_ALL_BUT_ADMINS,
+    ),
+)
+"""What holds, and is tried with each run."""
+
+AWAITS_PLAN_ANALYSIS: Final = (
+    Attack(
+        name="an address in a function's options",
+        text="SELECT from_xml('<a/>', 'a STRING', map('rowValidationXSDPath', 'file:{home}/lakewarden.xsd'))",
+        allowed=_refused(Role.READER, Role.OWNER, Role.WRITER),
+    ),
+    Attack(
+        name="columns added by an option",
+        text="INSERT INTO shop.own WITH ('mergeSchema' = 'true') SELECT 1 AS x WHERE false",
+        allowed=_refused(Role.OWNER),
+    ),
+    Attack(
+        name="a change that says it is none",
+        text="INSERT INTO shop.own WITH ('dataChange' = 'false') SELECT 1 AS x WHERE false",
+        allowed=_refused(Role.OWNER),
+    ),
+    Attack(
+        name="who one is",
+        text="SELECT current_user()",
+        allowed=MappingProxyType(dict.fromkeys((Role.READER, Role.WRITER, Role.ADMIN), True)),
+        answer="{user}",
+    ),
+    Attack(
+        name="a harmless statement in a text",
+        text="EXECUTE IMMEDIATE 'SELECT 1 AS x'",
+        allowed=MappingProxyType(dict.fromkeys((Role.READER, Role.WRITER), True)),
+        answer="1",
+    ),
+)
+"""Promised, and not kept before a statement is analysed once and what was judged is what runs."""
+
+AWAITS_LIMITS: Final = (
+    Attack(
+        name="a text of two megabytes",
+        text="SELECT name FROM lakewarden.tables WHERE name = '{long}'",
+        allowed=_refused(Role.NONE, Role.READER, Role.WRITER),
+    ),
+)
+"""Promised, and not kept before texts are limited."""

@@ -1,0 +1,24 @@
+"""Each promise of docs/reference/security.md is held by a test that there is, and each attack has a name of its own."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+from support.security.attacks import ATTACKS, AWAITS_LIMITS, AWAITS_PLAN_ANALYSIS, Role
+from support.security.page import PROMISES
+
+TESTS = Path(__file__).parents[2]
+
+
+@pytest.mark.parametrize("file", PROMISES)
+def test_promises_are_held_by_tests(file: str) -> None:
+    tree = ast.parse((TESTS / file).read_text(encoding="utf-8"))
+    assert PROMISES[file].keys() <= {one.name for one in tree.body if isinstance(one, ast.FunctionDef)}
+
+
+def test_attacks_have_names_of_their_own_and_every_role_tries_most() -> None:
+    every = (*ATTACKS, *AWAITS_PLAN_ANALYSIS, *AWAITS_LIMITS)
+    assert len({one.name for one in every}) == len(every)
+    for role in Role:
+        assert sum(role in one.allowed for one in ATTACKS) >= len(ATTACKS) // 3, role
