@@ -179,7 +179,7 @@ KNOBS: Final = (
         "The key of the certificate (PEM), if it is not in the same file."),
     _knob("gateway.tls_elsewhere", KnobKind.SWITCH, "no",
         "A proxy before the gateway ends TLS: plain HTTP beyond loopback is wanted."),
-    _knob("gateway.readers", KnobKind.LIST, "",
+    _knob("gateway.reading.readers", KnobKind.LIST, "",
         "Users with tokens who may read tables and views through Spark; `*` for all of them."),
     _knob("gateway.writers", KnobKind.LIST, "",
         "Users who may change all tables through Spark."),

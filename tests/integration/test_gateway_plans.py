@@ -78,7 +78,7 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lake]:
     certificate = self_signed(tmp_path_factory.mktemp("tls"))
     settings = {
         "gateway.authentication": "token",
-        "gateway.readers": "rita,paul",
+        "gateway.reading.readers": "rita,paul",
         "gateway.writers": "ana",
         "spark.master": "local[2]",
         "spark.conf.spark.sql.warehouse.dir": (services.settings.home / "warehouse").as_uri(),

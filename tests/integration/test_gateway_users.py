@@ -58,7 +58,7 @@ def services(tmp_path_factory: pytest.TempPathFactory) -> Services:
 def gateway(services: Services, certificate: Path) -> Iterator[RunningGateway]:
     settings = {
         "gateway.authentication": "token",
-        "gateway.readers": "rita,paul",
+        "gateway.reading.readers": "rita,paul",
         "gateway.writers": "ana",
         "spark.master": "local[1]",
         "spark.conf.spark.sql.warehouse.dir": (services.settings.home / "warehouse").as_uri(),

@@ -15,8 +15,8 @@ _INTRO: Final = """\
 in a minute or two. Whoever looks for a hole adds a line to `tests/support/security/attacks.py`: this page and
 the tests are made from it.
 
-* **none**: somebody with a token who is neither in `gateway.readers` nor in `gateway.writers`
-* **reader**: in `gateway.readers`; **owner**: a reader who owns `shop.own` and the closed table `shop.closed`
+* **none**: somebody with a token who is neither in `gateway.reading.readers` nor in `gateway.writers`
+* **reader**: in `gateway.reading.readers`; **owner**: a reader who owns `shop.own` and the closed table `shop.closed`
 * **writer**: in `gateway.writers`, with `gateway.writers_may = sql`
 * **admin**: an admin of the installation
 

@@ -11,7 +11,7 @@ import pytest
 from lakewarden.catalog.private_files import private_folder, tighten
 from lakewarden.catalog.state.db import open_database
 from lakewarden.daemon.gateway.results import Store
-from lakewarden.daemon.gateway.space import Space
+from lakewarden.daemon.gateway.sharing.space import Space
 from lakewarden.daemon.installation.own_files import tighten_home
 from lakewarden.daemon.installation.services import Services
 from lakewarden.daemon.installation.tokens import Tokens
