@@ -7,7 +7,10 @@ from typing import Any, Final
 
 from pyhive import hive
 from pyhive.exc import OperationalError
+from thrift.protocol.TBinaryProtocol import TBinaryProtocol
+from thrift.Thrift import TApplicationException
 from thrift.transport.THttpClient import THttpClient
+from thrift.transport.TTransport import TMemoryBuffer
 
 from lakewarden.catalog.errors import (
     ExecutionError,
@@ -26,6 +29,8 @@ __all__ = ["SessionClosedError", "complaint", "connect", "failure"]
 
 _PATH: Final = "/cliservice"
 _NOT_LET_IN: Final = (401, 429)
+_THRIFT: Final = "application/x-thrift"
+_MOST_BYTES: Final = 10_000
 _NO_SESSION: Final = "08003"
 _OK: Final = 200
 _KINDS: Final[Mapping[int, type[LakewardenError]]] = {
@@ -88,7 +93,17 @@ class _Transport(THttpClient):  # type: ignore[misc]  # thrift has no types
         super().flush()
         if self.code == _OK:
             return
-        sentence = self.read(1_000).decode(errors="replace").strip() or str(self.message)
+        sentence = _sentence(self.read(_MOST_BYTES), self.headers.get_content_type()) or str(self.message)
         if self.code in _NOT_LET_IN:
             raise NotAllowedError(sentence)
         raise UnavailableError(f"The gateway refused a call: {sentence}")
+
+
+def _sentence(said: bytes, kind: str) -> str:
+    """What a refusal says: in plain text, or as Thrift's exception."""
+    if kind != _THRIFT:
+        return said.decode(errors="replace").strip()
+    protocol, error = TBinaryProtocol(TMemoryBuffer(said)), TApplicationException()
+    protocol.readMessageBegin()
+    error.read(protocol)
+    return str(error.message or "")

@@ -4,6 +4,7 @@ import signal
 import threading
 from collections.abc import Callable
 from contextlib import ExitStack
+from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
@@ -17,8 +18,9 @@ from lakewarden.daemon.gateway.metadata import Metadata
 from lakewarden.daemon.gateway.operations import Lane, Pools
 from lakewarden.daemon.gateway.reading.messages import Setup
 from lakewarden.daemon.gateway.reading.readers import Readers
+from lakewarden.daemon.gateway.relaying.engines import Engines
 from lakewarden.daemon.gateway.results import Store
-from lakewarden.daemon.gateway.server import Server
+from lakewarden.daemon.gateway.server import Here, Server
 from lakewarden.daemon.gateway.service import Gateway
 from lakewarden.daemon.gateway.sessions import Limits, Sessions
 from lakewarden.daemon.gateway.sharing.shares import share_of
@@ -29,12 +31,14 @@ from lakewarden.daemon.installation.services import Services
 from lakewarden.daemon.installation.tokens import Tokens
 from lakewarden.daemon.process.last_resort import watching
 from lakewarden.daemon.process.spared_libraries import spare_nothing
+from lakewarden.daemon.settings.settings import Settings
 from lakewarden.daemon.telemetry.gateway_metrics import GatewayMetrics
 from lakewarden.daemon.telemetry.liveness import Role, Vitals
 from lakewarden.daemon.telemetry.log import get_log
 from lakewarden.daemon.telemetry.probes import Pages
 from lakewarden.daemon.usecases.audit import note_refusals
 from lakewarden.daemon.workers.pool import spark_settings
+from lakewarden.jobs.runs.spark_settings import SparkSettings
 
 if TYPE_CHECKING:
     from lakewarden.daemon.gateway import spark_side
@@ -50,15 +54,19 @@ _OPEN: Final = 100
 _RESULTS: Final = 16
 """So many results may be as large in memory as one may be."""
 _TEND_SECONDS: Final = 1.0
+_MOST_OF_A_RESULT: Final = "spark.driver.maxResultSize"
+_PART: Final = 4
 _SLACK: Final = timedelta(seconds=10)
 
 
 class GatewayProcess:
     """One gateway of an installation. `serve` returns when it is over."""
 
-    def __init__(self, services: Services) -> None:
+    def __init__(self, services: Services, authentication: Authentication | None = None) -> None:
+        """`authentication` is asked in place of the one that the settings say."""
         settings = services.settings
-        self._services = services
+        self._services, self._given = services, authentication
+        self._engines = Engines(settings) if settings.gateway_engines == "user" else None
         require_safe_binding(settings)
         longest = settings.gateway_longest_statement
         percent = settings.gateway_share if settings.gateway_authentication == "token" else 100
@@ -112,11 +120,14 @@ class GatewayProcess:
         self._opening = threading.Lock()
         self._spark: Any = None
 
-    def serve(self, *, started: Callable[[int], None] = lambda _: None) -> None:
-        """Answer until SIGTERM or SIGINT. `started` is told the port. Raises `UnavailableError` if it is taken."""
+    def serve(
+        self, *, started: Callable[[int], None] = lambda _: None, idle: timedelta | None = None
+    ) -> None:
+        """Answer until SIGTERM or SIGINT, or until there has been no session for so long. `started` is told the port.
+        Raises `UnavailableError` if it is taken."""
         settings = self._services.settings
         server = Server(
-            self._gateway,
+            Here(self._gateway) if self._engines is None else self._engines.call,
             self._authentication(),
             host=settings.gateway_host,
             port=settings.gateway_port,
@@ -145,13 +156,21 @@ class GatewayProcess:
             get_log("gateway").info("listening", host=settings.gateway_host, port=server.port)
             vitals.become(Role.WORKING)
             started(server.port)
-            self._readers.tend()
-            while not self._stopping.wait(_TEND_SECONDS):
+            self._tend()
+            while not self._stopping.wait(_TEND_SECONDS) and not self._sessions.none_for(idle):
                 vitals.beat()
-                self._sessions.tend()
-                self._readers.tend()
+                self._tend()
+
+    def _tend(self) -> None:
+        if self._engines is not None:
+            self._engines.tend()
+            return
+        self._sessions.tend()
+        self._readers.tend()
 
     def _close(self) -> None:
+        if self._engines is not None:
+            self._engines.close()
         self._sessions.close_all()
         self._pools.close()
         self._readers.close()
@@ -160,6 +179,8 @@ class GatewayProcess:
 
     def _authentication(self) -> Authentication:
         settings = self._services.settings
+        if self._given is not None:
+            return self._given
         if settings.gateway_authentication == "token":
             failed = FailedLogins(most=settings.gateway_failed_logins, metrics=self._metrics)
             return TokenUsers(Tokens(settings.tokens_file), self._services.clock.now, failed)
@@ -170,7 +191,7 @@ class GatewayProcess:
         with self._opening:
             if self._spark is None:
                 spare_nothing()
-                self._spark = spark_side.SparkSide(self._services, spark_settings(self._services.settings))
+                self._spark = spark_side.SparkSide(self._services, _bounded(self._services.settings))
             return self._spark
 
     def _store(self, user: str) -> Store:
@@ -181,3 +202,10 @@ class GatewayProcess:
             limit=settings.gateway_result_bytes,
             account=self._space.account(user),
         )
+
+
+def _bounded(settings: Settings) -> SparkSettings:
+    """An installation's Spark, of which one statement's result takes a quarter of its memory at most."""
+    spark = spark_settings(settings)
+    most = (_MOST_OF_A_RESULT, str(spark.driver_memory_bytes // _PART))
+    return replace(spark, conf=(most, *spark.conf))

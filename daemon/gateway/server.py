@@ -8,23 +8,23 @@ import select
 import ssl
 import struct
 import threading
+from collections.abc import Callable
 from contextlib import suppress
-from typing import Final
+from typing import Final, Protocol
 
 from thrift.protocol.TBinaryProtocol import TBinaryProtocol
 from thrift.Thrift import TApplicationException, TException, TMessageType
 from thrift.transport.TTransport import TMemoryBuffer
 
-from lakewarden.catalog.errors import LakewardenError, UnavailableError
+from lakewarden.catalog.errors import LakewardenError, UnavailableError, UsageError
 from lakewarden.daemon.gateway.access.authentication import Authentication
 from lakewarden.daemon.gateway.access.failed_logins import TooManyFailedLoginsError
+from lakewarden.daemon.gateway.relaying.relayed import PATH, THRIFT
 from lakewarden.daemon.gateway.service import Gateway, answer
 from lakewarden.daemon.telemetry.bounded_http import BoundedHandler, BoundedServer
 
-__all__ = ["Server"]
+__all__ = ["Calls", "Here", "Server"]
 
-_PATH: Final = "/cliservice"
-_THRIFT: Final = "application/x-thrift"
 _BODY_BYTES: Final = 16 * 1024 * 1024
 _DRAINED_BYTES: Final = 1024 * 1024
 _ITEMS: Final = 100_000
@@ -44,12 +44,37 @@ _MALFORMED: Final = (
 """What Thrift's reading comes to with bytes that are no call."""
 
 
+class Calls(Protocol):
+    """Who answers calls."""
+
+    def __call__(self, user: str, body: bytes, has_left: Callable[[], bool]) -> bytes:
+        """The answer to a whole Thrift call of an authenticated user; `has_left` says whether nobody waits for it any
+        more. Raises `UsageError` for bytes that are no call, `UnavailableError` where nobody answers."""
+
+
+class Here:
+    """`Calls` that this process answers."""
+
+    def __init__(self, gateway: Gateway) -> None:
+        self._gateway = gateway
+
+    def __call__(self, user: str, body: bytes, has_left: Callable[[], bool]) -> bytes:
+        answered = TMemoryBuffer()
+        try:
+            answer(
+                self._gateway, user, _protocol(TMemoryBuffer(body)), _protocol(answered), has_left=has_left
+            )
+        except _MALFORMED:
+            raise UsageError("This is no call of HiveServer2's protocol.") from None
+        return bytes(answered.getvalue())
+
+
 class Server:
     """From `start` to `stop`. `port` is the real one, also when 0 was asked for."""
 
     def __init__(
         self,
-        gateway: Gateway,
+        calls: Calls,
         authentication: Authentication,
         *,
         host: str,
@@ -59,7 +84,7 @@ class Server:
         class Handler(_Handler):
             pass
 
-        Handler.gateway, Handler.authentication, Handler.tls = gateway, authentication, tls
+        Handler.calls, Handler.authentication, Handler.tls = staticmethod(calls), authentication, tls
         try:
             self._server = BoundedServer((host, port), Handler, connections=_CONNECTIONS)
         except OSError as error:
@@ -87,7 +112,7 @@ class Server:
 
 class _Handler(BoundedHandler):
     protocol_version = "HTTP/1.1"
-    gateway: Gateway
+    calls: Calls
     authentication: Authentication
     tls: ssl.SSLContext | None
     _unread = 0
@@ -103,7 +128,7 @@ class _Handler(BoundedHandler):
         if self.path.partition("?")[0] == "/livez":
             self.respond(200, "text/plain; charset=utf-8", b"The gateway answers.\n")
         else:
-            self._refuse(404, f"POST {_PATH} takes Thrift calls; /livez is for probes.")
+            self._refuse(404, f"POST {PATH} takes Thrift calls; /livez is for probes.")
 
     def do_POST(self) -> None:
         """One call."""
@@ -117,27 +142,22 @@ class _Handler(BoundedHandler):
             user = self.authentication.user(self.headers, str(self.client_address[0]))
         except TooManyFailedLoginsError as error:
             wait = ("Retry-After", str(error.seconds))
-            self._turn_away(429, _THRIFT, _exception(error.in_full), wait)
+            self._turn_away(429, THRIFT, _exception(error.in_full), wait)
             return
         except LakewardenError as error:
             who = ("WWW-Authenticate", 'Basic realm="lakewarden"')
-            self._turn_away(401, _THRIFT, _exception(error.in_full), who)
+            self._turn_away(401, THRIFT, _exception(error.in_full), who)
             return
         body = self.rfile.read(self._unread)
-        answered = TMemoryBuffer()
         self._unread = 0
         try:
-            answer(
-                self.gateway,
-                user,
-                _protocol(TMemoryBuffer(body)),
-                _protocol(answered),
-                has_left=self._has_left,
-            )
-        except _MALFORMED:
-            self._refuse(400, "This is no call of HiveServer2's protocol.")
-            return
-        self.respond(200, _THRIFT, answered.getvalue())
+            answered = self.calls(user, body, self._has_left)
+        except UsageError as error:
+            self._refuse(400, str(error))
+        except UnavailableError as error:
+            self._turn_away(503, THRIFT, _exception(error.in_full))
+        else:
+            self.respond(200, THRIFT, answered)
 
     def _has_left(self) -> bool:
         """Whether the client has closed its end of the line."""
@@ -147,12 +167,12 @@ class _Handler(BoundedHandler):
 
     def _refusal(self, length: str) -> tuple[int, str] | None:
         """Why a request is not even read."""
-        if self.path.partition("?")[0].rstrip("/") != _PATH:
-            return 404, f"Thrift calls go to {_PATH} (httpPath=cliservice)."
+        if self.path.partition("?")[0].rstrip("/") != PATH:
+            return 404, f"Thrift calls go to {PATH} (httpPath=cliservice)."
         if self.headers.get("Origin") is not None:
             return 403, "Web pages are not answered."
-        if self.headers.get_content_type() != _THRIFT:
-            return 415, f"A call has the content type {_THRIFT}."
+        if self.headers.get_content_type() != THRIFT:
+            return 415, f"A call has the content type {THRIFT}."
         if not (length.isascii() and length.isdigit()):
             return 411, "A call says its length."
         if int(length) > _BODY_BYTES:

@@ -6,6 +6,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import Final, Protocol
 
 from lakewarden.catalog.errors import NotFoundError, UnavailableError, UsageError
@@ -102,6 +103,8 @@ class Session:
     settings: dict[str, str]
     database: str
     spark: SessionSpark | None = None
+    views: tuple[str, ...] = ()
+    """The temporary views that it has there."""
     opening: threading.Lock = field(default_factory=threading.Lock)
     """Held while the session gets its Spark."""
     used: float = field(default_factory=time.monotonic)
@@ -148,6 +151,8 @@ class Sessions:
         self._sessions: dict[Handle, Session] = {}
         self._owners: dict[Handle, Session] = {}
         self._lock = threading.Lock()
+        self._used = monotonic()
+        """When there last was a session."""
 
     def open(self, caller: Caller, settings: Mapping[str, str], database: str) -> Session:
         """A new one. Raises `UnavailableError` if there are too many."""
@@ -222,6 +227,13 @@ class Sessions:
             for operation in session.operations():
                 if operation.deadline is not None and now > operation.deadline:
                     operation.cancel(State.TIMED_OUT)
+
+    def none_for(self, time: timedelta | None) -> bool:
+        """Whether there has been no session for so long; never, for None."""
+        with self._lock:
+            if self._sessions:
+                self._used = self._monotonic()
+            return time is not None and self._monotonic() - self._used > time.total_seconds()
 
     def close_all(self) -> None:
         """End everything."""

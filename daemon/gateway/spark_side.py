@@ -28,7 +28,14 @@ from lakewarden.jobs.runs.spark_settings import SparkSettings
 from lakewarden.jobs.session import session_catalog
 from lakewarden.jobs.session.attached import Attached
 from lakewarden.jobs.session.catalog_listener import SparkSession
-from lakewarden.jobs.session.frames import DataFrame, database_of, refresh_table, run_sql, settings_below
+from lakewarden.jobs.session.frames import (
+    DataFrame,
+    database_of,
+    refresh_table,
+    run_sql,
+    settings_below,
+    temporary_views,
+)
 from lakewarden.jobs.session.judgement.reading_rules import Reading
 from lakewarden.jobs.session.judgement.writing_rules import Writing
 from lakewarden.jobs.session.served_sessions import (
@@ -52,7 +59,7 @@ __all__ = ["SparkSide"]
 _GLANCE_SECONDS: Final = 1.0
 """How long a client that asks how far its statement is may wait for Spark to say so."""
 _OURS: Final = "lakewarden."
-_ENDED: Final = "The gateway's Spark session has ended since your last statement."
+_ENDED: Final = "The gateway's Spark session has ended."
 
 
 @dataclass(slots=True)
@@ -104,9 +111,8 @@ class SparkSide:
                     return gathered(columns, collected(frame) if columns else (), store)
                 finally:
                     _keep_settings(session, connection)
-        except SparkEndedError:
-            session.spark = None
-            raise
+        except SparkEndedError as error:
+            raise _lost(session) from error
 
     def database(self, session: Session) -> str:
         """The one that names without a database are in."""
@@ -116,9 +122,8 @@ class SparkSide:
         try:
             with serving(connection.spark, "database"):
                 return database_of(connection.spark)
-        except SparkEndedError:
-            session.spark = None
-            raise
+        except SparkEndedError as error:
+            raise _lost(session) from error
 
     def refresh(self, session: Session, table: str) -> None:
         """A table was changed by a worker: the session forgets what it knows of it."""
@@ -167,9 +172,9 @@ class SparkSide:
             if isinstance(held, _Connection):
                 if held.application is application and held.reach is reach:
                     return held
-                session.spark = None
                 if held.application is not application:
-                    raise SparkEndedError(_ENDED)
+                    raise _lost(session)
+                session.spark = None
             connection = self._open(session, application, reach)
             session.spark = connection
             return connection
@@ -248,6 +253,14 @@ def _keep_settings(session: Session, connection: _Connection) -> None:
         for key in [key for key in session.settings if key.startswith(_OURS)]:
             del session.settings[key]
         session.settings.update(settings_below(connection.spark, _OURS))
+        session.views = temporary_views(connection.spark)
+
+
+def _lost(session: Session) -> SparkEndedError:
+    """Spark has ended: the session is told what it held there."""
+    views, session.spark, session.views = session.views, None, ()
+    gone = f" Your temporary views are gone: {', '.join(views)}." if views else ""
+    return SparkEndedError(f"{_ENDED}{gone}")
 
 
 def _columns(fields: Sequence[Field]) -> tuple[Column, ...]:

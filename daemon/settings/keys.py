@@ -179,7 +179,7 @@ KNOBS: Final = (
         "The key of the certificate (PEM), if it is not in the same file."),
     _knob("gateway.tls_elsewhere", KnobKind.SWITCH, "no",
         "A proxy before the gateway ends TLS: plain HTTP beyond loopback is wanted."),
-    _knob("gateway.reading.readers", KnobKind.LIST, "",
+    _knob("gateway.readers", KnobKind.LIST, "",
         "Users with tokens who may read tables and views through Spark; `*` for all of them."),
     _knob("gateway.writers", KnobKind.LIST, "",
         "Users who may change all tables through Spark."),
@@ -220,6 +220,19 @@ KNOBS: Final = (
         "that one user may have at once. With `gateway.authentication = none` all are one user, "
         "who may have all.",
     ),
+    _knob(
+        "gateway.engines",
+        KnobKind.TEXT,
+        "shared",
+        "`shared`: all statements run in one Spark application. `user`: each user has a process with a Spark of its "
+        "own, started by its first call, so that nobody ends another's; needs metastore.uri.",
+        choices=("shared", "user"),
+    ),
+    _knob("gateway.most_engines", KnobKind.COUNT, "8",
+        "Users with a Spark of their own at once; others wait until one has ended. Each takes spark.driver_memory, "
+        "and 500 MB."),
+    _knob("gateway.engine_idle", KnobKind.DURATION, "15 minutes",
+        "A user's own Spark ends when there has been no session of it for so long."),
     _knob("gateway.waiting", KnobKind.COUNT, "100", "Statements that may wait; more are refused."),
     _knob("gateway.sessions", KnobKind.COUNT, "1000",
         "Connections that it keeps a session for; more are refused."),

@@ -99,6 +99,9 @@ class Settings:
     gateway_longest_system_query: timedelta
     gateway_system_memory: int
     gateway_share: int
+    gateway_engines: str
+    gateway_most_engines: int
+    gateway_engine_idle: timedelta
     gateway_waiting: int
     gateway_sessions: int
     gateway_idle: timedelta

@@ -24,6 +24,7 @@ __all__ = [
     "settings_below",
     "sql_name",
     "taken_setting",
+    "temporary_views",
 ]
 
 
@@ -64,6 +65,13 @@ def settings_below(spark: SparkSession, beginning: str) -> Mapping[str, str]:
     keys = str(told.keySet().toString()).strip("[]").split(", ")  # one call, however many keys there are
     found = {key: told.get(key) for key in keys if key.startswith(beginning)}
     return {key: str(value) for key, value in found.items() if value is not None}
+
+
+def temporary_views(spark: SparkSession) -> tuple[str, ...]:
+    """The names of the session's own, in order."""
+    session: Any = spark._jsparkSession
+    told = str(session.sessionState().catalog().listLocalTempViews("*").mkString("\n"))
+    return tuple(sorted(name.strip("`") for name in told.split("\n") if name))
 
 
 def database_of(spark: SparkSession) -> str:

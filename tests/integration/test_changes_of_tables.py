@@ -105,7 +105,7 @@ def test_an_unknown_dialect_or_policy_is_refused_before_anything_runs(
     spark: SparkSession, lw: Attached
 ) -> None:
     for key, value in (("lakewarden.dialect", "oracle"), ("lakewarden.matches", "first")):
-        lw.sql(f"SET {key} = {value}")
+        spark.conf.set(key, value)
         try:
             with pytest.raises(UsageError):
                 lw.sql("DELETE FROM s USING s AS o WHERE s.k = o.k")

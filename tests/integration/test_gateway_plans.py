@@ -78,8 +78,9 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lake]:
     certificate = self_signed(tmp_path_factory.mktemp("tls"))
     settings = {
         "gateway.authentication": "token",
-        "gateway.reading.readers": "rita,paul",
+        "gateway.readers": "rita,paul",
         "gateway.writers": "ana",
+        "gateway.writers_may": "programs",
         "spark.master": "local[2]",
         "spark.conf.spark.sql.warehouse.dir": (services.settings.home / "warehouse").as_uri(),
         "gateway.tls_certificate": str(certificate),

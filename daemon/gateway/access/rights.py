@@ -42,7 +42,7 @@ def require_reach(caller: Caller, reach: Reach) -> None:
     if reach is Reach.NOTHING:
         raise NotAllowedError(
             f"{caller.name} may not send statements to Spark.",
-            hint="The gateway's gateway.reading.readers and gateway.writers say who may, besides admins. "
+            hint="The gateway's gateway.readers and gateway.writers say who may, besides admins. "
             "System tables are for everybody.",
         )
 

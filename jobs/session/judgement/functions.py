@@ -5,9 +5,11 @@ Protobuf and what an XML text refers to are opened, `table_changes` reads what n
 those, too.
 """
 
-from typing import Final
+from typing import Any, Final, cast
 
-__all__ = ["FUNCTIONS", "TABLE_FUNCTIONS"]
+from pyspark.sql import SparkSession
+
+__all__ = ["FUNCTIONS", "TABLE_FUNCTIONS", "keep_listed"]
 
 _PLAIN: Final = """
     ! % & * + - / < << <= <=> = == > >= >> >>> ^ abs acos acosh add_months aes_decrypt aes_encrypt
@@ -74,3 +76,17 @@ _TABLES: Final = """
     sql_keywords stack variant_explode variant_explode_outer
     """
 TABLE_FUNCTIONS: Final = frozenset(_TABLES.split())
+
+
+def keep_listed(spark: SparkSession, *more: str) -> None:
+    """From now on a session finds these functions alone, and `more`, which give tables; others' sessions find theirs.
+    Not found is safer than refused: analysis already runs some of them."""
+    session: Any = spark._jsparkSession
+    state, jvm = session.sessionState(), cast(Any, spark._jvm)
+    identifier = jvm.org.apache.spark.sql.catalyst.FunctionIdentifier
+    for registry, known in (
+        (state.functionRegistry(), FUNCTIONS),
+        (state.tableFunctionRegistry(), TABLE_FUNCTIONS.union(more)),
+    ):
+        for name in set(str(registry.listFunction().mkString("\n")).split("\n")) - known:
+            registry.dropFunction(identifier(name))

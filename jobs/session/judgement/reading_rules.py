@@ -6,12 +6,12 @@ scripts, functions that are on no list (functions.py), which are not found in su
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from pyspark.sql import SparkSession
 
 from lakewarden.catalog.errors import NotAllowedError
-from lakewarden.jobs.session.judgement.functions import FUNCTIONS, TABLE_FUNCTIONS
+from lakewarden.jobs.session.judgement.functions import keep_listed
 from lakewarden.jobs.session.judgement.plan_tables import PlanTables, Source
 from lakewarden.jobs.session.judgement.statement_kinds import QUERIES, Kind, kind_of
 from lakewarden.jobs.session.plans import JavaPlan, Plans, kind
@@ -74,14 +74,7 @@ class Reading:
         self._plans = Plans(spark)
         self._tables = PlanTables(spark, self._plans)
         self._require_open, self._require_own = require_open, require_own
-        state, jvm = self._session.sessionState(), cast(Any, spark._jvm)
-        identifier = jvm.org.apache.spark.sql.catalyst.FunctionIdentifier
-        for registry, known in (
-            (state.functionRegistry(), FUNCTIONS),
-            (state.tableFunctionRegistry(), TABLE_FUNCTIONS),
-        ):
-            for name in set(str(registry.listFunction().mkString("\n")).split("\n")) - known:
-                registry.dropFunction(identifier(name))
+        keep_listed(spark)
         spark.conf.set("spark.sql.runSQLOnFiles", "false")
 
     @staticmethod

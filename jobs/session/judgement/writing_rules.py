@@ -4,12 +4,14 @@ Refused are commands, functions and options by which a statement runs somebody's
 it names: then the catalog would say nothing any more of who reads and changes what.
 """
 
-from collections.abc import Iterator
-from typing import Any, Final, cast
+from collections.abc import Iterable
+from typing import Any, Final
 
 from pyspark.sql import SparkSession
 
 from lakewarden.catalog.errors import NotAllowedError
+from lakewarden.jobs.session.judgement.functions import keep_listed
+from lakewarden.jobs.session.judgement.plan_tables import PlanTables
 from lakewarden.jobs.session.plans import JavaPlan, Plans, kind
 
 __all__ = ["Writing"]
@@ -27,8 +29,6 @@ _KEYS: Final = (
     "spark.sql.sources.partitionOverwriteMode",
 )
 """Beginnings of what a writer may SET: other keys name classes, catalogs and storages."""
-_FUNCTIONS: Final = ("reflect", "java_method", "try_reflect")
-_TABLE_FUNCTIONS: Final = ("table_changes_by_path",)
 _REFUSED: Final = {
     "ScriptTransformation": "TRANSFORM",
     "AddJarsCommand": "ADD JAR",
@@ -48,23 +48,21 @@ _REFUSED: Final = {
 }
 """Plans by the simple name of their class, and what users call them."""
 _SPECIFIED: Final = frozenset({"CreateTable", "CreateTableAsSelect", "ReplaceTable", "ReplaceTableAsSelect"})
-_FORMATS: Final = frozenset({"delta", "parquet", "orc", "json", "csv", "text", "avro", "iceberg", "hive"})
+_FORMATS: Final = frozenset({"delta", "parquet", "orc", "json", "csv", "text", "iceberg", "hive"})
+"""Whose readers open nothing but a table's own files; Avro's opens the schema that an option names."""
+_STORED: Final = frozenset({"parquet", "orc", "textfile", "sequencefile"})
+"""Likewise, for STORED AS."""
+_PLACES: Final = ("path", "url", "uri", "file", "location", "class")
+"""An option whose name has one of these may name a place or a program."""
 
 
 class Writing:
     """A `Judge` of a session whose user writes by SQL alone."""
 
     def __init__(self, spark: SparkSession) -> None:
-        self._session: Any = spark._jsparkSession
         self._plans = Plans(spark)
-        state, jvm = self._session.sessionState(), cast(Any, spark._jvm)
-        identifier = jvm.org.apache.spark.sql.catalyst.FunctionIdentifier
-        for registry, names in (
-            (state.functionRegistry(), _FUNCTIONS),
-            (state.tableFunctionRegistry(), _TABLE_FUNCTIONS),
-        ):
-            for name in names:
-                registry.dropFunction(identifier(name))
+        self._tables = PlanTables(spark, self._plans)
+        keep_listed(spark, "table_changes")
         spark.conf.set("spark.sql.runSQLOnFiles", "false")
 
     @staticmethod
@@ -74,14 +72,14 @@ class Writing:
 
     def require_said(self, plan: JavaPlan) -> None:
         """Raise `NotAllowedError` for a parsed statement that runs a program, or names a path."""
-        for node in self._nodes(plan):
+        for node in self._tables.nodes(plan):
             name = kind(node)
             if name in _REFUSED:
                 raise _refused(_REFUSED[name])
             if name in ("SetCommand", "ResetCommand"):
                 self._require_key(name, node)
-            elif name == "UnresolvedRelation" and node.options().containsKey("path"):
-                raise _refused("the option path")
+            elif name == "UnresolvedRelation":
+                _require_plain_options(node.options().keySet())
             elif self._is_placed(name, node):
                 raise _refused("LOCATION")
             elif name in _SPECIFIED:
@@ -123,20 +121,24 @@ class Writing:
         provider = self._plans.option(spec.provider())
         if provider is not None and provider.lower() not in _FORMATS:
             raise _refused(f"USING {provider}")
-        serde = spec.serde()
-        if serde.isDefined() and (serde.get().serde().isDefined() or serde.get().formatClasses().isDefined()):
-            raise _refused("classes of Hive's (SERDE, INPUTFORMAT)")
-        for option in self._plans.sequence(spec.optionExpression().options()):
-            if str(option._1()).lower() == "path":
-                raise _refused("the option path")
+        serde = self._plans.option(spec.serde())
+        if serde is not None:
+            self._require_stored_plainly(serde)
+        options = self._plans.sequence(spec.optionExpression().options())
+        _require_plain_options(str(option._1()) for option in options)
 
-    def _nodes(self, plan: JavaPlan) -> Iterator[JavaPlan]:
-        waiting = [plan]
-        while waiting:
-            node = waiting.pop()
-            yield node
-            for below in (node.children(), node.subqueries(), node.innerChildren()):
-                waiting += self._plans.sequence(below)
+    def _require_stored_plainly(self, serde: Any) -> None:
+        stored = self._plans.option(serde.storedAs())
+        if serde.serde().isDefined() or serde.formatClasses().isDefined():
+            raise _refused("classes of Hive's (SERDE, INPUTFORMAT)")
+        if stored is not None and stored.lower() not in _STORED:
+            raise _refused(f"STORED AS {stored}")
+
+
+def _require_plain_options(options: Iterable[str]) -> None:
+    for option in options:
+        if any(part in option.lower() for part in _PLACES):
+            raise _refused(f"the option {option}")
 
 
 def _refused(what: str) -> NotAllowedError:

@@ -9,7 +9,7 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Final
 
-__all__ = ["ATTACKS", "AWAITS_LIMITS", "AWAITS_PLAN_ANALYSIS", "Attack", "Role"]
+__all__ = ["ATTACKS", "Attack", "Role"]
 
 
 class Role(StrEnum):
@@ -253,13 +253,25 @@ ATTACKS: Final = (
         text="DELETE FROM delta.`{home}/system/audit`",
         allowed=_FOR_ALL_BUT_ADMINS,
     ),
-)
-"""What holds, and is tried with each run."""
-
-AWAITS_PLAN_ANALYSIS: Final = (
+    # what stands in functions and options
     Attack(
         name="an address in a function's options",
         text="SELECT from_xml('<a/>', 'a STRING', map('rowValidationXSDPath', 'file:{home}/lakewarden.xsd'))",
+        allowed=_refused(Role.READER, Role.OWNER, Role.WRITER),
+    ),
+    Attack(
+        name="an address in a new table's options",
+        text="CREATE TABLE shop.spy (x INT) USING avro OPTIONS ('avroSchemaUrl' = 'file:{home}/state.db')",
+        allowed=_FOR_ALL_BUT_ADMINS,
+    ),
+    Attack(
+        name="an address in a table's properties",
+        text="CREATE TABLE shop.spy (x INT) STORED AS AVRO TBLPROPERTIES ('avro.schema.url' = 'file:{home}/a')",
+        allowed=_FOR_ALL_BUT_ADMINS,
+    ),
+    Attack(
+        name="a place in a query's options",
+        text="SELECT * FROM shop.open WITH ('pathOverride' = '{home}')",
         allowed=_refused(Role.READER, Role.OWNER, Role.WRITER),
     ),
     Attack(
@@ -284,14 +296,10 @@ AWAITS_PLAN_ANALYSIS: Final = (
         allowed=MappingProxyType(dict.fromkeys((Role.READER, Role.WRITER), True)),
         answer="1",
     ),
-)
-"""Promised, and not kept before a statement is analysed once and what was judged is what runs."""
-
-AWAITS_LIMITS: Final = (
     Attack(
         name="a text of two megabytes",
         text="SELECT name FROM lakewarden.tables WHERE name = '{long}'",
         allowed=_refused(Role.NONE, Role.READER, Role.WRITER),
     ),
 )
-"""Promised, and not kept before texts are limited."""
+"""What holds, and is tried with each run."""

@@ -75,7 +75,7 @@ def besieged_gateway(folder: Path) -> Iterator[Besieged]:
     services.store.edit(TABLES, _with_admin, because="an admin")
     settings = {
         "gateway.authentication": "token",
-        "gateway.reading.readers": "rita,olga,rosa",
+        "gateway.readers": "rita,olga,rosa",
         "gateway.writers": "wim",
         "gateway.failed_logins": "3",
         "gateway.metrics_port": "0",

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from support.reference.meanings import NOTICE, cell
-from support.security.attacks import ATTACKS, AWAITS_LIMITS, AWAITS_PLAN_ANALYSIS, Attack, Role
+from support.security.attacks import ATTACKS, Attack, Role
 
 __all__ = ["PROMISES", "security_page"]
 
@@ -15,8 +15,8 @@ _INTRO: Final = """\
 in a minute or two. Whoever looks for a hole adds a line to `tests/support/security/attacks.py`: this page and
 the tests are made from it.
 
-* **none**: somebody with a token who is neither in `gateway.reading.readers` nor in `gateway.writers`
-* **reader**: in `gateway.reading.readers`; **owner**: a reader who owns `shop.own` and the closed table `shop.closed`
+* **none**: somebody with a token who is neither in `gateway.readers` nor in `gateway.writers`
+* **reader**: in `gateway.readers`; **owner**: a reader who owns `shop.own` and the closed table `shop.closed`
 * **writer**: in `gateway.writers`, with `gateway.writers_may = sql`
 * **admin**: an admin of the installation
 
@@ -26,12 +26,6 @@ _STATEMENTS: Final = """\
 
 yes: it is let through. no: it is refused, and nothing of it has happened. Empty: not tried. What a statement
 names in braces is a path. Each is a test of `tests/security/test_attacks.py`, `NAME, by ROLE`.
-
-"""
-_AWAITED: Final = """
-## Not kept yet
-
-Tried, too, and expected to fail: a test that passes asks for its line to be moved up.
 
 """
 _OTHERS: Final = """
@@ -120,13 +114,11 @@ PROMISES: Final[Mapping[str, Mapping[str, str]]] = {
 
 def security_page() -> str:
     """The page."""
-    awaited = (*AWAITS_PLAN_ANALYSIS, *AWAITS_LIMITS)
     return (
         "\n".join(
             [
                 NOTICE,
                 _INTRO + _STATEMENTS + "\n".join(_table(ATTACKS)),
-                *([_AWAITED + "\n".join(_table(awaited))] if awaited else []),
                 _OTHERS + "\n".join(_others()),
             ]
         )

@@ -117,7 +117,7 @@ def test_following_a_run_that_the_database_lost_ends_with_a_sentence(
 
 def test_a_run_that_is_settled_without_its_worker_says_how_it_ended(cli: Cli, services: Services) -> None:
     services.queue.enqueue([request(run_id=RUN_ID)])
-    run = services.queue.claim("worker-1", timedelta(0))
+    run = services.queue.claim("worker-1", timedelta(seconds=-1))  # lost already
     assert run is not None
     reaper = Reaper(
         queue=services.queue,

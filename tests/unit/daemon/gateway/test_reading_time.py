@@ -42,7 +42,7 @@ LEAST_SECONDS: Final = 0.004
 
 def seconds(text: str) -> float:
     session = Session(Handle(b"", b""), Caller(name="ana", origin="gateway"), {}, "default")
-    services = Services(load_settings(environment={}, flags={"gateway.reading.readers": "*"}))
+    services = Services(load_settings(environment={}, flags={"gateway.readers": "*"}))
     nothing = cast(Any, None)
     statements = Statements(services, spark=nothing, store=nothing, readers=ReadingHere(), refused=nothing)
     began = time.thread_time()

@@ -29,7 +29,7 @@ from support.builders.callers import actor
     ],
 )
 def test_spark_is_for_those_who_are_named(tmp_path: Path, name: str, readers: str, reach: Reach) -> None:
-    flags = {"gateway.reading.readers": readers, "gateway.writers": "wanda"}
+    flags = {"gateway.readers": readers, "gateway.writers": "wanda"}
     settings = load_settings(home=tmp_path, flags=flags, environment={})
     assert reach_of(actor(name, admin=name == "root"), settings, "own") is reach
 

@@ -119,7 +119,9 @@ class ReadsNothing(ReadingHere):
 )
 def test_what_its_user_may_not_send_to_spark_is_not_read(services: Services, text: str) -> None:
     nothing = cast(Any, None)
-    statements = Statements(services, spark=nothing, store=nothing, readers=ReadsNothing())
+    statements = Statements(
+        services, spark=nothing, store=nothing, readers=ReadsNothing(), refused=lambda *_: None
+    )
     session = Session(Handle.fresh(), Caller(name="mallory", origin="gateway"), {}, "default")
     with pytest.raises(NotAllowedError, match="mallory may not send statements to Spark"):
         statements.operation(session, text)
