@@ -17,6 +17,7 @@ from typing import Any, Final
 
 import psutil
 from pyhive.exc import OperationalError
+from TCLIService import ttypes
 from thrift.transport.TTransport import TTransportException
 
 from bench.measure import Figures, Options, options, report
@@ -27,6 +28,7 @@ __all__ = ["load_figures"]
 
 MIB: Final = 1024 * 1024
 COUNT: Final = "SELECT count(*) FROM shop"
+WARM_UP: Final = 5
 AT_ONCE: Final = 8
 """Connections of the attacker's."""
 ATTACKS: Final[Mapping[str, str]] = {
@@ -35,9 +37,10 @@ ATTACKS: Final[Mapping[str, str]] = {
     "greedy": GREEDY,
     "long": "SELECT " + "1, " * 400_000 + "1",
     "reading": LONG_TO_READ,
-    "spark": "SELECT count(DISTINCT a.id * b.id) FROM range(30000) a CROSS JOIN range(30000) b",
-    "driver": "SELECT collect_list(repeat('x', 100000)) FROM range(20000)",
+    "spark": "SELECT sum(hash(a.id, b.id)) FROM range(0, 200000, 1, 800) a CROSS JOIN range(100000) b",
+    "result": "SELECT repeat('x', 100000) FROM range(0, 20000, 1, 400)",
 }
+UNDER_WAY: Final = (ttypes.TOperationState.PENDING_STATE, ttypes.TOperationState.RUNNING_STATE)
 REFUSED: Final = (OperationalError, LakewardenError, TTransportException, OSError)
 
 
@@ -59,7 +62,7 @@ def load_figures(folder: Path, asked: Options) -> Figures:
 def _during(there: Attacked, attack: str, asked: Options) -> Figures:
     over = threading.Event()
     attackers = [
-        threading.Thread(target=_again, args=(lambda: there.asked("mallory", attack), over))
+        threading.Thread(target=_again, args=(lambda: _attack(there, attack, over), over))
         for _ in range(AT_ONCE if attack else 0)
     ]
     most, waited = [0.0], [0.0]
@@ -88,10 +91,20 @@ def _during(there: Attacked, attack: str, asked: Options) -> Figures:
     }
 
 
+def _attack(there: Attacked, statement: str, over: threading.Event) -> None:
+    """Once, for as long as it takes, or until it is over."""
+    with there.connect("mallory") as connection, closing(connection.cursor()) as cursor:
+        cursor.execute(statement, async_=True)
+        while cursor.poll().operationState in UNDER_WAY and not over.is_set():
+            continue  # the gateway lets each question wait
+
+
 def _victim(there: Attacked, times: int) -> list[float]:
     """What each of its statements took."""
     took = []
     with there.connect("victim") as connection, closing(connection.cursor()) as cursor:
+        for _ in range(WARM_UP):
+            _counted(cursor)
         for _ in range(times):
             begun = time.perf_counter()
             _counted(cursor)

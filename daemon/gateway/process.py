@@ -56,6 +56,7 @@ _RESULTS: Final = 16
 _TEND_SECONDS: Final = 1.0
 _MOST_OF_A_RESULT: Final = "spark.driver.maxResultSize"
 _PART: Final = 4
+_FAIR: Final = ("spark.scheduler.mode", "FAIR")
 _SLACK: Final = timedelta(seconds=10)
 
 
@@ -205,7 +206,8 @@ class GatewayProcess:
 
 
 def _bounded(settings: Settings) -> SparkSettings:
-    """An installation's Spark, of which one statement's result takes a quarter of its memory at most."""
+    """An installation's Spark, shared fairly by its users; one statement's result takes a quarter of its memory at
+    most."""
     spark = spark_settings(settings)
     most = (_MOST_OF_A_RESULT, str(spark.driver_memory_bytes // _PART))
-    return replace(spark, conf=(most, *spark.conf))
+    return replace(spark, conf=(most, _FAIR, *spark.conf))

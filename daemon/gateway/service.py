@@ -17,6 +17,7 @@ from lakewarden.catalog.errors import (
     UsageError,
 )
 from lakewarden.catalog.policy.access import Caller
+from lakewarden.daemon.fleet.isolation import isolated
 from lakewarden.daemon.gateway.metadata import Metadata
 from lakewarden.daemon.gateway.operations import Operation, Pools, State
 from lakewarden.daemon.gateway.results import From, Result
@@ -25,6 +26,8 @@ from lakewarden.daemon.gateway.statements import Statements
 from lakewarden.daemon.gateway.wire_columns import row_set
 from lakewarden.daemon.gateway.wire_progress import progress_of
 from lakewarden.daemon.gateway.wire_types import Column, table_schema
+from lakewarden.daemon.telemetry.log import get_log
+from lakewarden.jobs.actions.answers import Unforeseen
 
 __all__ = ["Gateway", "answer"]
 
@@ -308,15 +311,23 @@ _BEGINNINGS: Final[Mapping[int, From]] = {
 def _answered(kind: Any, act: Callable[[], dict[str, Any]]) -> Any:
     """An answer of that kind, by what the act returns or raises."""
     try:
-        return kind(status=_SUCCESS, **act())
+        came = isolated(act)
     except LakewardenError as error:
-        status = ttypes.TStatus(
-            statusCode=ttypes.TStatusCode.ERROR_STATUS,
-            sqlState=_sql_state(error),
-            errorCode=int(error.exit_code),
-            errorMessage=error.in_full,
-        )
-        return kind(status=status)
+        return kind(status=_failed(error))
+    if isinstance(came, Unforeseen):
+        get_log("gateway").error("unforeseen", problem=came.problem, trace=came.trace)
+        broken = UnavailableError(f"The gateway failed ({came.problem}).", hint="Its log says more.")
+        return kind(status=_failed(broken))
+    return kind(status=_SUCCESS, **came)
+
+
+def _failed(error: LakewardenError) -> Any:
+    return ttypes.TStatus(
+        statusCode=ttypes.TStatusCode.ERROR_STATUS,
+        sqlState=_sql_state(error),
+        errorCode=int(error.exit_code),
+        errorMessage=error.in_full,
+    )
 
 
 def _done(kind: Any, act: Callable[[], None]) -> Any:

@@ -29,7 +29,7 @@ from lakewarden.catalog.errors import (
     UsageError,
 )
 from lakewarden.jobs.engines.spark.cancellation import require_wanted, unwanted_once
-from lakewarden.jobs.engines.spark.errors import translated
+from lakewarden.jobs.engines.spark.errors import is_stopped, translated
 
 __all__ = [
     "Field",
@@ -49,6 +49,8 @@ _PLAIN: Final = frozenset(
 )
 """Types that go over the wire as they are; everything else goes as text, as HiveServer2 does it."""
 _NESTED: Final = ("array", "map", "struct", "variant")
+_POOL: Final = "spark.scheduler.pool"
+_HAS_ENDED: Final = "The gateway's Spark session has ended."
 _NULLS_TOO: Final = {"ignoreNullFields": "false"}
 _PLACE: Final = re.compile(r"; line \d+ pos \d+|\n(?:== SQL|JVM stacktrace|'|\+-)")
 
@@ -110,6 +112,9 @@ def serving(
         active, current_user = _of_this_thread(spark.sparkContext)
         active.setActiveSession(spark._jsparkSession)
         current_user.set(user)  # null is Spark's own word for nobody in particular
+        spark.sparkContext.setLocalProperty(
+            _POOL, user or "default"
+        )  # with a fair scheduler, each user has a part
         spark.sparkContext.setJobGroup(operation, "a statement of the gateway", interruptOnCancel=True)
         with unwanted_once(cancelled):
             require_wanted()  # Spark may just have been started, for long
@@ -215,7 +220,7 @@ def _told(deed: str) -> Iterator[None]:
     except (PySparkException, Py4JJavaError) as error:
         raise _ours(deed, error) from error
     except (Py4JError, ConnectionError, EOFError) as error:
-        raise SparkEndedError("The gateway's Spark session has ended.") from error
+        raise SparkEndedError(_HAS_ENDED) from error
 
 
 def _ours(deed: str, error: PySparkException | Py4JJavaError) -> LakewardenError:
@@ -226,6 +231,8 @@ def _ours(deed: str, error: PySparkException | Py4JJavaError) -> LakewardenError
     except ConflictError as lost:
         return lost
     except LakewardenError as other:
+        if SparkContext._active_spark_context is None or is_stopped(SparkContext._active_spark_context):
+            return SparkEndedError(_HAS_ENDED)
         return ExecutionError(_words(error)) if isinstance(error, PySparkException) else other
 
 
