@@ -122,6 +122,9 @@ def race(lake: Lake, times: int) -> None:
             inserted += 1
             pause *= 0.8
         assert lake.commits("hr", "t")[-1].version == head
+        writing.close()
+        other.close()
+    other = connection.cursor()
     other.execute("USE mine")
     assert rows(other, f"SELECT count(*) FROM t WHERE k = {SECRET}") == [(0,)]
     assert rows(other, "SELECT count(*) FROM t") == [(1 + UNIONS * inserted,)]
