@@ -8,7 +8,7 @@ READY := .venv/.ready
 # Several of them mostly wait for daemons: four keep two cores busy. The tests of a file run in one of them.
 PROCESSES := -n 4 --dist loadfile --no-loadscope-reorder --quick-jvms
 SUITE := tests/unit tests/contract tests/integration tests/security
-FAST := not (spark or metastore or postgres or mariadb or hdfs or s3 or crash or heavy or kubernetes)
+FAST := not (spark or metastore or postgres or mariadb or hdfs or s3 or crash or heavy or long or kubernetes)
 
 .PHONY: help setup jars check test test-fast test-k8s test-azure test-kerberos test-all demo bench bench-all docs site pictures clean lock
 
