@@ -16,7 +16,7 @@ from lakewarden.catalog.errors import PreconditionError, RefusedError, UsageErro
 from lakewarden.jobs.engines.spark.errors import refusal_of_delta, violation
 from lakewarden.jobs.engines.spark.names import quoted
 from lakewarden.jobs.sql.compile.compiler import compiled
-from lakewarden.jobs.sql.compile.places import wrong_at
+from lakewarden.jobs.sql.compile.places import WrongPartError, wrong_at
 from lakewarden.jobs.sql.compile.reading import Draft, tokens_of_any
 from lakewarden.jobs.sql.compile.refusals import query_in_merge, returning
 from lakewarden.jobs.sql.compile.values import (
@@ -186,11 +186,13 @@ def _require_read_alike(session: Any, draft: Draft) -> None:
 def _refuse(draft: Draft, sign: str, means: str, key: str) -> None:
     for token in tokens_of_any(draft.text):
         if sign in draft.text[token.start : token.end + 1]:
-            raise _unlike(draft.text, token.start, f"{means}, as {key} is set, and is read otherwise.", key)
+            raise _unlike(token.start, f"{means}, as {key} is set, and is read otherwise.", key).of(
+                draft.text
+            )
 
 
-def _unlike(text: str, place: int, message: str, key: str) -> UsageError:
-    return wrong_at(text, place, message, hint=f"SET {key} = false, or write it without that sign.")
+def _unlike(place: int, message: str, key: str) -> WrongPartError:
+    return wrong_at(place, message, hint=f"SET {key} = false, or write it without that sign.")
 
 
 def _is_on(session: Any, key: str) -> bool:

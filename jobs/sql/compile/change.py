@@ -11,6 +11,7 @@ from lakewarden.jobs.sql.compile.values import TableName
 
 __all__ = [
     "EXACT",
+    "MAYBE_REAL",
     "Assignment",
     "Change",
     "Relation",
@@ -23,6 +24,8 @@ __all__ = [
 
 EXACT: Final = "exact"
 """Marks the cast that tells sqlglot that 1.5 is a decimal: it takes it for floating-point."""
+MAYBE_REAL: Final = "maybe real"
+"""Marks a cast to FLOAT in a statement that says REAL somewhere, which most parsers take for FLOAT."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,20 +119,19 @@ def with_joins(base: exp.Expr) -> Iterator[Relation]:
         yield Relation(item=join.this, join=None if is_comma and not join.method else join)
 
 
-def assignments_of(tree: exp.Expr, text: str) -> tuple[Assignment, ...]:
+def assignments_of(tree: exp.Expr) -> tuple[Assignment, ...]:
     """What a statement's SET says."""
     found: list[Assignment] = []
     for one in tree.expressions:
         if not isinstance(one, exp.EQ):
-            raise wrong_in(text, one, "This is no assignment.", hint="Write SET column = value.")
+            raise wrong_in(one, "This is no assignment.", hint="Write SET column = value.")
         match one.this, one.expression:
             case exp.Column() as column, value:
                 found.append(Assignment(column=column, value=value))
             case (exp.Tuple() | exp.Paren()) as columns, value:
-                found += _row_assignments(columns, value, text)
+                found += _row_assignments(columns, value)
             case other, _:
                 raise wrong_in(
-                    text,
                     other,
                     "Only whole columns are set.",
                     hint="Build the new value of the column: struct(...), array(...).",
@@ -137,7 +139,7 @@ def assignments_of(tree: exp.Expr, text: str) -> tuple[Assignment, ...]:
     return tuple(found)
 
 
-def _row_assignments(columns: exp.Expr, value: exp.Expr, text: str) -> list[Assignment]:
+def _row_assignments(columns: exp.Expr, value: exp.Expr) -> list[Assignment]:
     """`(a, b) = (x, y)` and `(a, b) = (SELECT x, y ...)`, which is asked once for all of its columns."""
     names = columns.expressions if isinstance(columns, exp.Tuple) else [columns.this]
     inner = value.unnest() if isinstance(value, exp.Paren | exp.Subquery) else value
@@ -152,7 +154,7 @@ def _row_assignments(columns: exp.Expr, value: exp.Expr, text: str) -> list[Assi
         values = list(inner.expressions) if is_row else [inner]
     if len(values) != len(names) or not all(isinstance(name, exp.Column) for name in names):
         raise wrong_in(
-            text, columns, "There are not as many values as columns.", hint="Give each column one value."
+            columns, "There are not as many values as columns.", hint="Give each column one value."
         )
     return [
         Assignment(column=name, value=one, place=place if asked else None)

@@ -16,7 +16,7 @@ from lakewarden.jobs.sql.compile.meaning.functions import numbers_by_chance
 from lakewarden.jobs.sql.compile.meaning.nondeterminism import chances, with_distinct_on
 from lakewarden.jobs.sql.compile.meaning.storing import assigned
 from lakewarden.jobs.sql.compile.merges.compiling import merge_compiled
-from lakewarden.jobs.sql.compile.places import wrong_in
+from lakewarden.jobs.sql.compile.places import placed, wrong_in
 from lakewarden.jobs.sql.compile.reading import Draft, ambiguous
 from lakewarden.jobs.sql.compile.resolving import Resolved, resolved
 from lakewarden.jobs.sql.compile.upserts.merging import upsert_compiled
@@ -71,7 +71,13 @@ def compiled(
 
     Several dialects that read the statement alike must also mean the same by it.
     """
-    policy = policy or MatchPolicy()
+    with placed(draft.text):
+        return _compiled_by_kind(draft, schemas, policy or MatchPolicy(), table_keys)
+
+
+def _compiled_by_kind(
+    draft: Draft, schemas: Mapping[TableName, TableSchema], policy: MatchPolicy, table_keys: Sequence[str]
+) -> Compiled:
     if draft.merge is not None:
         return merge_compiled(draft, schemas)
     if draft.placement is not None:
@@ -108,7 +114,7 @@ def _compiled(
     if not results:
         raise refusals[0]
     if refusals:
-        raise ambiguous(draft.dialects, str(refusals[0]))
+        raise ambiguous(draft.dialects, refusals[0])
     steps = {step.sql for step, _ in results.values()}
     if len(steps) > 1:
         raise ambiguous(draft.dialects, "They round, divide or compare differently.")
@@ -126,12 +132,10 @@ def _compiled(
 def _in_dialect(
     draft: Draft, found: Resolved, policy: MatchPolicy, dialect: Dialect
 ) -> tuple[Step, tuple[str, ...]]:
-    query = with_distinct_on(found.query.copy(), draft.text)
-    query, notes = translated(query, dialect, draft.text)
+    query = with_distinct_on(found.query.copy())
+    query, notes = translated(query, dialect)
     mine = replace(found, query=with_conditions(query))
-    values = tuple(
-        replace(one, value=assigned(one.value, one.type, dialect, draft.text)) for one in mine.values
-    )
+    values = tuple(replace(one, value=assigned(one.value, one.type, dialect)) for one in mine.values)
     told = dict.fromkeys((*notes, *(note for _, note in chances(found.query, dialect))))
     return step_of(draft.change, mine, values, policy), tuple(told)
 
@@ -193,7 +197,6 @@ def _refuse_one_table_twice(draft: Draft) -> None:
         name = str(one.tables[0]).lower()
         if name in seen:
             raise wrong_in(
-                draft.text,
                 one.change.target,
                 f"{one.tables[0]} is changed under two names at once.",
                 hint="Write one statement after the other.",
@@ -209,7 +212,6 @@ def _refuse_chance(found: Resolved, draft: Draft) -> None:
             isinstance(node, exp.Anonymous) and node.name.upper() in _CHANCE_NAMES
         ):
             raise wrong_in(
-                draft.text,
                 node,
                 "What is random cannot be looked up twice.",
                 hint="Write the random values to a table first.",
@@ -222,7 +224,6 @@ def _refuse_choice_of_maps(found: Resolved, draft: Draft, policy: MatchPolicy) -
     for one in found.values:
         if any(kind.is_type("map", "variant") for kind in one.type.find_all(exp.DataType)):
             raise wrong_in(
-                draft.text,
                 one.value,
                 f"{one.column} is a {one.type.this.name.lower()}, which has no order: "
                 "no match can be chosen by it.",
@@ -233,14 +234,12 @@ def _refuse_choice_of_maps(found: Resolved, draft: Draft, policy: MatchPolicy) -
 def _refuse_moments(found: Resolved, draft: Draft) -> None:
     for node in found.query.find_all(*_MOMENTS):
         raise wrong_in(
-            draft.text,
             node,
             "Each table of the statement is changed at another moment.",
             hint="Write the moment itself: TIMESTAMP '2026-11-23 08:00:00'.",
         )
     for choice, _ in chances(found.query, draft.dialects[0]):
         raise wrong_in(
-            draft.text,
             choice,
             "Each table of the statement may be changed by another choice of rows that are alike.",
             hint="Order them by more columns, or write what is chosen to a table first.",
@@ -248,7 +247,6 @@ def _refuse_moments(found: Resolved, draft: Draft) -> None:
     for window in found.query.find_all(exp.Window):
         if numbers_by_chance(window):
             raise wrong_in(
-                draft.text,
                 window,
                 "Each table of the statement may be changed by another order of rows that are alike.",
                 hint="Use RANK, or write what is numbered to a table first.",
@@ -265,7 +263,6 @@ def _refuse_order_of_assignments(draft: Draft) -> None:
         for column in assignment.value.find_all(exp.Column):
             if column.name.lower() in done and column.table.lower() in own:
                 raise wrong_in(
-                    draft.text,
                     column,
                     f"mysql takes the new value of {column.name} here, all others the old one.",
                     hint="Set this column before the other one, or write two statements.",

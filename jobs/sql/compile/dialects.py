@@ -65,9 +65,7 @@ def _escaped(parser: Parser, token: Token) -> exp.Expr:
             return _LETTERS.get(escape, escape)
         point = _point(escape)
         if point == 0 or point > 0x10FFFF or (escape[0] not in "uU" and point >= _ASCII):
-            raise wrong_at(
-                parser.sql, token.start, f"\\{escape} is no character.", hint="Write the character itself."
-            )
+            raise wrong_at(token.start, f"\\{escape} is no character.", hint="Write the character itself.")
         return chr(point)
 
     return exp.Literal.string(_ESCAPE.sub(unescaped, written)).update_positions(token)
@@ -130,7 +128,6 @@ class _TSQLParser(TSQLParser):
     def _refuse_top(self) -> None:
         if self._curr.text.upper() == "TOP" and self._next.token_type is TokenType.L_PAREN:
             raise wrong_at(
-                self.sql,
                 self._curr.start,
                 "TOP changes some rows or others, by chance.",
                 hint="Choose them by a condition: WHERE k IN (SELECT TOP (5) k FROM t ORDER BY k).",
@@ -177,7 +174,6 @@ class _MySQLParser(MySQLParser):
             self._advance()
         if self._curr.token_type is TokenType.IGNORE:
             raise wrong_at(
-                self.sql,
                 self._curr.start,
                 "IGNORE leaves rows as they are that cannot be written.",
                 hint="Leave it out: what cannot be written is an error, and nothing is changed then.",

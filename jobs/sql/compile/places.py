@@ -1,40 +1,87 @@
 """Errors that point at the place in the user's own text. Pure."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import update_wrapper
+from typing import Concatenate, ParamSpec, TypeVar
 
 from sqlglot import exp
 
 from lakewarden.catalog.errors import UsageError
 
-__all__ = ["wrong_at", "wrong_in", "wrong_part"]
+__all__ = ["WrongPartError", "placed", "told_with_places", "wrong_at", "wrong_in", "wrong_part"]
 
 _SHOWN: int = 100
 """Characters of a long line that are shown around the place."""
 
 
-def wrong_in(text: str, node: exp.Expr | None, message: str, *, hint: str) -> UsageError:
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+
+
+class WrongPartError(UsageError):
+    """What is wrong with a part of a statement: a node of its tree, or what begins at an offset in its text."""
+
+    def __init__(
+        self, message: str, *, hint: str, node: exp.Expr | None = None, offset: int | None = None
+    ) -> None:
+        super().__init__(message, hint=hint)
+        self.node, self.offset = node, offset
+
+    def of(self, text: str) -> UsageError:
+        """The error as it is told: with line and column (both from 1), the line itself, and a caret below it."""
+        offset = self.offset
+        if offset is None and self.node is not None:
+            offset = min(_starts(self.node, text), default=None)
+        if offset is None:
+            return UsageError(str(self), hint=self.hint)
+        return UsageError(f"{self} {_shown_at(text, offset)}", hint=self.hint)
+
+
+@contextmanager
+def placed(text: str) -> Iterator[None]:
+    """Around whatever judges a statement, its text: what is said of its parts gets the place."""
+    try:
+        yield
+    except WrongPartError as error:
+        raise error.of(text) from error.__cause__
+
+
+def told_with_places(read: Callable[Concatenate[str, _P], _R]) -> Callable[Concatenate[str, _P], _R]:
+    """The same for what reads a text, its first argument."""
+
+    def reading(text: str, /, *args: _P.args, **kwargs: _P.kwargs) -> _R:
+        with placed(text):
+            return read(text, *args, **kwargs)
+
+    update_wrapper(reading, read)
+    return reading
+
+
+def wrong_in(node: exp.Expr | None, message: str, *, hint: str) -> WrongPartError:
     """An error about a part of the statement; about all of it where the part has no place."""
-    start = min(_starts(node, text), default=None) if node is not None else None
-    return wrong_at(text, start, message, hint=hint)
+    return WrongPartError(message, hint=hint, node=node)
 
 
-def wrong_part(text: str, node: exp.Expr, part: str, message: str, *, hint: str) -> UsageError:
+def wrong_part(node: exp.Expr, part: str, message: str, *, hint: str) -> WrongPartError:
     """`wrong_in` at a part of a node: where it stands itself, if it is more than a word."""
     value = node.args[part]
-    return wrong_in(text, value if isinstance(value, exp.Expr) else node, message, hint=hint)
+    return wrong_in(value if isinstance(value, exp.Expr) else node, message, hint=hint)
 
 
-def wrong_at(text: str, offset: int | None, message: str, *, hint: str) -> UsageError:
-    """An error at an offset in the text: its line and column (both from 1), the line itself, a caret below it."""
-    if offset is None:
-        return UsageError(message, hint=hint)
+def wrong_at(offset: int | None, message: str, *, hint: str) -> WrongPartError:
+    """An error at an offset in the text."""
+    return WrongPartError(message, hint=hint, offset=offset)
+
+
+def _shown_at(text: str, offset: int) -> str:
     before = text[:offset]
     line, column = before.count("\n") + 1, offset - (before.rfind("\n") + 1) + 1
     shown = text.splitlines()[line - 1] if text.splitlines() else ""
     cut = max(column - 1 - _SHOWN // 2, 0)
     excerpt = shown[cut : cut + _SHOWN].replace("\t", " ")
     caret = " " * (column - 1 - cut) + "^"
-    return UsageError(f"{message} Line {line}, column {column}:\n  {excerpt}\n  {caret}", hint=hint)
+    return f"Line {line}, column {column}:\n  {excerpt}\n  {caret}"
 
 
 def _starts(node: exp.Expr, text: str) -> Iterator[int]:

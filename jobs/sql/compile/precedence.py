@@ -16,7 +16,7 @@ _RANGES: Final = (exp.In, exp.Between, exp.Like, exp.ILike, exp.RegexpLike, exp.
 _OPERANDS: Final = ("this", "expression", "low", "high")
 
 
-def refuse_unclear(nodes: Iterable[exp.Expr], dialect: Dialect, text: str) -> None:
+def refuse_unclear(nodes: Iterable[exp.Expr], dialect: Dialect) -> None:
     """Raise `UsageError` for `a = b < c` and the like, and for `a = b IN (...)` where that is `(a = b) IN (...)`.
 
     sqlglot has one order for all dialects: < before =, and IN, LIKE and BETWEEN before both.
@@ -34,7 +34,6 @@ def refuse_unclear(nodes: Iterable[exp.Expr], dialect: Dialect, text: str) -> No
         )
         if unclear:
             raise wrong_in(
-                text,
                 operand,
                 f"{dialect} may read this comparison in another order than it looks.",
                 hint="Write parentheses: a = (b < c), or (a = b) < c.",

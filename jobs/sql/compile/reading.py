@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import pairwise
 from typing import Final
 
@@ -13,7 +14,7 @@ from lakewarden.jobs.sql.compile.change import Change, name_of, tables_of
 from lakewarden.jobs.sql.compile.clauses import Clauses
 from lakewarden.jobs.sql.compile.dialects import PARSERS
 from lakewarden.jobs.sql.compile.placement import Placement
-from lakewarden.jobs.sql.compile.places import wrong_at
+from lakewarden.jobs.sql.compile.places import WrongPartError, told_with_places, wrong_at
 from lakewarden.jobs.sql.compile.precedence import refuse_unclear
 from lakewarden.jobs.sql.compile.shapes import ForeignError, shapes_of
 from lakewarden.jobs.sql.compile.values import DIALECT_KEY, Dialect, TableName
@@ -35,6 +36,8 @@ __all__ = [
 _QUOTES: Final = 'Only Spark and MySQL quote names with backticks; in the forms of the others write "name".'
 _SYSTEM: Final = "lakewarden"
 _BEGINNINGS: Final = frozenset({"UPDATE", "UPD", "DELETE", "DEL"})
+_KEPT: Final = 8
+"""So many texts are lexed once alone: each is looked at several times while it is judged."""
 _RUN_COMMENT: Final = re.compile(r"/\*M?!")
 _ELSEWHERE: Final = frozenset({"FROM", "USING", "JOIN"})
 
@@ -72,6 +75,7 @@ def is_change(text: str) -> bool:
     return bool(words) and words[0] in _BEGINNINGS
 
 
+@told_with_places
 def draft_of(text: str, dialect: Dialect | None = None) -> Draft | None:
     """Read an UPDATE or DELETE; None where Spark and Delta run it as it is.
 
@@ -85,7 +89,7 @@ def draft_of(text: str, dialect: Dialect | None = None) -> Draft | None:
     unread: list[tuple[int, ParseError]] = []
     for one in chosen:
         try:
-            changes[one] = shapes_of(_tree(text, one), one, text)
+            changes[one] = shapes_of(_tree(text, one), one)
         except ForeignError:
             continue
         except UsageError as error:
@@ -127,18 +131,20 @@ def refuse_run_comments(text: str, dialect: Dialect | None) -> None:
     held = (comment.lstrip() for token in tokens for comment in token.comments)
     if place is not None and any(comment.startswith(("!", "M!")) for comment in held):
         raise wrong_at(
-            text,
             place,
             "MySQL runs what stands in this comment, all others pass over it.",
             hint="Write it without the comment, or leave it out.",
         )
 
 
-def ambiguous(dialects: tuple[Dialect, ...], why: str = "") -> UsageError:
-    """The error for what dialects read differently."""
-    return UsageError(
-        f"This means one thing in {' and another in '.join(dialects)}.{' ' * bool(why)}{why}",
+def ambiguous(dialects: tuple[Dialect, ...], why: UsageError | str = "") -> UsageError:
+    """The error for what dialects read differently; `why` may be what one of them refuses."""
+    part = why if isinstance(why, WrongPartError) else None
+    return WrongPartError(
+        f"This means one thing in {' and another in '.join(dialects)}. {why}".rstrip(),
         hint=f"Say which it is: SET {DIALECT_KEY} = {dialects[0]}.",
+        node=None if part is None else part.node,
+        offset=None if part is None else part.offset,
     )
 
 
@@ -171,7 +177,7 @@ def _refuse_twice(text: str) -> None:
         ]
         if len(found) > 1:
             word = found[1].text.upper()
-            raise wrong_at(text, found[1].start, f"There is a second {word}.", hint="Write all of it in one.")
+            raise wrong_at(found[1].start, f"There is a second {word}.", hint="Write all of it in one.")
 
 
 def _unreadable(
@@ -187,10 +193,12 @@ def _unreadable(
             hint="docs/sql.md has a table of the forms.",
         )
     told = parse_error(text, max(unread, key=lambda one: one[0])[1])
-    return UsageError(str(told), hint=_QUOTES) if "`" in text else told
+    if "`" in text:
+        told.hint = _QUOTES
+    return told
 
 
-def parse_error(text: str, error: ParseError) -> UsageError:
+def parse_error(text: str, error: ParseError) -> WrongPartError:
     """What a parser says of a text that it cannot read, with the place."""
     described = str(error.errors[0].get("description") or "") if error.errors else ""
     if not described or "<class" in described:
@@ -198,7 +206,6 @@ def parse_error(text: str, error: ParseError) -> UsageError:
     elif "<Token" in described:
         described = "This cannot be read here"
     return wrong_at(
-        text,
         _offset(text, error) if error.errors else None,
         f"{described.rstrip('.')}.",
         hint="docs/sql.md has a table of the forms that statements may have.",
@@ -233,7 +240,7 @@ def refuse_unclear_order(draft: Draft) -> None:
     """Raise `UsageError` for comparisons in an order that a dialect may read in another way than sqlglot."""
     for dialect in draft.dialects:
         for change in (draft.change, *draft.others):
-            refuse_unclear(change.parts(exp.Binary, exp.In), dialect, draft.text)
+            refuse_unclear(change.parts(exp.Binary, exp.In), dialect)
 
 
 def _outer_words(text: str) -> list[str]:
@@ -241,24 +248,26 @@ def _outer_words(text: str) -> list[str]:
     return [token.text.upper() for token in outer_tokens(text)]
 
 
-def outer_tokens(text: str) -> list[Token]:
+@lru_cache(maxsize=_KEPT)
+def outer_tokens(text: str) -> tuple[Token, ...]:
     """What stands outside all parentheses, and the closing ones; without strings. None of a text that nobody reads."""
-    found, depth = [], 0
+    found, depth = list[Token](), 0
     for token in tokens_of_any(text):
         depth += (token.token_type is TokenType.L_PAREN) - (token.token_type is TokenType.R_PAREN)
         if depth == 0 and token.token_type is not TokenType.STRING:
             found.append(token)
-    return found
+    return tuple(found)
 
 
-def tokens_of_any(text: str) -> list[Token]:
+@lru_cache(maxsize=_KEPT)
+def tokens_of_any(text: str) -> tuple[Token, ...]:
     """All tokens, by the first dialect that knows all the quotes; none of a text that nobody reads."""
     for parser in PARSERS.values():
         try:
-            return parser.tokenize(text)
+            return tuple(parser.tokenize(text))
         except SqlglotError:
             continue
-    return []
+    return ()
 
 
 def _may_be_sparks(text: str) -> bool:

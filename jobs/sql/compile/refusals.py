@@ -29,14 +29,13 @@ def query_in_merge(text: str) -> UsageError | None:
     if place is None:
         return None
     return wrong_at(
-        text,
         place,
         "Delta runs no query here, and a MERGE with *, BY SOURCE, WITH or db.t.column does "
         "not let it be asked before.",
         hint="Ask it in USING, and compare with its column: "
         "USING (SELECT s.*, (SELECT max(e) FROM u) AS m FROM s) AS s; "
         "for IN or EXISTS LEFT JOIN the table there.",
-    )
+    ).of(text)
 
 
 def returning(text: str) -> UsageError | None:
@@ -50,7 +49,7 @@ def returning(text: str) -> UsageError | None:
         return None
     if not any(tree is not None and tree.args.get("returning") for tree in trees):
         return None
-    return wrong_at(text, place, RETURNING, hint="Leave it out, and SELECT the rows afterwards.")
+    return wrong_at(place, RETURNING, hint="Leave it out, and SELECT the rows afterwards.").of(text)
 
 
 def _query_after(tokens: Sequence[Token], end: int) -> int | None:

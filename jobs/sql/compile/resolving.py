@@ -4,6 +4,7 @@ The statement becomes the query for its matches: SELECT the values it assigns FR
 among it. In it names are found by SQL's rules, wherever they stand.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -17,7 +18,7 @@ from sqlglot.schema import MappingSchema
 
 from lakewarden.catalog.errors import UsageError
 from lakewarden.jobs.sql.compile.annotation import NumberAnnotator
-from lakewarden.jobs.sql.compile.change import EXACT, Change, Relation, is_cte, name_of
+from lakewarden.jobs.sql.compile.change import EXACT, MAYBE_REAL, Change, Relation, is_cte, name_of
 from lakewarden.jobs.sql.compile.databases import captured
 from lakewarden.jobs.sql.compile.dialects import PARSERS
 from lakewarden.jobs.sql.compile.names.resolver import resolve
@@ -31,6 +32,7 @@ __all__ = ["Resolved", "Target", "columns_set", "looked_up", "resolved"]
 _LARGEST_OF_ALL: Final = 2**63 - 1
 _LARGEST: Final = {Dialect.TSQL: 2**31 - 1, Dialect.TERADATA: 2**31 - 1}
 """The largest number that is written as an integer."""
+_REAL: Final = re.compile(r"\breal\b", re.IGNORECASE)
 _STAND_IN: Final = "_t"
 """Tables are called _t0, _t1, ... while names are looked up: catalogs and databases are out of the way then."""
 
@@ -96,7 +98,7 @@ class Resolved:
 def resolved(draft: Draft, schemas: Schemas, policy: MatchPolicy) -> Resolved:
     """Look every name up. Raises `UsageError`, with the place, for one that is not there or means several things."""
     change = draft.change
-    set_ = columns_set(change, schemas[draft.tables[0]], draft.text)
+    set_ = columns_set(change, schemas[draft.tables[0]])
     by = policy.by if set_ and len(change.relations) > 1 else None
     query, tables = looked_up(draft, schemas, by)
     items = [query.args["from_"].this, *(join.this for join in query.args.get("joins") or ())]
@@ -117,7 +119,7 @@ def looked_up(
     query, tables = _query(draft, by)
     dialect = draft.dialects[0]
     known = {name: tuple(one.name.lower() for one in schemas[real]) for name, real in tables.items()}
-    resolve(query, known, {real.parts[-1].lower() for real in tables.values()}, dialect, draft.text)
+    resolve(query, known, {real.parts[-1].lower() for real in tables.values()}, dialect)
     schema = MappingSchema(
         {name: {one.name.lower(): _type(one.type) for one in schemas[real]} for name, real in tables.items()},
         dialect=PARSERS[Dialect.SPARK],
@@ -126,7 +128,7 @@ def looked_up(
     return NumberAnnotator(schema, draft.dialects).annotate(query), tables
 
 
-def columns_set(change: Change, schema: TableSchema, text: str) -> tuple[tuple[str, exp.DataType], ...]:
+def columns_set(change: Change, schema: TableSchema) -> tuple[tuple[str, exp.DataType], ...]:
     """The columns that are set, as the table has them, with their types. Raises `UsageError` for one that is not
     there, or twice."""
     known = {one.name.lower(): one for one in schema}
@@ -137,20 +139,18 @@ def columns_set(change: Change, schema: TableSchema, text: str) -> tuple[tuple[s
         name = column.name.lower()
         if column.db or column.table.lower() not in ("", target.name, target.item.name.lower()):
             raise wrong_in(
-                text,
                 column,
                 f"{column.table} is not the table that is changed.",
                 hint="A field of a struct is set with the whole struct.",
             )
         if name not in known:
             raise wrong_in(
-                text,
                 column,
                 f"{change.target.name} has no column {column.name}.",
                 hint=f"It has: {', '.join(one.name for one in schema)}.",
             )
         if known[name].name in found:
-            raise wrong_in(text, column, f"{column.name} is set twice.", hint="Set each column once.")
+            raise wrong_in(column, f"{column.name} is set twice.", hint="Set each column once.")
         found[known[name].name] = _type(known[name].type)
     return tuple(found.items())
 
@@ -175,10 +175,10 @@ def _query(draft: Draft, by: str | None) -> tuple[exp.Select, Mapping[str, Table
         query.set("with_", exp.With(expressions=[cte.copy() for cte in change.ctes]))
     if Dialect.SPARK not in draft.dialects:
         _mark_decimals(query, draft)
+        _mark_reals(query, draft)
     for column in query.find_all(exp.Column):
         if column.db and captured(column):
             raise wrong_in(
-                draft.text,
                 column,
                 f"Which table {column.sql()} is of cannot be told: "
                 f"another one is called {column.table} here, too.",
@@ -204,6 +204,12 @@ def _mark_decimals(query: exp.Select, draft: Draft) -> None:
         cast = exp.Cast(this=literal.copy(), to=kind)
         cast.meta[EXACT] = bool(dot)
         literal.replace(cast)
+
+
+def _mark_reals(query: exp.Select, draft: Draft) -> None:
+    if _REAL.search(draft.text):
+        for cast in query.find_all(exp.Cast):
+            cast.meta[MAYBE_REAL] = True
 
 
 def _value(selected: exp.Expr) -> exp.Expr:

@@ -46,33 +46,32 @@ _Found = tuple[tuple[Relation, ...], tuple[int, ...]]
 """What a statement reads, and the places of what it changes among that."""
 
 
-def shapes_of(tree: exp.Expr, dialect: Dialect, text: str) -> tuple[Change, ...]:
+def shapes_of(tree: exp.Expr, dialect: Dialect) -> tuple[Change, ...]:
     """The statement in one form, one change for each table that it changes. Takes the tree apart. Raises `ForeignError`
     where the dialect has no such statement, `UsageError` for one that it has and that is not supported."""
     if isinstance(tree.this, exp.Table) and isinstance(tree.this.this, exp.Func):
         raise ForeignError("a function for a table")
     notes = leave_hints_out(tree)
-    _refuse_clauses(tree, text)
+    _refuse_clauses(tree)
     with_ = tree.args.get("with_")
     ctes = () if with_ is None else tuple(with_.expressions)
     if with_ is not None and with_.recursive:
         raise wrong_in(
-            text,
             with_,
             "WITH RECURSIVE is not supported in UPDATE and DELETE.",
             hint="Write its result to a table first.",
         )
-    relations, places = _relations_of(tree, dialect, text)
+    relations, places = _relations_of(tree, dialect)
     for relation in relations:
-        _refuse_item(relation, text)
+        _refuse_item(relation)
     for place in places:
-        _refuse_target(relations[place].item, ctes, text)
+        _refuse_target(relations[place].item, ctes)
     for column in tree.find_all(exp.Column):
         if column.meta.get(OWN) and not column.table:
             column.set("table", exp.to_identifier(relations[places[0]].item.alias_or_name))
     if dialect is Dialect.MYSQL:
         told_apart(relations, _parts_of(tree, relations))
-    assignments = assignments_of(tree, text) if isinstance(tree, exp.Update) else ()
+    assignments = assignments_of(tree) if isinstance(tree, exp.Update) else ()
     where = tree.args.get("where")
     changes = tuple(
         Change(
@@ -86,9 +85,9 @@ def shapes_of(tree: exp.Expr, dialect: Dialect, text: str) -> tuple[Change, ...]
         for place in places
     )
     for change in changes:
-        _refuse_outer_rows(change, text)
+        _refuse_outer_rows(change)
         if dialect is not Dialect.SPARK or not change.is_plain:
-            _refuse_defaults(change, text)
+            _refuse_defaults(change)
     return changes
 
 
@@ -105,18 +104,18 @@ def leave_hints_out(tree: exp.Expr) -> tuple[str, ...]:
     return tuple(note for note, parts in found.items() if parts)
 
 
-def _refuse_target(target: exp.Expr, ctes: Sequence[exp.CTE], text: str) -> None:
+def _refuse_target(target: exp.Expr, ctes: Sequence[exp.CTE]) -> None:
     if not isinstance(target, exp.Table):
         hint = "Name the table itself."
-        raise wrong_in(text, target, "A query in parentheses cannot be changed.", hint=hint)
+        raise wrong_in(target, "A query in parentheses cannot be changed.", hint=hint)
     if target.args.get("version"):
         hint = "ROLLBACK TABLE makes an older version head."
-        raise wrong_in(text, target, "Only what is read has a version; what is changed is head.", hint=hint)
+        raise wrong_in(target, "Only what is read has a version; what is changed is head.", hint=hint)
     names = {target.alias.lower(), "" if target.db else target.name.lower()}
     twice = next((cte.alias for cte in ctes if cte.alias.lower() in names), None)
     if twice is not None:
         hint = "Give the query behind WITH another name."
-        raise wrong_in(text, target, f"WITH has a query of the name {twice}, too.", hint=hint)
+        raise wrong_in(target, f"WITH has a query of the name {twice}, too.", hint=hint)
 
 
 def _of(target: Relation, assignments: Sequence[Assignment]) -> tuple[Assignment, ...]:
@@ -134,33 +133,32 @@ def _always_there(relations: tuple[Relation, ...], place: int) -> tuple[Relation
     return (*relations[:place], replace(target, join=join), *relations[place + 1 :])
 
 
-def _refuse_outer_rows(change: Change, text: str) -> None:
+def _refuse_outer_rows(change: Change) -> None:
     """RIGHT and FULL JOIN with the target make rows without it, which cannot be changed."""
     for relation in () if change.stands_alone else change.relations:
         if relation.join is not None and relation.join.side in ("RIGHT", "FULL"):
             raise wrong_in(
-                text,
                 relation.item,
                 f"{relation.join.side} JOIN with the table that is changed makes rows without it.",
                 hint="Write LEFT JOIN, or JOIN, beginning with the table that is changed.",
             )
 
 
-def _relations_of(tree: exp.Expr, dialect: Dialect, text: str) -> _Found:
+def _relations_of(tree: exp.Expr, dialect: Dialect) -> _Found:
     match tree, dialect:
         case exp.Update(), Dialect.MYSQL:
-            return _mysql_update(tree, text)
+            return _mysql_update(tree)
         case exp.Update(), _:
-            return _update(tree, dialect, text)
+            return _update(tree, dialect)
         case exp.Delete(), _ if tree.args.get("tables"):
-            return _delete_tables(tree, dialect, text)
+            return _delete_tables(tree, dialect)
         case exp.Delete(), _:
-            return _delete(tree, dialect, text)
+            return _delete(tree, dialect)
         case _:
             raise ForeignError("no UPDATE or DELETE")
 
 
-def _update(tree: exp.Update, dialect: Dialect, text: str) -> _Found:
+def _update(tree: exp.Update, dialect: Dialect) -> _Found:
     (target, *joined) = with_joins(tree.this)
     from_ = tree.args.get("from_")
     if joined:
@@ -178,7 +176,7 @@ def _update(tree: exp.Update, dialect: Dialect, text: str) -> _Found:
         return (target, *sources), (0,)
     if dialect is Dialect.TSQL and target.item.alias:
         raise ForeignError("an alias of the target")
-    found, place = _among(target, sources, dialect, text)
+    found, place = _among(target, sources, dialect)
     return found, (place,)
 
 
@@ -188,18 +186,17 @@ def _parts_of(tree: exp.Expr, relations: tuple[Relation, ...]) -> list[exp.Expr]
     return [part for part in (*tree.expressions, tree.args.get("where"), *conditions) if part]
 
 
-def _mysql_update(tree: exp.Update, text: str) -> _Found:
+def _mysql_update(tree: exp.Update) -> _Found:
     if tree.args.get("from_") is not None:
         raise ForeignError("FROM")
     relations = tuple(with_joins(tree.this))
     if len(relations) == 1:
         return relations, (0,)
-    columns = [assignment.column for assignment in assignments_of(tree, text)]
+    columns = [assignment.column for assignment in assignments_of(tree)]
     places: list[int] = []
     for column in columns:
         if not column.table:
             raise wrong_in(
-                text,
                 column,
                 "Several tables are named before SET, and this column says of none that it is its own.",
                 hint="Write SET t.column = ... with the name of the table.",
@@ -207,14 +204,12 @@ def _mysql_update(tree: exp.Update, text: str) -> _Found:
         named = [place for place, one in enumerate(relations) if means(column, one)]
         if len(named) > 1:
             raise wrong_in(
-                text,
                 column,
                 f"Several tables before SET are called {column.table}.",
                 hint=f"Write the database, too (db.{column.table}.{column.name}), or give each an alias.",
             )
         if not named:
             raise wrong_in(
-                text,
                 column,
                 f"There is no table {column.table} before SET.",
                 hint="Use the alias of the table, where it has one.",
@@ -223,12 +218,11 @@ def _mysql_update(tree: exp.Update, text: str) -> _Found:
     return relations, tuple(dict.fromkeys(places))
 
 
-def _delete(tree: exp.Delete, dialect: Dialect, text: str) -> _Found:
+def _delete(tree: exp.Delete, dialect: Dialect) -> _Found:
     (target, *more) = with_joins(tree.this)
     using = tuple(relation for item in tree.args.get("using") or () for relation in with_joins(item))
     if more and dialect is Dialect.TERADATA:
         raise wrong_in(
-            text,
             target.item,
             "Several tables are named, and not from which of them rows are deleted.",
             hint=f"Write DELETE {target.name} FROM ... before them.",
@@ -241,11 +235,11 @@ def _delete(tree: exp.Delete, dialect: Dialect, text: str) -> _Found:
     if dialect is Dialect.POSTGRES and not again:
         return (target, *using), (0,)
     if dialect is Dialect.MYSQL and len(again) == 1:
-        return using, _places_of((target, *more), using, text)
+        return using, _places_of((target, *more), using)
     raise ForeignError("USING")
 
 
-def _delete_tables(tree: exp.Delete, dialect: Dialect, text: str) -> _Found:
+def _delete_tables(tree: exp.Delete, dialect: Dialect) -> _Found:
     if dialect in (Dialect.SPARK, Dialect.POSTGRES) or tree.args.get("using"):
         raise ForeignError("tables before FROM")
     targets = [target for table in tree.args["tables"] for target in with_joins(table)]
@@ -255,34 +249,33 @@ def _delete_tables(tree: exp.Delete, dialect: Dialect, text: str) -> _Found:
         if dialect is not Dialect.MYSQL or not isinstance(tree.this, exp.Expr):
             raise ForeignError("several tables before FROM")
         sources = tuple(with_joins(tree.this))
-        return sources, _places_of(targets, sources, text)
+        return sources, _places_of(targets, sources)
     (target,) = targets
     if not isinstance(tree.this, exp.Expr):
         if dialect is Dialect.MYSQL:
             raise ForeignError("no FROM")
         return (target,), (0,)
-    found, place = _among(target, tuple(with_joins(tree.this)), dialect, text)
+    found, place = _among(target, tuple(with_joins(tree.this)), dialect)
     if len(found) > 1 and found[0] is target and dialect is not Dialect.TERADATA:
-        raise _not_in_from(target, text)
+        raise _not_in_from(target)
     return found, (place,)
 
 
-def _places_of(targets: Sequence[Relation], sources: tuple[Relation, ...], text: str) -> tuple[int, ...]:
+def _places_of(targets: Sequence[Relation], sources: tuple[Relation, ...]) -> tuple[int, ...]:
     """Where FROM has the tables that MySQL's DELETE names."""
     places: list[int] = []
     for target in targets:
-        found, place = _among(target, sources, Dialect.MYSQL, text)
+        found, place = _among(target, sources, Dialect.MYSQL)
         if found is not sources:
-            raise _not_in_from(target, text)
+            raise _not_in_from(target)
         if place in places:
-            raise wrong_in(text, target.item, f"{target.name} is named twice.", hint="Name it once.")
+            raise wrong_in(target.item, f"{target.name} is named twice.", hint="Name it once.")
         places.append(place)
     return tuple(places)
 
 
-def _not_in_from(target: Relation, text: str) -> UsageError:
+def _not_in_from(target: Relation) -> UsageError:
     return wrong_in(
-        text,
         target.item,
         f"FROM has no table {target.name}.",
         hint="DELETE names a table of its FROM, by its alias where it has one.",
@@ -290,7 +283,7 @@ def _not_in_from(target: Relation, text: str) -> UsageError:
 
 
 def _among(
-    target: Relation, sources: tuple[Relation, ...], dialect: Dialect, text: str
+    target: Relation, sources: tuple[Relation, ...], dialect: Dialect
 ) -> tuple[tuple[Relation, ...], int]:
     """The target where FROM has it: by the alias; in T-SQL also by the name behind one, if only one has it."""
     item = target.item
@@ -304,7 +297,6 @@ def _among(
     if dialect is Dialect.TSQL and len(behind) == 1:
         return sources, behind[0]
     raise wrong_in(
-        text,
         sources[behind[0]].item,
         f"Is {sources[behind[0]].name} the table that is changed, or another reading of it?",
         hint="Name the table to change by its alias in FROM.",
@@ -334,41 +326,40 @@ def _starts(node: exp.Expr) -> list[int]:
     return [part.meta["start"] for part in node.walk() if "start" in part.meta]
 
 
-def _refuse_defaults(change: Change, text: str) -> None:
+def _refuse_defaults(change: Change) -> None:
     for value in (one.value for one in change.assignments):
         name = value.this if isinstance(value, exp.Column) and not value.table else None
         quoted = name is None or name.args.get("quoted")
         if name is not None and not quoted and name.name.upper() == "DEFAULT":
             hint = "Write the value itself; DESCRIBE TABLE EXTENDED shows what the default is."
-            raise wrong_in(text, name, "A column's default is not known here.", hint=hint)
+            raise wrong_in(name, "A column's default is not known here.", hint=hint)
 
 
-def _refuse_clauses(tree: exp.Expr, text: str) -> None:
+def _refuse_clauses(tree: exp.Expr) -> None:
     for clause, value in tree.args.items():
         if not value or _CLAUSES.get(clause) == "":
             continue
         where = value if isinstance(value, exp.Expr) else None
         reason = _CLAUSES.get(clause, f"{clause.upper()} is not supported here.")
-        raise wrong_in(text, where, reason, hint="Leave it out.")
+        raise wrong_in(where, reason, hint="Leave it out.")
 
 
-def _refuse_item(relation: Relation, text: str) -> None:
+def _refuse_item(relation: Relation) -> None:
     item, join = relation.item, relation.join
     odd = [name for name, value in item.args.items() if value and name not in _TABLE_PARTS]
     if isinstance(item, exp.Table) and isinstance(item.this, exp.Identifier) and not odd:
         if item.args.get("joins"):
-            raise wrong_in(text, item, "Joins in one another are not supported.", hint="Join one by one.")
+            raise wrong_in(item, "Joins in one another are not supported.", hint="Join one by one.")
     elif not isinstance(item, exp.Values) and not (
         isinstance(item, exp.Subquery) and isinstance(item.this, exp.Query)
     ):
         raise wrong_in(
-            text, item, "This is no table, query or VALUES.", hint="Name a table, or write (SELECT ...) AS s."
+            item, "This is no table, query or VALUES.", hint="Name a table, or write (SELECT ...) AS s."
         )
     if not relation.name:
-        raise wrong_in(text, item, "What is read here needs a name.", hint="Write (SELECT ...) AS s.")
+        raise wrong_in(item, "What is read here needs a name.", hint="Write (SELECT ...) AS s.")
     if join is not None and (join.method or join.kind not in ("", "INNER", "CROSS", "OUTER")):
         raise wrong_in(
-            text,
             join.this,
             f"{join.method or join.kind} JOIN is not supported here.",
             hint="Write JOIN, LEFT JOIN, RIGHT JOIN or FULL JOIN with ON.",

@@ -13,7 +13,7 @@ from sqlglot.dialects.spark import Spark
 from sqlglot.errors import SqlglotError
 
 from lakewarden.catalog.errors import UsageError
-from lakewarden.jobs.sql.compile.places import wrong_at
+from lakewarden.jobs.sql.compile.places import told_with_places, wrong_at
 
 __all__ = ["in_sparks_words"]
 
@@ -27,6 +27,7 @@ _EXAMPLE: Final = (
 )
 
 
+@told_with_places
 def in_sparks_words(text: str) -> str:
     """The statement with its times in Spark's notation. Raises `UsageError`, with the place, for one that is wrong."""
     if _LIKELY.search(text) is None:
@@ -41,7 +42,7 @@ def in_sparks_words(text: str) -> str:
     for number in range(1, len(tokens)):
         merges = merges or _is_word(tokens[number - 1], frozenset({"MERGE"}))
         if _is_time(tokens, number):
-            _check(text, tokens, number)
+            _check(tokens, number)
             at, point, literal = tokens[number : number + 3]
             head, tail = text[done : at.start], ""
             if merges and _before_name(tokens, number) == "USING":
@@ -73,21 +74,21 @@ def _is_time(tokens: Sequence[Token], at: int) -> bool:
     return followed or _before_name(tokens, at) in _BEFORE_TABLES - {",", "("}
 
 
-def _check(text: str, tokens: Sequence[Token], at: int) -> None:
+def _check(tokens: Sequence[Token], at: int) -> None:
     before, point = _before_name(tokens, at), tokens[at + 1].text.upper()
     if before is None:
-        raise _wrong(text, tokens[at], f"AT {point} belongs to the name of a table.")
+        raise _wrong(tokens[at], f"AT {point} belongs to the name of a table.")
     if before in _WRITTEN:
-        raise _wrong(text, tokens[at], "Only what is read has a version; what is written is head.")
+        raise _wrong(tokens[at], "Only what is read has a version; what is written is head.")
     if before not in _BEFORE_TABLES:
-        raise _wrong(text, tokens[at], f"AT {point} comes right after the table, before its alias.")
+        raise _wrong(tokens[at], f"AT {point} comes right after the table, before its alias.")
     literal = tokens[at + 2] if at + 2 < len(tokens) else None
     if literal is None or literal.token_type not in _LITERALS:
-        raise _wrong(text, literal or tokens[at + 1], f"AT {point} needs a literal.")
+        raise _wrong(literal or tokens[at + 1], f"AT {point} needs a literal.")
     if point == "TIMESTAMP" and literal.token_type is not TokenType.STRING:
-        raise _wrong(text, literal, "A timestamp is a text.")
+        raise _wrong(literal, "A timestamp is a text.")
     if point == "VERSION" and not (literal.text.isascii() and literal.text.isdigit()):
-        raise _wrong(text, literal, "A version is a whole number.")
+        raise _wrong(literal, "A version is a whole number.")
 
 
 def _before_name(tokens: Sequence[Token], at: int) -> str | None:
@@ -119,5 +120,5 @@ def _is_word(token: Token, wanted: frozenset[str]) -> bool:
     return not quoted and token.text.upper() in wanted
 
 
-def _wrong(text: str, token: Token, message: str) -> UsageError:
-    return wrong_at(text, token.start, message, hint=_EXAMPLE)
+def _wrong(token: Token, message: str) -> UsageError:
+    return wrong_at(token.start, message, hint=_EXAMPLE)

@@ -14,36 +14,34 @@ from lakewarden.jobs.sql.compile.values import Dialect
 __all__ = ["arithmetic", "division", "mean", "summed"]
 
 
-def arithmetic(node: exp.Expr, dialect: Dialect, text: str, notes: Notes) -> exp.Expr:
+def arithmetic(node: exp.Expr, dialect: Dialect, notes: Notes) -> exp.Expr:
     """Sums, differences and products: of numbers, and of texts where the dialect adds those, too."""
     parts = [node.this] if isinstance(node, exp.Unary | exp.Func) else [node.this, node.expression]
     odd = next((part for part in parts if family_of(part) not in NUMBERS), None)
-    refuse_real_beside_others(parts, node, dialect, text)
-    refuse_own_digits(parts, text)
+    refuse_real_beside_others(parts, node, dialect)
+    refuse_own_digits(parts)
     if dialect is Dialect.TSQL and isinstance(node, exp.Add) and _are_texts(parts):
         return exp.DPipe(this=node.this.copy(), expression=node.expression.copy())
     if odd is not None:
-        raise wrong_in(
-            text, odd, "Only numbers are added, subtracted and multiplied here.", hint=SPARKS_WORDS
-        )
+        raise wrong_in(odd, "Only numbers are added, subtracted and multiplied here.", hint=SPARKS_WORDS)
     return promoted(node, dialect)
 
 
-def summed(node: exp.Expr, dialect: Dialect, text: str, notes: Notes) -> exp.Expr:
+def summed(node: exp.Expr, dialect: Dialect, notes: Notes) -> exp.Expr:
     """SUM, where the dialect adds in as many bits as Spark."""
     if dialect is Dialect.POSTGRES and is_real(node.this):
         raise wrong_in(
-            text, node, "postgres sums up REAL in 32 bits, Spark in 64.", hint="Cast it to DOUBLE PRECISION."
+            node, "postgres sums up REAL in 32 bits, Spark in 64.", hint="Cast it to DOUBLE PRECISION."
         )
-    return arithmetic(node, dialect, text, notes)
+    return arithmetic(node, dialect, notes)
 
 
-def mean(node: exp.Expr, dialect: Dialect, text: str, notes: Notes) -> exp.Expr:
+def mean(node: exp.Expr, dialect: Dialect, notes: Notes) -> exp.Expr:
     """AVG, where it has its dialect's digits."""
     found = None if isinstance(node.parent, exp.Window) else mean_in_spark(node, dialect)
     if found is None:
         raise wrong_in(
-            text, node, f"AVG of this gives other digits in {dialect} than in Spark.",
+            node, f"AVG of this gives other digits in {dialect} than in Spark.",
             hint=f"Divide SUM by COUNT, or cast to DOUBLE PRECISION. {SPARKS_WORDS}",
         )  # fmt: skip
     return found
@@ -54,15 +52,15 @@ def _are_texts(parts: list[exp.Expr]) -> bool:
     return Family.TEXT in kinds and kinds <= {Family.TEXT, Family.NULL}
 
 
-def division(node: exp.Expr, dialect: Dialect, text: str, notes: Notes) -> exp.Expr:
+def division(node: exp.Expr, dialect: Dialect, notes: Notes) -> exp.Expr:
     """A quotient or a remainder, where its digits and its zero are those of the dialect."""
-    arithmetic(node, dialect, text, notes)
+    arithmetic(node, dialect, notes)
     kinds = {family_of(node.this), family_of(node.expression)} - {Family.NULL}
     if dialect is Dialect.MYSQL:
         if not _is_other_than_zero(node.expression) or not kinds <= {Family.INTEGER}:
-            raise wrong_in(text, node, "mysql divides by zero to NULL, Spark does not.", hint=SPARKS_WORDS)
+            raise wrong_in(node, "mysql divides by zero to NULL, Spark does not.", hint=SPARKS_WORDS)
         if isinstance(node, exp.Div):
-            raise wrong_in(text, node, "mysql makes a decimal of such a quotient.", hint="Write DIV.")
+            raise wrong_in(node, "mysql makes a decimal of such a quotient.", hint="Write DIV.")
         return node
     if kinds <= {Family.INTEGER} and not isinstance(node, exp.Mod):
         quotient = exp.IntDiv(this=node.this.copy(), expression=node.expression.copy())
@@ -72,7 +70,7 @@ def division(node: exp.Expr, dialect: Dialect, text: str, notes: Notes) -> exp.E
     if isinstance(node, exp.Mod) and Family.FLOAT not in kinds:
         return node
     raise wrong_in(
-        text, node, f"{dialect} gives such a quotient another number of digits than Spark.",
+        node, f"{dialect} gives such a quotient another number of digits than Spark.",
         hint="Cast one side to DOUBLE PRECISION.",
     )  # fmt: skip
 

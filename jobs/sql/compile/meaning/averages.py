@@ -68,11 +68,11 @@ def has_own_digits(node: exp.Expr | None) -> bool:
     return node is not None and is_mean(node.type)
 
 
-def refuse_own_digits(parts: Iterable[exp.Expr], text: str) -> None:
+def refuse_own_digits(parts: Iterable[exp.Expr]) -> None:
     """Raise `UsageError` for an average where its last digits matter."""
     for part in parts:
         if has_own_digits(part):
-            raise wrong_in(text, part, "Here the last digits of an average would matter.", hint=_HINT)
+            raise wrong_in(part, "Here the last digits of an average would matter.", hint=_HINT)
 
 
 def _is_short(kind: exp.DataType | None) -> bool:

@@ -29,43 +29,39 @@ _ZONED: Final = (exp.DType.TIMESTAMP, exp.DType.TIMESTAMPLTZ, exp.DType.TIMESTAM
 FEWER_DIGITS: Final = f"Cast one side to a DECIMAL with fewer digits. {SPARKS_WORDS}"
 
 
-def refuse_mixed(
-    parts: list[exp.Expr], node: exp.Expr, dialect: Dialect, text: str, *, compared: bool = True
-) -> None:
+def refuse_mixed(parts: list[exp.Expr], node: exp.Expr, dialect: Dialect, *, compared: bool = True) -> None:
     """Raise `UsageError` for values that meet as another type in Spark: compared, or one instead of the other."""
     literals = [part for part in parts if isinstance(part, exp.Literal) and part.is_string]
     others = [part for part in parts if part not in literals]
     kinds = {family_of(part) for part in others} - {Family.NULL, Family.OTHER}
     if len(kinds) > 1 and not kinds <= NUMBERS:
         raise wrong_in(
-            text, node,
+            node,
             f"{' and '.join(sorted(kinds))} are compared by other rules in Spark than in {dialect}.",
             hint="Cast one side.",
         )  # fmt: skip
     if literals and kinds and kinds != {Family.TEXT}:
-        _require_readable(literals, others, kinds, dialect, text, compared=compared)
+        _require_readable(literals, others, kinds, dialect, compared=compared)
     if not have_room(parts):
-        raise wrong_in(
-            text, node, "Spark has no room for all of their digits, and rounds them.", hint=FEWER_DIGITS
-        )
+        raise wrong_in(node, "Spark has no room for all of their digits, and rounds them.", hint=FEWER_DIGITS)
     reals = [is_real(part) for part in others if family_of(part) is not Family.NULL]
     if not compared and dialect is Dialect.POSTGRES and any(reals) and not all(reals):
         raise wrong_in(
-            text, node, "REAL beside another number is another one in Spark than in postgres.",
+            node, "REAL beside another number is another one in Spark than in postgres.",
             hint="Cast it to DOUBLE PRECISION.",
         )  # fmt: skip
-    refuse_real_beside_others(parts, node, dialect, text)
+    refuse_real_beside_others(parts, node, dialect)
     means = [part for part in parts if has_own_digits(part)]
     if len(means) > 1 or (means and any(_has_many_digits(part) for part in parts if part not in means)):
-        refuse_own_digits(means, text)
+        refuse_own_digits(means)
     if dialect is Dialect.TERADATA and compared and len({_has_time(part) for part in others} - {None}) > 1:
         raise wrong_in(
-            text, node, "teradata may compare the days alone of a date and a time.", hint="Cast one side."
+            node, "teradata may compare the days alone of a date and a time.", hint="Cast one side."
         )
     lengths = {str(part.type) for part in others if is_padded(part)}
     if not compared and len(lengths) > 1 and dialect not in STRIPPING:
-        raise wrong_in(text, node, f"{dialect} pads the shorter text.", hint="Write RTRIM(column).")
-    require_padding_alike(parts, node, dialect, text)
+        raise wrong_in(node, f"{dialect} pads the shorter text.", hint="Write RTRIM(column).")
+    require_padding_alike(parts, node, dialect)
 
 
 def note_zones(parts: Sequence[exp.Expr], dialect: Dialect, notes: Notes) -> None:
@@ -81,26 +77,25 @@ def note_zones(parts: Sequence[exp.Expr], dialect: Dialect, notes: Notes) -> Non
 
 
 def _require_readable(
-    literals: Sequence[exp.Expr], others: Sequence[exp.Expr], kinds: set[Family], dialect: Dialect, text: str,
+    literals: Sequence[exp.Expr], others: Sequence[exp.Expr], kinds: set[Family], dialect: Dialect,
     *, compared: bool
 ) -> None:  # fmt: skip
     for literal in literals:
         if not compared and not (dialect is Dialect.POSTGRES and kinds == {Family.TIME}):
             raise wrong_in(
-                text, literal, f"A text and {' and '.join(sorted(kinds))} are not of one type in Spark.",
+                literal, f"A text and {' and '.join(sorted(kinds))} are not of one type in Spark.",
                 hint="Write the value without quotes, or cast it.",
             )  # fmt: skip
         for other in others:
             if isinstance(other.type, exp.DataType):
-                require_readable(literal, other.type, dialect, text, compared=compared)
+                require_readable(literal, other.type, dialect, compared=compared)
 
 
-def refuse_real_beside_others(parts: Sequence[exp.Expr], node: exp.Expr, dialect: Dialect, text: str) -> None:
+def refuse_real_beside_others(parts: Sequence[exp.Expr], node: exp.Expr, dialect: Dialect) -> None:
     """Raise `UsageError` where SQL Server computes and compares with 32 bits, Spark with 64."""
     exact = any(family_of(part) in (Family.INTEGER, Family.DECIMAL) for part in parts)
     if dialect is Dialect.TSQL and exact and any(map(is_real, parts)):
         raise wrong_in(
-            text,
             node,
             "tsql makes a REAL of the number beside one, Spark a double.",
             hint="Cast it to FLOAT.",

@@ -49,46 +49,44 @@ _COMPARISONS: Final = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.Nu
 _ARITHMETIC: Final = (exp.Add, exp.Sub, exp.Mul, exp.Neg, exp.Abs)
 
 
-def translated(query: exp.Select, dialect: Dialect, text: str) -> tuple[exp.Select, tuple[str, ...]]:
+def translated(query: exp.Select, dialect: Dialect) -> tuple[exp.Select, tuple[str, ...]]:
     """The query in Spark's words, and what somebody should know about it. Raises `UsageError` for what may mean
     something else."""
-    require_plain_limits(query, text)
+    require_plain_limits(query)
     if dialect is Dialect.SPARK:
         return query, ()
     notes: Notes = {}
-    with_columns(query, dialect, text)
+    with_columns(query, dialect)
     for node in list(query.walk(bfs=False))[::-1]:  # what is inside comes first
         if isinstance(node, exp.Select) and node is not query:
             group_joins(node)
-        found = _in_spark(node, dialect, text, notes)
+        found = _in_spark(node, dialect, notes)
         if found is not node:
             node.replace(found)
     return query, tuple(notes)
 
 
-def _in_spark(node: exp.Expr, dialect: Dialect, text: str, notes: Notes) -> exp.Expr:
+def _in_spark(node: exp.Expr, dialect: Dialect, notes: Notes) -> exp.Expr:
     if loses_digits(node.type):
-        raise wrong_in(
-            text, node, "Spark has no room for all of its digits, and rounds it.", hint=FEWER_DIGITS
-        )
+        raise wrong_in(node, "Spark has no room for all of its digits, and rounds it.", hint=FEWER_DIGITS)
     for kinds, judge in _JUDGES.items():
         if isinstance(node, kinds):
-            return judge(node, dialect, text, notes)
+            return judge(node, dialect, notes)
     if isinstance(node, (*_FRAME, *_ALIKE)):
         return node
-    raise _unlike(node, dialect, text)
+    raise _unlike(node, dialect)
 
 
-def _unlike(node: exp.Expr, dialect: Dialect, text: str) -> UsageError:
+def _unlike(node: exp.Expr, dialect: Dialect) -> UsageError:
     return wrong_in(
-        text, node, f"{_name(node)} may mean something else in Spark than in {dialect}.", hint=SPARKS_WORDS
+        node, f"{_name(node)} may mean something else in Spark than in {dialect}.", hint=SPARKS_WORDS
     )
 
 
-def _function(node: exp.Expr, dialect: Dialect, text: str, notes: Notes) -> exp.Expr:
+def _function(node: exp.Expr, dialect: Dialect, notes: Notes) -> exp.Expr:
     found = function_in_spark(node, dialect, notes)
     if found is None:
-        raise _unlike(node, dialect, text)
+        raise _unlike(node, dialect)
     return found
 
 
@@ -98,15 +96,13 @@ def _name(node: exp.Expr) -> str:
     return (node.name if isinstance(node, exp.Anonymous) else node.key).upper()
 
 
-def _literal(node: exp.Expr, dialect: Dialect, text: str, notes: Notes) -> exp.Expr:
+def _literal(node: exp.Expr, dialect: Dialect, notes: Notes) -> exp.Expr:
     if not node.is_string and "e" in node.name.lower() and dialect is Dialect.POSTGRES:
-        raise wrong_in(
-            text, node, f"{node.name} is exact in postgres, not in Spark.", hint="Write all its digits."
-        )
+        raise wrong_in(node, f"{node.name} is exact in postgres, not in Spark.", hint="Write all its digits.")
     return node
 
 
-def _column(node: exp.Expr, dialect: Dialect, text: str, notes: Notes) -> exp.Expr:
+def _column(node: exp.Expr, dialect: Dialect, notes: Notes) -> exp.Expr:
     if is_real(node) and dialect in (Dialect.MYSQL, Dialect.TERADATA):  # which compute with 64 bits alone
         widened = exp.cast(node.copy(), "double")
         widened.type = widened.to.copy()
@@ -114,11 +110,11 @@ def _column(node: exp.Expr, dialect: Dialect, text: str, notes: Notes) -> exp.Ex
     return stripped(node, dialect)
 
 
-def _comparison(node: exp.Expr, dialect: Dialect, text: str, notes: Notes) -> exp.Expr:
+def _comparison(node: exp.Expr, dialect: Dialect, notes: Notes) -> exp.Expr:
     right = node.expression
     if isinstance(right, exp.Any | exp.All):
-        return _quantified(node, right, dialect, text, notes)
-    refuse_mixed([node.this, right], node, dialect, text)
+        return _quantified(node, right, dialect, notes)
+    refuse_mixed([node.this, right], node, dialect)
     note_zones([node.this, right], dialect, notes)
     ordered = not isinstance(node, exp.EQ | exp.NEQ | exp.NullSafeEQ | exp.NullSafeNEQ)
     note_texts([node.this, right], dialect, notes, ordered=ordered)
@@ -127,37 +123,34 @@ def _comparison(node: exp.Expr, dialect: Dialect, text: str, notes: Notes) -> ex
     return node
 
 
-def _connected(node: exp.Expr, dialect: Dialect, text: str, notes: Notes) -> exp.Expr:
+def _connected(node: exp.Expr, dialect: Dialect, notes: Notes) -> exp.Expr:
     for part in [node.this] if isinstance(node, exp.Not | exp.Where) else [node.this, node.expression]:
-        _require_condition(part, text)
+        _require_condition(part)
     return node
 
 
-def _require_condition(node: exp.Expr, text: str) -> None:
+def _require_condition(node: exp.Expr) -> None:
     if family_of(node) in (*NUMBERS - {Family.NULL}, Family.TEXT):
         raise wrong_in(
-            text,
             node,
             f"Spark takes no {family_of(node)} for a condition.",
             hint="Compare it: <> 0, or <> ''.",
         )
 
 
-def _is(node: exp.Expr, dialect: Dialect, text: str, notes: Notes) -> exp.Expr:
+def _is(node: exp.Expr, dialect: Dialect, notes: Notes) -> exp.Expr:
     """IS NULL asks of anything, IS TRUE of a condition."""
     if isinstance(node.expression, exp.Boolean):
-        _require_condition(node.this, text)
+        _require_condition(node.this)
     return node
 
 
-def _quantified(
-    node: exp.Expr, right: exp.Any | exp.All, dialect: Dialect, text: str, notes: Notes
-) -> exp.Expr:
+def _quantified(node: exp.Expr, right: exp.Any | exp.All, dialect: Dialect, notes: Notes) -> exp.Expr:
     """= ANY and <> ALL are IN and NOT IN; the others are taken apart later (conditions.py)."""
     query = right.this if isinstance(right.this, exp.Subquery) else exp.Subquery(this=right.this)
     if not isinstance(query.this, exp.Query):
-        raise wrong_in(text, node, "ANY and ALL take a query here.", hint="Write ANY (SELECT ...).")
-    refuse_mixed([node.this, query], node, dialect, text)
+        raise wrong_in(node, "ANY and ALL take a query here.", hint="Write ANY (SELECT ...).")
+    refuse_mixed([node.this, query], node, dialect)
     note_texts([node.this], dialect, notes, ordered=not isinstance(node, exp.EQ | exp.NEQ))
     unpadded(node, dialect)
     if isinstance(node, exp.EQ) and isinstance(right, exp.Any):
@@ -167,24 +160,24 @@ def _quantified(
     return node
 
 
-def _range(node: exp.Expr, dialect: Dialect, text: str, notes: Notes) -> exp.Expr:
-    refuse_mixed([node.this, node.args["low"], node.args["high"]], node, dialect, text)
+def _range(node: exp.Expr, dialect: Dialect, notes: Notes) -> exp.Expr:
+    refuse_mixed([node.this, node.args["low"], node.args["high"]], node, dialect)
     note_texts([node.this], dialect, notes, ordered=True)
     unpadded(node, dialect)
     unfolded([node.this, node.args["low"], node.args["high"]])
     return node
 
 
-def _in(node: exp.Expr, dialect: Dialect, text: str, notes: Notes) -> exp.Expr:
+def _in(node: exp.Expr, dialect: Dialect, notes: Notes) -> exp.Expr:
     query = node.args.get("query")
     if query is None and not node.expressions:
-        raise wrong_in(text, node, "IN takes a list or a query here.", hint="Write IN (SELECT ...).")
+        raise wrong_in(node, "IN takes a list or a query here.", hint="Write IN (SELECT ...).")
     if not isinstance(node.this, exp.Tuple):
         others = [query] if query is not None else node.expressions
-        refuse_mixed([node.this, *others], node, dialect, text)
+        refuse_mixed([node.this, *others], node, dialect)
     elif query is not None:
         for one, other in zip(node.this.expressions, query.unnest().selects, strict=False):
-            refuse_mixed([one, other.unalias()], node, dialect, text)
+            refuse_mixed([one, other.unalias()], node, dialect)
     asked = node.this.expressions if isinstance(node.this, exp.Tuple) else [node.this]
     note_texts(asked, dialect, notes, ordered=False)
     unpadded(node, dialect)
@@ -193,84 +186,83 @@ def _in(node: exp.Expr, dialect: Dialect, text: str, notes: Notes) -> exp.Expr:
     return node
 
 
-def _joined_texts(node: exp.Expr, dialect: Dialect, text: str, notes: Notes) -> exp.Expr:
+def _joined_texts(node: exp.Expr, dialect: Dialect, notes: Notes) -> exp.Expr:
     kinds = {family_of(node.this), family_of(node.expression)}
     if dialect not in (Dialect.POSTGRES, Dialect.TERADATA) or not kinds <= {Family.TEXT, Family.NULL}:
-        raise wrong_in(text, node, "|| joins texts alone here.", hint=SPARKS_WORDS)
+        raise wrong_in(node, "|| joins texts alone here.", hint=SPARKS_WORDS)
     return node
 
 
-def _extreme_of(node: exp.Expr, dialect: Dialect, text: str, notes: Notes) -> exp.Expr:
+def _extreme_of(node: exp.Expr, dialect: Dialect, notes: Notes) -> exp.Expr:
     if dialect is not Dialect.POSTGRES:
-        raise _unlike(node, dialect, text)
+        raise _unlike(node, dialect)
     parts = [node.this, *node.expressions]
-    refuse_mixed(parts, node, dialect, text, compared=False)
+    refuse_mixed(parts, node, dialect, compared=False)
     note_texts(parts, dialect, notes, ordered=True)
     return node
 
 
-def _like(node: exp.Expr, dialect: Dialect, text: str, notes: Notes) -> exp.Expr:
+def _like(node: exp.Expr, dialect: Dialect, notes: Notes) -> exp.Expr:
     pattern = node.expression
     special = "\\[" if dialect is Dialect.TSQL else "\\"
     if not (isinstance(pattern, exp.Literal) and pattern.is_string) or not set(special).isdisjoint(
         pattern.name
     ):
         raise wrong_in(
-            text,
             node,
             f"LIKE with such a pattern may match something else than in {dialect}.",
             hint=SPARKS_WORDS,
         )
     if (was_padded(node.this) and dialect is Dialect.POSTGRES) or is_padded(node.this):
         raise wrong_in(
-            text, node, "LIKE counts the blanks at the end of a CHAR.", hint="Write RTRIM(column) LIKE ..."
+            node, "LIKE counts the blanks at the end of a CHAR.", hint="Write RTRIM(column) LIKE ..."
         )
     note_texts([node.this], dialect, notes, ordered=False)
     return node
 
 
-def _coalesced(node: exp.Expr, dialect: Dialect, text: str, notes: Notes) -> exp.Expr:
+def _coalesced(node: exp.Expr, dialect: Dialect, notes: Notes) -> exp.Expr:
     parts = [node.this, *node.expressions]
     if node.args.get("is_null") and dialect is Dialect.TSQL and not fits_first(node.this, parts[1]):
         raise wrong_in(
-            text, node, "ISNULL takes the type of its first value, and rounds or cuts the second.",
+            node, "ISNULL takes the type of its first value, and rounds or cuts the second.",
             hint="Write COALESCE.",
         )  # fmt: skip
-    refuse_mixed(parts, node, dialect, text, compared=False)
+    refuse_mixed(parts, node, dialect, compared=False)
     return node
 
 
-def _case(node: exp.Expr, dialect: Dialect, text: str, notes: Notes) -> exp.Expr:
+def _case(node: exp.Expr, dialect: Dialect, notes: Notes) -> exp.Expr:
     ifs = node.args["ifs"]
     values = [*(one.args["true"] for one in ifs), node.args.get("default")]
-    refuse_mixed([one for one in values if one is not None], node, dialect, text, compared=False)
+    refuse_mixed([one for one in values if one is not None], node, dialect, compared=False)
     if node.this is not None:
-        refuse_mixed([node.this, *(one.this for one in ifs)], node, dialect, text)
+        refuse_mixed([node.this, *(one.this for one in ifs)], node, dialect)
         note_texts([node.this], dialect, notes, ordered=False)
         unpadded(node, dialect)
         unfolded([node.this, *(one.this for one in ifs)])
     return node
 
 
-def _if(node: exp.Expr, dialect: Dialect, text: str, notes: Notes) -> exp.Expr:
+def _if(node: exp.Expr, dialect: Dialect, notes: Notes) -> exp.Expr:
     if not isinstance(node.parent, exp.Case) or node.parent.this is None:
-        _require_condition(node.this, text)
+        _require_condition(node.this)
     if not isinstance(node.parent, exp.Case):
         values = [node.args["true"], node.args.get("false")]
-        refuse_mixed([one for one in values if one is not None], node, dialect, text, compared=False)
+        refuse_mixed([one for one in values if one is not None], node, dialect, compared=False)
     return node
 
 
-def _nullif(node: exp.Expr, dialect: Dialect, text: str, notes: Notes) -> exp.Expr:
+def _nullif(node: exp.Expr, dialect: Dialect, notes: Notes) -> exp.Expr:
     parts = [node.this, node.expression]
     if any(is_padded(part) for part in parts):
-        raise wrong_in(text, node, "NULLIF of a CHAR counts blanks in Spark.", hint="Write RTRIM(column).")
-    refuse_mixed(parts, node, dialect, text)
+        raise wrong_in(node, "NULLIF of a CHAR counts blanks in Spark.", hint="Write RTRIM(column).")
+    refuse_mixed(parts, node, dialect)
     note_texts(parts, dialect, notes, ordered=False)
     return node
 
 
-def _told_apart(node: exp.Expr, dialect: Dialect, text: str, notes: Notes) -> exp.Expr:
+def _told_apart(node: exp.Expr, dialect: Dialect, notes: Notes) -> exp.Expr:
     """What leaves one of several values that are alike."""
     if isinstance(node, exp.SetOperation):
         parts = node.selects if node.args.get("distinct") or not isinstance(node, exp.Union) else []
@@ -278,40 +270,40 @@ def _told_apart(node: exp.Expr, dialect: Dialect, text: str, notes: Notes) -> ex
         parts = node.parent.selects
     else:
         parts = node.expressions
-    refuse_own_digits(parts, text)
+    refuse_own_digits(parts)
     note_texts(parts, dialect, notes, ordered=False)
     return node
 
 
-def _windowed(node: exp.Expr, dialect: Dialect, text: str, notes: Notes) -> exp.Expr:
+def _windowed(node: exp.Expr, dialect: Dialect, notes: Notes) -> exp.Expr:
     note_texts(node.args.get("partition_by") or (), dialect, notes, ordered=False)
-    return _function(node, dialect, text, notes)
+    return _function(node, dialect, notes)
 
 
-def _limit(node: exp.Expr, dialect: Dialect, text: str, notes: Notes) -> exp.Expr:
+def _limit(node: exp.Expr, dialect: Dialect, notes: Notes) -> exp.Expr:
     if node.parent is None or node.parent.args.get("order") is None:
-        raise wrong_in(text, node, "LIMIT without ORDER BY takes rows by chance.", hint="Write ORDER BY.")
+        raise wrong_in(node, "LIMIT without ORDER BY takes rows by chance.", hint="Write ORDER BY.")
     return node
 
 
-def _order(node: exp.Expr, dialect: Dialect, text: str, notes: Notes) -> exp.Expr:
+def _order(node: exp.Expr, dialect: Dialect, notes: Notes) -> exp.Expr:
     note_texts([node.this], dialect, notes, ordered=True)
     return node
 
 
-def _selected(node: exp.Expr, dialect: Dialect, text: str, notes: Notes) -> exp.Expr:
+def _selected(node: exp.Expr, dialect: Dialect, notes: Notes) -> exp.Expr:
     """PostgreSQL's EXISTS (SELECT FROM ...) selects nothing, which Spark cannot read."""
     if not node.expressions:
         node.set("expressions", [exp.Literal.number(1)])
     return node
 
 
-def _extreme(node: exp.Expr, dialect: Dialect, text: str, notes: Notes) -> exp.Expr:
+def _extreme(node: exp.Expr, dialect: Dialect, notes: Notes) -> exp.Expr:
     note_texts([node.this], dialect, notes, ordered=True)
     return node
 
 
-_JUDGES: Final[Mapping[tuple[type[exp.Expr], ...], Callable[[exp.Expr, Dialect, str, Notes], exp.Expr]]] = {
+_JUDGES: Final[Mapping[tuple[type[exp.Expr], ...], Callable[[exp.Expr, Dialect, Notes], exp.Expr]]] = {
     (exp.Literal,): _literal,
     (exp.Column,): _column,
     _COMPARISONS: _comparison,

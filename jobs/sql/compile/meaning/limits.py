@@ -17,7 +17,7 @@ _ORDERED: Final = (exp.LT, exp.LTE, exp.GT, exp.GTE)
 _EQUAL: Final = (exp.EQ, exp.NullSafeEQ)
 
 
-def require_plain_limits(query: exp.Expr, text: str) -> None:
+def require_plain_limits(query: exp.Expr) -> None:
     """Raise `UsageError`, with the place, for a LIMIT that Spark would take for all outer rows. The columns have their
     tables and types."""
     for limit in query.find_all(*_LIMITS):
@@ -26,7 +26,7 @@ def require_plain_limits(query: exp.Expr, text: str) -> None:
         wrong = next((column for column in outside if not _is_safe(column, inner)), None)
         if wrong is not None:
             raise wrong_in(
-                text, wrong,
+                wrong,
                 "Spark would take the LIMIT of this query for all rows outside of it together.",
                 hint="Ask for MIN or MAX, or compare two columns of one type by =.",
             )  # fmt: skip

@@ -42,7 +42,7 @@ def chances(query: exp.Expr, dialect: Dialect) -> Iterator[tuple[exp.Expr, str]]
                 pass
 
 
-def with_distinct_on(query: exp.Select, text: str) -> exp.Select:
+def with_distinct_on(query: exp.Select) -> exp.Select:
     """The query with each DISTINCT ON as sqlglot can make a window of it: what its order says by the names of results
     is said by what they are. Raises `UsageError` for one with LIMIT, as a window leaves the rows without an order."""
     for node in query.find_all(exp.Select):
@@ -55,7 +55,6 @@ def with_distinct_on(query: exp.Select, text: str) -> exp.Select:
                     column.replace(known[column.name].copy())
         if node.args.get("limit") is not None:
             raise wrong_in(
-                text,
                 node.args["limit"],
                 "DISTINCT ON with LIMIT is not supported.",
                 hint="Use row_number() in a query in FROM, and ORDER BY and LIMIT around it.",

@@ -25,7 +25,7 @@ _STRICT: Final[Mapping[type[exp.Expr], type[exp.Binary]]] = {
 }
 
 
-def with_columns(query: exp.Select, dialect: Dialect, text: str) -> exp.Select:
+def with_columns(query: exp.Select, dialect: Dialect) -> exp.Select:
     """The query without rows in its conditions. Raises `UsageError`, with the place, for a row anywhere else."""
     for node in list(query.walk(bfs=False))[::-1]:  # what is inside comes first
         if isinstance(node, exp.Anonymous) and dialect in _WITH_ROW and node.name.upper() == "ROW":
@@ -34,13 +34,13 @@ def with_columns(query: exp.Select, dialect: Dialect, text: str) -> exp.Select:
     for listed in query.find_all(exp.In):
         _list_values(listed)
     for node in list(query.walk(bfs=False))[::-1]:
-        found = _by_columns(node, dialect, text)
+        found = _by_columns(node, dialect)
         if found is not None:
             among = isinstance(found, exp.And) and isinstance(node.parent, exp.Where | exp.Join | exp.And)
             node.replace(found if among else exp.paren(found, copy=False))
     for row in query.find_all(exp.Tuple):
         if not _is_known(row):
-            raise wrong_in(text, row, "Spark compares whole rows by other rules.", hint=_HINT)
+            raise wrong_in(row, "Spark compares whole rows by other rules.", hint=_HINT)
     return query
 
 
@@ -74,34 +74,34 @@ def _list_values(node: exp.In) -> None:
         )
 
 
-def _by_columns(node: exp.Expr, dialect: Dialect, text: str) -> exp.Expr | None:
+def _by_columns(node: exp.Expr, dialect: Dialect) -> exp.Expr | None:
     """A comparison of rows in other words; None for all that is none, or that Spark itself reads as SQL does."""
     match node:
         case exp.In() if isinstance(node.this, exp.Tuple) and node.args.get("query") is None:
-            return _any([_columns(exp.EQ, node.this, row, node, text) for row in node.expressions])
+            return _any([_columns(exp.EQ, node.this, row, node) for row in node.expressions])
         case exp.Between() if isinstance(node.this, exp.Tuple):
-            low = _ordered(exp.GTE, node.this, node.args["low"], node, dialect, text)
-            high = _ordered(exp.LTE, node.this, node.args["high"], node, dialect, text)
+            low = _ordered(exp.GTE, node.this, node.args["low"], node, dialect)
+            high = _ordered(exp.LTE, node.this, node.args["high"], node, dialect)
             return exp.And(this=exp.paren(low), expression=exp.paren(high))
         case exp.Binary() if type(node) in (*_STRICT, *_JOINED):
             right = node.expression
             if _row(node.this) is None and _row(right) is None:
                 return None
             if isinstance(right, exp.Any | exp.All):
-                _refuse_order_of_queries(node, text)
+                _refuse_order_of_queries(node)
                 return None
             if type(node) in _STRICT:
-                return _ordered(type(node), node.this, right, node, dialect, text)
-            return _columns(type(node), node.this, right, node, text)
+                return _ordered(type(node), node.this, right, node, dialect)
+            return _columns(type(node), node.this, right, node)
         case _:
             return None
 
 
-def _refuse_order_of_queries(node: exp.Binary, text: str) -> None:
+def _refuse_order_of_queries(node: exp.Binary) -> None:
     """= ANY and <> ALL of a query are IN and NOT IN, which Spark reads as SQL does."""
     if (type(node), type(node.expression)) not in ((exp.EQ, exp.Any), (exp.NEQ, exp.All)):
         raise wrong_in(
-            text, node, "A row is compared with = ANY and <> ALL here.", hint="Write EXISTS (SELECT ...)."
+            node, "A row is compared with = ANY and <> ALL here.", hint="Write EXISTS (SELECT ...)."
         )
 
 
@@ -111,14 +111,13 @@ def _row(node: exp.Expr | None) -> exp.Tuple | None:
     return node if isinstance(node, exp.Tuple) else None
 
 
-def _pairs(left: exp.Expr, right: exp.Expr, node: exp.Expr, text: str) -> list[tuple[exp.Expr, exp.Expr]]:
+def _pairs(left: exp.Expr, right: exp.Expr, node: exp.Expr) -> list[tuple[exp.Expr, exp.Expr]]:
     rows = [_row(left), _row(right)]
     columns = [[] if row is None else row.expressions for row in rows]
     if not columns[0] or not columns[1]:
         odd = left if not columns[0] else right
         asked = isinstance(odd, exp.Query | exp.Subquery)
         raise wrong_in(
-            text,
             odd,
             "A row is compared with another row here."
             if not asked
@@ -127,27 +126,27 @@ def _pairs(left: exp.Expr, right: exp.Expr, node: exp.Expr, text: str) -> list[t
         )
     if len(columns[0]) != len(columns[1]):
         raise wrong_in(
-            text, node, "The rows have not as many columns as each other.", hint="Give both the same number."
+            node, "The rows have not as many columns as each other.", hint="Give both the same number."
         )
     pairs = list(zip(*columns, strict=True))
     nested = next((one for pair in pairs for one in pair if _row(one) is not None), None)
     if nested is not None:
-        raise wrong_in(text, nested, "A row in a row is compared by other rules.", hint=_HINT)
+        raise wrong_in(nested, "A row in a row is compared by other rules.", hint=_HINT)
     return [(one.copy(), other.copy()) for one, other in pairs]
 
 
-def _columns(kind: type[exp.Binary], left: exp.Expr, right: exp.Expr, node: exp.Expr, text: str) -> exp.Expr:
+def _columns(kind: type[exp.Binary], left: exp.Expr, right: exp.Expr, node: exp.Expr) -> exp.Expr:
     """Each column of a row compared with that of another: all of them for =, one of them for <>."""
-    return _JOINED[kind]([kind(this=a, expression=b) for a, b in _pairs(left, right, node, text)])
+    return _JOINED[kind]([kind(this=a, expression=b) for a, b in _pairs(left, right, node)])
 
 
 def _ordered(
-    kind: type[exp.Binary], left: exp.Expr, right: exp.Expr, node: exp.Expr, dialect: Dialect, text: str
+    kind: type[exp.Binary], left: exp.Expr, right: exp.Expr, node: exp.Expr, dialect: Dialect
 ) -> exp.Expr:
     """By the first columns that differ: `a < x OR (a = x AND b < y)`, which is NULL where SQL says so, too."""
-    pairs = _pairs(left, right, node, text)
+    pairs = _pairs(left, right, node)
     if dialect not in _WITH_ROW:
-        raise wrong_in(text, node, f"{dialect} has no order of rows.", hint=_HINT)
+        raise wrong_in(node, f"{dialect} has no order of rows.", hint=_HINT)
     *before, (a, b) = pairs
     found: exp.Expr = kind(this=a, expression=b)
     strict = _STRICT[kind]

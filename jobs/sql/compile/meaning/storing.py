@@ -37,51 +37,51 @@ _TAKEN: Final[Mapping[Family, frozenset[Family]]] = {
 for seconds since 1970, where others see a day."""
 
 
-def assigned(value: exp.Expr, kind: exp.DataType, dialect: Dialect, text: str) -> exp.Expr:
+def assigned(value: exp.Expr, kind: exp.DataType, dialect: Dialect) -> exp.Expr:
     """A value as it is stored in a column of this type: rounded where the dialect rounds and Spark cuts off. Raises
     `UsageError` for what would be stored in another form."""
     if dialect is Dialect.SPARK:
         return value
     source, target = family_of(value), family_of_type(kind)
     if isinstance(value, exp.Literal) and value.is_string and target is not Family.TEXT:
-        require_readable(value, kind, dialect, text)
+        require_readable(value, kind, dialect)
         return exp.Cast(this=value, to=kind.copy())
-    _require_taken(value, source, kind, dialect, text)
+    _require_taken(value, source, kind, dialect)
     if source is Family.DECIMAL and scale_of_type(kind) > FEW:
-        refuse_own_digits([value], text)
+        refuse_own_digits([value])
     if target is Family.TEXT:
-        _require_one_form(value, source, dialect, text)
+        _require_one_form(value, source, dialect)
     match source, target:
         case (Family.DECIMAL | Family.FLOAT, Family.INTEGER):
-            return rounded(value, source, dialect, text)
+            return rounded(value, source, dialect)
         case (Family.FLOAT, Family.DECIMAL):
             raise wrong_in(
-                text, value, f"{dialect} makes other digits of a floating-point number than Spark.",
+                value, f"{dialect} makes other digits of a floating-point number than Spark.",
                 hint=SPARKS_WORDS,
             )  # fmt: skip
         case (Family.DECIMAL, Family.DECIMAL) if dialect is Dialect.TERADATA and scale_of(
             value
         ) > scale_of_type(kind):
-            raise wrong_in(text, value, f"{dialect} rounds it in another way than Spark.", hint=SPARKS_WORDS)
+            raise wrong_in(value, f"{dialect} rounds it in another way than Spark.", hint=SPARKS_WORDS)
         case _:
             pass
     return value
 
 
-def _require_taken(value: exp.Expr, source: Family, kind: exp.DataType, dialect: Dialect, text: str) -> None:
+def _require_taken(value: exp.Expr, source: Family, kind: exp.DataType, dialect: Dialect) -> None:
     """Raise `UsageError` for a value of a kind that becomes another value in a column of this type."""
     target = family_of_type(kind)
     unknown = source is Family.OTHER and not _is_binary(value.type)
     is_bit = target is Family.BOOLEAN and isinstance(value, exp.Literal) and value.name in ("0", "1")
     if not (unknown or is_bit or source is Family.NULL or source in _TAKEN[target]):
         raise wrong_in(
-            text, value, f"{source} becomes {target} by other rules in {dialect} than in Spark.",
+            value, f"{source} becomes {target} by other rules in {dialect} than in Spark.",
             hint=f"Cast it in a view. {SPARKS_WORDS}",
         )  # fmt: skip
     loses_time = kind.is_type("date") and source is Family.TIME and not _is_type(value.type, "date")
     if loses_time and dialect in (Dialect.MYSQL, Dialect.TERADATA):
         raise wrong_in(
-            text, value, f"{dialect} may take another day of a time than Spark.", hint="Cast it in a view."
+            value, f"{dialect} may take another day of a time than Spark.", hint="Cast it in a view."
         )
 
 
@@ -93,7 +93,7 @@ def _is_type(kind: exp.DataType | None, name: str) -> bool:
     return isinstance(kind, exp.DataType) and kind.is_type(name)
 
 
-def rounded(value: exp.Expr, source: Family, dialect: Dialect, text: str) -> exp.Expr:
+def rounded(value: exp.Expr, source: Family, dialect: Dialect) -> exp.Expr:
     """A number as it becomes a whole one."""
     if dialect in (Dialect.TSQL, Dialect.TERADATA):
         return value  # cut off, as Spark does
@@ -103,10 +103,10 @@ def rounded(value: exp.Expr, source: Family, dialect: Dialect, text: str) -> exp
         if source is Family.DECIMAL:
             return exp.Round(this=value.copy())
         return exp.Anonymous(this="RINT", expressions=[value.copy()])
-    raise wrong_in(text, value, f"{dialect} rounds it, Spark cuts it off.", hint=SPARKS_WORDS)
+    raise wrong_in(value, f"{dialect} rounds it, Spark cuts it off.", hint=SPARKS_WORDS)
 
 
-def _require_one_form(value: exp.Expr, source: Family, dialect: Dialect, text: str) -> None:
+def _require_one_form(value: exp.Expr, source: Family, dialect: Dialect) -> None:
     """Raise `UsageError` for what is written into a text in another form than Spark's."""
     other_form = source in (Family.FLOAT, Family.TIME)
     hint = "Cast it to text in a view."
@@ -125,4 +125,4 @@ def _require_one_form(value: exp.Expr, source: Family, dialect: Dialect, text: s
                 else "Say how many digits it has: CAST(... AS DECIMAL(10, 2))."
             )
     if other_form:
-        raise wrong_in(text, value, "It would be written into text in another form.", hint=hint)
+        raise wrong_in(value, "It would be written into text in another form.", hint=hint)

@@ -45,7 +45,7 @@ _EXACT_DIGITS: Final = 15
 
 
 def require_readable(
-    literal: exp.Expr, kind: exp.DataType, dialect: Dialect, text: str, *, compared: bool = False
+    literal: exp.Expr, kind: exp.DataType, dialect: Dialect, *, compared: bool = False
 ) -> None:
     """Raise `UsageError` for a text that a database would read as another value of this type than Spark, or may."""
     said = literal.name
@@ -53,39 +53,39 @@ def require_readable(
         case Family.TIME if kind.this is exp.DType.DATE:
             if not _DATE.fullmatch(said):
                 raise wrong_in(
-                    text, literal, f"'{said}' may be another day in Spark than in {dialect}.",
+                    literal, f"'{said}' may be another day in Spark than in {dialect}.",
                     hint="Write a day as '2024-01-05', and cast the other side if its time of day matters.",
                 )  # fmt: skip
         case Family.TIME:
             if not _TIME.fullmatch(said):
                 raise wrong_in(
-                    text, literal, f"'{said}' may be another time in Spark than in {dialect}.",
+                    literal, f"'{said}' may be another time in Spark than in {dialect}.",
                     hint="Write a time as '2024-01-05 10:00:00'.",
                 )  # fmt: skip
         case Family.INTEGER if not _WHOLE.fullmatch(said):
-            raise _no_number(text, literal, said, dialect)
+            raise _no_number(literal, said, dialect)
         case Family.FLOAT if not _NUMBER.fullmatch(said):
-            raise _no_number(text, literal, said, dialect)
+            raise _no_number(literal, said, dialect)
         case Family.DECIMAL:
             if not _NUMBER.fullmatch(said) or (compared and not _compares_exactly(said, kind, dialect)):
-                raise _no_number(text, literal, said, dialect)
+                raise _no_number(literal, said, dialect)
         case Family.BOOLEAN if said.strip().lower() not in _TRUTHS.get(dialect, ()):
             raise wrong_in(
-                text, literal, f"'{said}' may be another truth in Spark than in {dialect}.",
+                literal, f"'{said}' may be another truth in Spark than in {dialect}.",
                 hint="Write TRUE or FALSE without quotes; or 1 = 1, where there are no such words.",
             )  # fmt: skip
         case Family.OTHER if kind.is_type("binary", "varbinary") and dialect is not Dialect.MYSQL:
             raise wrong_in(
-                text, literal, f"A text may be other bytes in Spark than in {dialect}.",
+                literal, f"A text may be other bytes in Spark than in {dialect}.",
                 hint="Write the bytes in Spark's SQL: X'00FF'.",
             )  # fmt: skip
         case _:
             pass
 
 
-def _no_number(text: str, literal: exp.Expr, said: str, dialect: Dialect) -> Exception:
+def _no_number(literal: exp.Expr, said: str, dialect: Dialect) -> Exception:
     return wrong_in(
-        text, literal, f"'{said}' may be another number in Spark than in {dialect}.",
+        literal, f"'{said}' may be another number in Spark than in {dialect}.",
         hint="Write the number without quotes.",
     )  # fmt: skip
 
@@ -134,7 +134,7 @@ def unpadded(node: exp.Expr, dialect: Dialect) -> None:
         node.set("expressions", [_trimmed(one) if is_padded(one) else one for one in node.expressions])
 
 
-def require_padding_alike(parts: Sequence[exp.Expr], node: exp.Expr, dialect: Dialect, text: str) -> None:
+def require_padding_alike(parts: Sequence[exp.Expr], node: exp.Expr, dialect: Dialect) -> None:
     """Raise `UsageError` where texts of fixed length meet others whose blanks at the end may count, or not."""
     padded = [part for part in parts if is_padded(part) or was_padded(part)]
     blanks = [
@@ -142,7 +142,7 @@ def require_padding_alike(parts: Sequence[exp.Expr], node: exp.Expr, dialect: Di
     ]
     if padded and blanks:
         raise wrong_in(
-            text, blanks[0], f"{dialect} may not count the blanks at the end of this text here.",
+            blanks[0], f"{dialect} may not count the blanks at the end of this text here.",
             hint="Leave them out.",
         )  # fmt: skip
     queries = [part.unnest() for part in parts if isinstance(part, exp.Subquery)]
@@ -150,7 +150,7 @@ def require_padding_alike(parts: Sequence[exp.Expr], node: exp.Expr, dialect: Di
         isinstance(query, exp.Query) and is_padded(query.selects[0]) for query in queries
     ):
         raise wrong_in(
-            text, node, f"{dialect} does not count the blanks at the end of a CHAR here, Spark does.",
+            node, f"{dialect} does not count the blanks at the end of a CHAR here, Spark does.",
             hint="Write RTRIM(column) in the query.",
         )  # fmt: skip
 

@@ -67,15 +67,15 @@ def merge_compiled(draft: Draft, schemas: Schemas) -> Compiled:
     clauses = named_.merge
     assert clauses is not None
     types = [
-        dict(columns_set(_setting(named_.change, clause), schemas[draft.tables[0]], draft.text))
+        dict(columns_set(_setting(named_.change, clause), schemas[draft.tables[0]]))
         for clause in clauses.each
     ]
     query, tables = looked_up(named_, schemas)
     _refuse_unseen(draft, clauses, query)
-    query, notes = translated(with_distinct_on(query, draft.text), dialect, draft.text)
+    query, notes = translated(with_distinct_on(query), dialect)
     told = dict.fromkeys((*draft.change.notes, *notes, *(note for _, note in chances(query, dialect))))
     parts = iter([one.unalias().copy() for one in query.expressions])
-    done = _filled(clauses, types, parts, dialect, draft.text)
+    done = _filled(clauses, types, parts, dialect)
     merge = _Merge(draft, query, tables, done)
     sql = merge.sql()
     if merge.asks:
@@ -116,7 +116,6 @@ def _filled(
     types: Sequence[Mapping[str, exp.DataType]],
     parts: Iterator[exp.Expr],
     dialect: Dialect,
-    text: str,
 ) -> Clauses:
     """The clauses with their resolved parts: values as they are stored."""
     on = next(parts)
@@ -125,9 +124,7 @@ def _filled(
         condition = None if clause.condition is None else next(parts)
         columns = kinds.items()
         values = tuple(
-            replace(
-                one, column=exp.column(name, quoted=True), value=assigned(next(parts), kind, dialect, text)
-            )
+            replace(one, column=exp.column(name, quoted=True), value=assigned(next(parts), kind, dialect))
             for one, (name, kind) in zip(clause.assignments, columns, strict=True)
         )
         each.append(
@@ -155,7 +152,6 @@ def _refuse_unseen(draft: Draft, clauses: Clauses, query: exp.Select) -> None:
             )
             if odd is not None:
                 raise wrong_in(
-                    draft.text,
                     odd.this,
                     f"{clause.seen} does not see {odd.name} of {odd.table}.",
                     hint="There is no such row then.",
@@ -211,7 +207,7 @@ class _Merge:
                 continue
             if clause is not None and clause.seen is Seen.TARGET:
                 raise wrong_in(
-                    self._draft.text, node,
+                    node,
                     f"{clause.seen} asks no query: there is no row of the source then.",
                     hint="Write a DELETE or UPDATE of its own for these rows.",
                 )  # fmt: skip
@@ -244,7 +240,7 @@ class _Merge:
         if before:
             if any(clause.seen is not Seen.BOTH for clause in self._clauses.each):
                 raise wrong_in(
-                    self._draft.text, next(ask.node for ask in far if ask.in_on),
+                    next(ask.node for ask in far if ask.in_on),
                     "ON asks a query about the table that is changed, and there are clauses "
                     "for rows without a match.",
                     hint="Ask it in WHEN MATCHED AND ..., or write two statements.",
@@ -310,7 +306,7 @@ class _Merge:
         counted = as_counts(node)
         if counted is None:
             raise wrong_in(
-                self._draft.text, asked,
+                asked,
                 f"This condition of a MERGE may not ask {target}, the table that is changed.",
                 hint="Count instead, as in 0 < (SELECT count(*) FROM ...), or ask in the "
                      "WHERE of a query in USING.",

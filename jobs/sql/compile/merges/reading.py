@@ -11,7 +11,7 @@ from lakewarden.catalog.errors import UsageError
 from lakewarden.jobs.sql.compile.change import Assignment, Change, Relation, assignments_of
 from lakewarden.jobs.sql.compile.clauses import Clause, Clauses, Seen
 from lakewarden.jobs.sql.compile.dialects import PARSERS
-from lakewarden.jobs.sql.compile.places import wrong_at, wrong_in, wrong_part
+from lakewarden.jobs.sql.compile.places import told_with_places, wrong_at, wrong_in, wrong_part
 from lakewarden.jobs.sql.compile.precedence import refuse_unclear
 from lakewarden.jobs.sql.compile.reading import Draft, outer_tokens, parse_error, refuse_system, tables_read
 from lakewarden.jobs.sql.compile.shapes import RETURNING, leave_hints_out
@@ -31,6 +31,7 @@ def is_merge(text: str) -> bool:
     return bool(words) and (words[0] == "MERGE" or (words[0] == "WITH" and [")", "MERGE"] in _pairs(words)))
 
 
+@told_with_places
 def merge_draft(text: str, dialect: Dialect | None = None) -> Draft | None:
     """Read it; None for what Spark runs as it is. Raises `UsageError`, with the place, for what another dialect has and
     that is not supported."""
@@ -51,14 +52,12 @@ def _draft(text: str, dialect: Dialect, *, chosen: bool) -> Draft | None:
         return None
     notes = leave_hints_out(merge)
     if not own:
-        _refuse(merge, text)
+        _refuse(merge)
     each = sorted(_clauses(merge, text), key=lambda one: list(Seen).index(one.seen))  # as Spark wants them
     clauses = Clauses(on=merge.args["on"], each=tuple(each))
     if own and not any(part.find(exp.Query) for part in clauses.parts()):
         return None
-    refuse_unclear(
-        (node for part in clauses.parts() for node in part.find_all(exp.Binary, exp.In)), dialect, text
-    )
+    refuse_unclear((node for part in clauses.parts() for node in part.find_all(exp.Binary, exp.In)), dialect)
     with_ = merge.args.get("with_")
     change = Change(
         relations=(Relation(item=merge.this), Relation(item=merge.args["using"])),
@@ -125,20 +124,19 @@ def _given(merge: exp.Merge) -> list[str]:
     return [key for key, value in merge.args.items() if value]
 
 
-def _refuse(merge: exp.Merge, text: str) -> None:
+def _refuse(merge: exp.Merge) -> None:
     """Raise `UsageError` for clauses that Delta's MERGE has not."""
     if merge.args.get("returning"):
         raise wrong_in(
-            text, merge.args["returning"], RETURNING, hint="Leave it away, and SELECT the rows afterwards."
+            merge.args["returning"], RETURNING, hint="Leave it away, and SELECT the rows afterwards."
         )
     target, using, with_ = merge.this, merge.args["using"], merge.args.get("with_")
     if not isinstance(target, exp.Table) or target.args.get("joins") or target.args.get("version"):
-        raise wrong_in(text, target, "This is no table that can be changed.", hint="Name the table itself.")
+        raise wrong_in(target, "This is no table that can be changed.", hint="Name the table itself.")
     if not isinstance(using, exp.Table | exp.Subquery | exp.Values) or not using.alias_or_name:
-        raise wrong_in(text, using, "What is read here needs a name.", hint="Write USING (SELECT ...) AS s.")
+        raise wrong_in(using, "What is read here needs a name.", hint="Write USING (SELECT ...) AS s.")
     if with_ is not None and with_.recursive:
         raise wrong_in(
-            text,
             with_,
             "WITH RECURSIVE is not supported in MERGE.",
             hint="Write its result to a table first.",
@@ -147,7 +145,6 @@ def _refuse(merge: exp.Merge, text: str) -> None:
     if odd is not None:
         value = merge.args[odd]
         raise wrong_in(
-            text,
             value if isinstance(value, exp.Expr) else None,
             "This clause of MERGE is not supported.",
             hint="Leave it away.",
@@ -156,7 +153,6 @@ def _refuse(merge: exp.Merge, text: str) -> None:
         long = next((column for column in part.find_all(exp.Column) if column.args.get("db")), None)
         if long is not None:
             raise wrong_in(
-                text,
                 long,
                 "Columns of a MERGE are written without their database.",
                 hint="Give the table an alias.",
@@ -167,15 +163,14 @@ def _clauses(merge: exp.Merge, text: str) -> Iterator[Clause]:
     for when in merge.args["whens"].expressions:
         seen = Seen.BOTH if when.args["matched"] else Seen.TARGET if when.args.get("source") else Seen.SOURCE
         condition, then = when.args.get("condition"), when.args["then"]
-        _refuse_more(when, text)
+        _refuse_more(when)
         found = Clause(seen=seen, condition=condition)
         if isinstance(then, exp.Update):
-            found = Clause(seen=seen, condition=condition, sets=_sets(then, text))
+            found = Clause(seen=seen, condition=condition, sets=_sets(then))
         elif isinstance(then, exp.Insert):
-            found = Clause(seen=seen, condition=condition, inserts=_inserts(then, text))
+            found = Clause(seen=seen, condition=condition, inserts=_inserts(then))
         elif then.name.upper() != "DELETE":
             raise wrong_at(
-                text,
                 _place_of(text, then.name),
                 f"{then.name} is not supported here.",
                 hint="Say it in the conditions of the clauses behind it: WHEN MATCHED AND NOT (...) THEN ...",
@@ -186,13 +181,12 @@ def _clauses(merge: exp.Merge, text: str) -> Iterator[Clause]:
         yield found
 
 
-def _refuse_more(when: exp.When, text: str) -> None:
+def _refuse_more(when: exp.When) -> None:
     """Raise `UsageError` for a part of a clause that nothing here reads, such as Oracle's WHERE."""
     for part in (when, when.args["then"]):
         odd = next((key for key, value in part.args.items() if value and key not in _OF_CLAUSE), None)
         if odd is not None:
             raise wrong_part(
-                text,
                 part,
                 odd,
                 f"{odd.strip('_').upper()} behind THEN is not supported.",
@@ -200,52 +194,48 @@ def _refuse_more(when: exp.When, text: str) -> None:
             )
 
 
-def _sets(then: exp.Update, text: str) -> tuple[Assignment, ...]:
-    found = assignments_of(then, text)
+def _sets(then: exp.Update) -> tuple[Assignment, ...]:
+    found = assignments_of(then)
     for one in found:
         if one.place is not None:
             raise wrong_in(
-                text,
                 one.value,
                 "A query of several columns is not asked in a MERGE.",
                 hint="Ask it in USING, and name its columns.",
             )
-        _refuse_default(one.value, text)
+        _refuse_default(one.value)
     return found
 
 
-def _inserts(then: exp.Insert, text: str) -> tuple[Assignment, ...]:
+def _inserts(then: exp.Insert) -> tuple[Assignment, ...]:
     """Values by column; without names of columns they are numbered, and named when the table's are known."""
     given = then.expression
     if not isinstance(given, exp.Tuple):
         raise wrong_in(
-            text,
             then,
             "INSERT in a MERGE has columns and VALUES here.",
             hint="Write INSERT (k, a) VALUES (s.k, s.a).",
         )
     for value in given.expressions:
-        _refuse_default(value, text)
+        _refuse_default(value)
     names = then.this.expressions if isinstance(then.this, exp.Tuple) else None
     if names is None:
         names = [exp.column("", table=str(number)) for number in range(len(given.expressions))]
     if len(names) != len(given.expressions) or not all(isinstance(name, exp.Column) for name in names):
-        raise wrong_in(
-            text, given, "There are not as many values as columns.", hint="Give each column one value."
-        )
+        raise wrong_in(given, "There are not as many values as columns.", hint="Give each column one value.")
     return tuple(
         Assignment(column=name, value=value) for name, value in zip(names, given.expressions, strict=True)
     )
 
 
-def _refuse_default(value: exp.Expr, text: str) -> None:
+def _refuse_default(value: exp.Expr) -> None:
     name = value.this if isinstance(value, exp.Column) and not value.table else None
     if name is not None and not name.args.get("quoted") and name.name.upper() == "DEFAULT":
         hint = (
             "Leave the column away in INSERT; write the value itself in UPDATE, or "
             f"SET {DIALECT_KEY} = spark."
         )
-        raise wrong_in(text, name, "A column's default is not known here.", hint=hint)
+        raise wrong_in(name, "A column's default is not known here.", hint=hint)
 
 
 def _say_whose(clause: Clause, owner: str) -> None:

@@ -15,9 +15,7 @@ def is_comma(join: exp.Expr) -> bool:
     return not any(join.args.get(key) for key in ("on", "using", "side", "kind", "method"))
 
 
-def say_using(
-    join: exp.Join, joined: Item, level: Level, bindings: Bindings, dialect: Dialect, text: str
-) -> None:
+def say_using(join: exp.Join, joined: Item, level: Level, bindings: Bindings, dialect: Dialect) -> None:
     """Write the ON of a join of `joined` with the last chain of a level: USING knows nothing of what is before a
     comma."""
     chain = level.chains[-1]
@@ -25,7 +23,7 @@ def say_using(
     if join.method == "NATURAL":
         if len(level.items) > 1:
             hint = "Write JOIN ... ON."
-            raise wrong_in(text, join.this, "NATURAL JOIN of several tables is not supported.", hint=hint)
+            raise wrong_in(join.this, "NATURAL JOIN of several tables is not supported.", hint=hint)
         names = [name for name in chain[0].columns if name in joined.columns]
         join.set("method", None)
     if dialect is Dialect.MYSQL:
@@ -38,7 +36,7 @@ def say_using(
         same = level.same_as(name, owners[0]) if owners else ()
         if name not in joined.columns or not owners or any(one not in same for one in owners):
             hint = "Write ON with both names."
-            raise wrong_in(text, join.this, f"Whose {name} USING means is not clear here.", hint=hint)
+            raise wrong_in(join.this, f"Whose {name} USING means is not clear here.", hint=hint)
         left = bindings.column(name, same if outer else same[:1], level)
         conditions.append(exp.EQ(this=left, expression=bindings.column(name, (joined,), level)))
         made.append(Same(name=name, items=(*same, joined)))

@@ -17,8 +17,8 @@ __all__ = ["Lookup"]
 class Lookup:
     """Looks names up as one dialect does."""
 
-    def __init__(self, bindings: Bindings, dialect: Dialect, text: str) -> None:
-        self._bindings, self._dialect, self._text = bindings, dialect, text
+    def __init__(self, bindings: Bindings, dialect: Dialect) -> None:
+        self._bindings, self._dialect = bindings, dialect
 
     def resolve(self, column: exp.Column, level: Level) -> None:
         """Bind a column that stands in a level's query, or put in its place what it is a name of."""
@@ -125,7 +125,6 @@ class Lookup:
 
     def _no_column(self, column: exp.Column) -> UsageError:
         return wrong_in(
-            self._text,
             column.this,
             f"There is no column {column.name} in the tables that are named.",
             hint="Look at their schemas.",
@@ -133,7 +132,6 @@ class Lookup:
 
     def _lacking(self, column: exp.Column, name: str, table: str) -> UsageError:
         return wrong_in(
-            self._text,
             column.this,
             f"There is no column {name} in {table}.",
             hint="Look at its schema, and at the aliases.",
@@ -142,7 +140,6 @@ class Lookup:
     def _several(self, column: exp.Column, found: list[Item]) -> UsageError:
         owners = ", ".join(dict.fromkeys(item.name for item in found))
         return wrong_in(
-            self._text,
             column.this,
             f"{column.name} is not clear here: {owners} {'have' if len(found) > 1 else 'has'} such a column.",
             hint=f"Write whose it is: table.{column.name}.",
@@ -150,7 +147,6 @@ class Lookup:
 
     def _two_things(self, column: exp.Column) -> UsageError:
         return wrong_in(
-            self._text,
             column.this,
             f"{column.name} is not clear here: a result of the query is called so, and a column.",
             hint=f"Write whose it is, table.{column.name}, or give the result another name.",

@@ -11,9 +11,7 @@ from lakewarden.jobs.sql.compile.places import wrong_in
 __all__ = ["columns_given", "name_result", "say_numbers", "with_columns_named"]
 
 
-def columns_given(
-    select: exp.Select, level: Level, bindings: Bindings, text: str
-) -> list[tuple[exp.Expr, str]]:
+def columns_given(select: exp.Select, level: Level, bindings: Bindings) -> list[tuple[exp.Expr, str]]:
     """The SELECT list, with columns for each *, and what each result is called; nothing where it has no name."""
     found: list[tuple[exp.Expr, str]] = []
     for one in select.expressions:
@@ -21,21 +19,21 @@ def columns_given(
         if not isinstance(star, exp.Star):
             found.append((one, one.output_name))
             continue
-        listed = level.selected() if star is one else _of_one(one, level, text)
+        listed = level.selected() if star is one else _of_one(one, level)
         left_out = {name.name for name in star.args.get("except_") or ()}
         if any(value for key, value in star.args.items() if key != "except_"):
-            raise wrong_in(text, one, "What * gives is changed here.", hint="Write the names of columns.")
+            raise wrong_in(one, "What * gives is changed here.", hint="Write the names of columns.")
         found += [
             (bindings.column(name, items, level), name) for name, items in listed if name not in left_out
         ]
     return found
 
 
-def _of_one(column: exp.Expr, level: Level, text: str) -> Sequence[tuple[str, tuple[Item, ...]]]:
+def _of_one(column: exp.Expr, level: Level) -> Sequence[tuple[str, tuple[Item, ...]]]:
     table = column.args["table"].name
     items = level.called(table)
     if len(items) != 1:
-        raise wrong_in(text, column, f"There is no table {table} here.", hint="Look at the aliases.")
+        raise wrong_in(column, f"There is no table {table} here.", hint="Look at the aliases.")
     return [(name, (items[0],)) for name in items[0].columns]
 
 
@@ -53,7 +51,7 @@ def name_result(select: exp.Select, number: int, name: str) -> exp.Expr:
     return named
 
 
-def say_numbers(query: exp.Expr, results: Sequence[exp.Expr], bindings: Bindings, text: str) -> None:
+def say_numbers(query: exp.Expr, results: Sequence[exp.Expr], bindings: Bindings) -> None:
     """Name the results that GROUP BY and ORDER BY give the numbers of, where a name can mean no other."""
     group, order = query.args.get("group"), query.args.get("order")
     parts = [] if group is None else list(group.expressions)
@@ -62,7 +60,7 @@ def say_numbers(query: exp.Expr, results: Sequence[exp.Expr], bindings: Bindings
             continue
         if not 1 <= int(part.name) <= len(results):
             raise wrong_in(
-                text, part, f"The query has no result {part.name}.", hint=f"It has {len(results)} of them."
+                part, f"The query has no result {part.name}.", hint=f"It has {len(results)} of them."
             )
         result = results[int(part.name) - 1]
         value, name = result.unalias(), result.alias_or_name
@@ -73,7 +71,7 @@ def say_numbers(query: exp.Expr, results: Sequence[exp.Expr], bindings: Bindings
             part.replace(bindings.copied(value))
 
 
-def with_columns_named(node: exp.Expr, given: Sequence[str], text: str) -> tuple[str, ...]:
+def with_columns_named(node: exp.Expr, given: Sequence[str]) -> tuple[str, ...]:
     """What the columns of a query in FROM or WITH are called: the names that its alias gives them become its own."""
     alias = node.args.get("alias")
     names = [] if alias is None else [one.name for one in alias.columns]
@@ -81,7 +79,7 @@ def with_columns_named(node: exp.Expr, given: Sequence[str], text: str) -> tuple
         return tuple(given)
     if len(names) > len(given):
         raise wrong_in(
-            text, node, "There are more names than columns.", hint="Give each column of the query one name."
+            node, "There are more names than columns.", hint="Give each column of the query one name."
         )
     alias.set("columns", None)
     _rename(node.this, names)

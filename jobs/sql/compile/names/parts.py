@@ -51,15 +51,14 @@ _READ: Final[Mapping[type[exp.Expr], frozenset[str]]] = {
 }
 
 
-def refuse_unread_parts(query: exp.Expr, text: str) -> None:
+def refuse_unread_parts(query: exp.Expr) -> None:
     """Raise `UsageError`, with the place, for a part of a query that would be lost, and for one that runs a program."""
     for node in query.walk():
         if isinstance(node, exp.QueryTransform):
-            raise wrong_in(text, node, "TRANSFORM is not supported here.", hint="Leave it out.")
+            raise wrong_in(node, "TRANSFORM is not supported here.", hint="Leave it out.")
         odd = next(_unread(node), None)
         if odd is not None:
             raise wrong_part(
-                text,
                 node,
                 odd,
                 f"{odd.strip('_').replace('_', ' ').upper()} is not supported here.",

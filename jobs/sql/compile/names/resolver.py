@@ -52,14 +52,13 @@ def resolve(
     known: Mapping[str, tuple[str, ...]],
     tables: Collection[str],
     dialect: Dialect,
-    text: str,
 ) -> None:
     """Resolve a query whose tables are called like the keys of `known`, which has their columns; all names are in lower
     case. `tables` are their names elsewhere. Raises `UsageError`, with the place, for a name that is not there or is
     not clear."""
-    refuse_unread_parts(query, text)
+    refuse_unread_parts(query)
     taken = {one.name for one in query.find_all(exp.Identifier)}
-    resolver = _Resolver(known, taken, dialect, text)
+    resolver = _Resolver(known, taken, dialect)
     resolver.query(query, None, {})
     columns = {name for columns in known.values() for name in columns}
     tell_apart(query, resolver.bindings, columns=columns, tables=tables)
@@ -68,12 +67,10 @@ def resolve(
 class _Resolver:
     """One walk over the statement."""
 
-    def __init__(
-        self, known: Mapping[str, tuple[str, ...]], taken: set[str], dialect: Dialect, text: str
-    ) -> None:
-        self._known, self._taken, self._dialect, self._text = known, taken, dialect, text
+    def __init__(self, known: Mapping[str, tuple[str, ...]], taken: set[str], dialect: Dialect) -> None:
+        self._known, self._taken, self._dialect = known, taken, dialect
         self.bindings = Bindings()
-        self._lookup = Lookup(self.bindings, dialect, text)
+        self._lookup = Lookup(self.bindings, dialect)
 
     def query(self, node: exp.Expr, outer: Level | None, names: Names) -> tuple[str, ...]:
         """Resolve a query; what its columns are called."""
@@ -96,10 +93,10 @@ class _Resolver:
             return names
         if with_.recursive:
             hint = "Write its result to a table first."
-            raise wrong_in(self._text, with_, "WITH RECURSIVE is not supported here.", hint=hint)
+            raise wrong_in(with_, "WITH RECURSIVE is not supported here.", hint=hint)
         seen = dict(names)
         for cte in with_.expressions:
-            columns = with_columns_named(cte, self.query(cte.this, outer, seen), self._text)
+            columns = with_columns_named(cte, self.query(cte.this, outer, seen))
             seen[cte.alias] = self.bindings.with_query(cte, columns)
         return seen
 
@@ -108,15 +105,15 @@ class _Resolver:
         qualify = select.args.get("qualify")
         if qualify is not None and self._dialect not in _WITH_QUALIFY:
             hint = "Number the rows in a query in FROM, and ask around it."
-            raise wrong_in(self._text, qualify, f"{self._dialect} has no QUALIFY.", hint=hint)
+            raise wrong_in(qualify, f"{self._dialect} has no QUALIFY.", hint=hint)
         self._from(select, level, names)
-        given = columns_given(select, level, self.bindings, self._text)
+        given = columns_given(select, level, self.bindings)
         select.set("expressions", [one for one, _ in given])
         for number, (one, name) in enumerate(given):
             self._expression(one, level, Clause.LIST, names)
             result = name_result(select, number, name)
             level.results.setdefault(result.alias_or_name, []).append(result)
-        say_numbers(select, select.expressions, self.bindings, self._text)
+        say_numbers(select, select.expressions, self.bindings)
         for key, clause in _CLAUSES.items():
             for part in _listed(select.args.get(key)):
                 self._expression(part, level, clause, names)
@@ -130,15 +127,13 @@ class _Resolver:
         names: Names,
     ) -> None:
         """What stands behind a query in parentheses, or behind several, names results alone."""
-        say_numbers(node, node.selects, self.bindings, self._text)
+        say_numbers(node, node.selects, self.bindings)
         for key in ("order", "limit", "offset"):
             for part in _listed(node.args.get(key)):
                 for column in part.find_all(exp.Column):
                     if column.table or column.name not in results:
                         hint = "Order by columns that the query gives."
-                        raise wrong_in(
-                            self._text, column, f"{column.name} is no result of this query.", hint=hint
-                        )
+                        raise wrong_in(column, f"{column.name} is no result of this query.", hint=hint)
 
     def _expression(self, root: exp.Expr, level: Level, clause: Clause, names: Names) -> None:
         """Resolve what stands in a clause, and the queries in it."""
@@ -167,7 +162,7 @@ class _Resolver:
         if is_comma(join):
             level.chains.append([])
         joined = self._read(join.this, level, names)
-        say_using(join, joined, level, self.bindings, self._dialect, self._text)
+        say_using(join, joined, level, self.bindings, self._dialect)
         level.chains[-1].append(joined)
         on = join.args.get("on")
         if on is not None:
@@ -179,15 +174,15 @@ class _Resolver:
         """What FROM or a join reads."""
         if node.args.get("joins"):
             hint = "Join one by one."
-            raise wrong_in(self._text, node, "Joins in parentheses are not supported.", hint=hint)
+            raise wrong_in(node, "Joins in parentheses are not supported.", hint=hint)
         match node:
             case exp.Table() if isinstance(node.this, exp.Identifier):
                 return self._table(node, names)
             case exp.Subquery() if isinstance(node.this, exp.Query):
-                columns = with_columns_named(node, self.query(node.this, level.outer, names), self._text)
+                columns = with_columns_named(node, self.query(node.this, level.outer, names))
                 return self._item(node, columns)
             case exp.Lateral() if isinstance(node.this, exp.Subquery):
-                columns = with_columns_named(node, self.query(node.this, level, names), self._text)
+                columns = with_columns_named(node, self.query(node.this, level, names))
                 return self._item(node, columns)
             case exp.Lateral() if node.args.get("view") and _names_of(node):
                 self._expression(node.this, level, Clause.ON, names)
@@ -237,7 +232,6 @@ class _Resolver:
 
     def _unread(self, node: exp.Expr) -> UsageError:
         return wrong_in(
-            self._text,
             node,
             "This is no table, query or VALUES.",
             hint="Name a table, or write (SELECT ...) AS s; else make a view of it.",

@@ -195,12 +195,10 @@ def _resolved(
     draft: Draft, schemas: Schemas, dialect: Dialect
 ) -> tuple[Resolved, tuple[Target, ...], tuple[str, ...]]:
     found = resolved(draft, schemas, MatchPolicy())
-    query = with_distinct_on(found.query.copy(), draft.text)
-    query, notes = translated(query, dialect, draft.text)
+    query = with_distinct_on(found.query.copy())
+    query, notes = translated(query, dialect)
     mine = replace(found, query=with_conditions(query))
-    values = tuple(
-        replace(one, value=assigned(one.value, one.type, dialect, draft.text)) for one in mine.values
-    )
+    values = tuple(replace(one, value=assigned(one.value, one.type, dialect)) for one in mine.values)
     return mine, values, (*notes, *(note for _, note in chances(found.query, dialect)))
 
 
@@ -209,7 +207,6 @@ def _refuse_queries(draft: Draft) -> None:
         query = None if node is None else node.find(exp.Query)
         if query is not None:
             raise wrong_in(
-                draft.text,
                 query,
                 "What becomes of a row that is there may not ask a query.",
                 hint="Ask it in the query that the rows come from.",

@@ -13,7 +13,7 @@ from lakewarden.catalog.errors import UsageError
 from lakewarden.jobs.sql.compile.change import Change, Relation, assignments_of
 from lakewarden.jobs.sql.compile.dialects import PARSERS
 from lakewarden.jobs.sql.compile.placement import Placement
-from lakewarden.jobs.sql.compile.places import wrong_at, wrong_in
+from lakewarden.jobs.sql.compile.places import told_with_places, wrong_at, wrong_in
 from lakewarden.jobs.sql.compile.reading import (
     Draft,
     outer_tokens,
@@ -51,6 +51,7 @@ def is_upsert(text: str) -> bool:
             return False
 
 
+@told_with_places
 def upsert_draft(text: str, dialect: Dialect | None = None) -> Draft:
     """Read it. Raises `UsageError` with the place for what nobody can read, and for what is not supported."""
     refuse_run_comments(text, dialect)
@@ -59,13 +60,13 @@ def upsert_draft(text: str, dialect: Dialect | None = None) -> Draft:
     if words[0] == "UPSERT":
         return _upsert(text, tokens, dialect or Dialect.SPARK)
     if words[0] == "REPLACE":
-        return _insert(text, _replaced(text, tokens[0], "INSERT"), _own(Dialect.MYSQL, dialect, text))
+        return _insert(text, _replaced(text, tokens[0], "INSERT"), _own(Dialect.MYSQL, dialect))
     place = _follow(words, "ELSE", ("INSERT", "INS"))
     if words[0] in ("UPDATE", "UPD") and place is not None:
-        return _update_else(text, tokens[place], tokens[place + 1], _own(Dialect.TERADATA, dialect, text))
+        return _update_else(text, tokens[place], tokens[place + 1], _own(Dialect.TERADATA, dialect))
     if _conflict(words) == "CONFLICT":
-        return _insert(text, text, _own(Dialect.POSTGRES, dialect, text))
-    return _insert(text, _with_new_values(text), _own(Dialect.MYSQL, dialect, text))
+        return _insert(text, text, _own(Dialect.POSTGRES, dialect))
+    return _insert(text, _with_new_values(text), _own(Dialect.MYSQL, dialect))
 
 
 def _upsert(text: str, tokens: Sequence[Token], dialect: Dialect) -> Draft:
@@ -79,7 +80,7 @@ def _upsert(text: str, tokens: Sequence[Token], dialect: Dialect) -> Draft:
     keys: tuple[str, ...] = ()
     if on is not None:
         if on + 1 >= len(words) or words[on + 1] != ")":
-            raise wrong_at(text, tokens[on].start, "ON needs keys in parentheses.", hint=f"Write: {_SYNTAX}.")
+            raise wrong_at(tokens[on].start, "ON needs keys in parentheses.", hint=f"Write: {_SYNTAX}.")
         begin, end = tokens[on].start, tokens[on + 1].end + 1
         keys = _key_list(text, begin + len("ON"), end, dialect)
         plain = plain[:begin] + " " * (end - begin) + plain[end:]
@@ -95,7 +96,7 @@ def _key_list(text: str, begin: int, end: int, dialect: Dialect) -> tuple[str, .
     found = None if listed is None else listed.expressions[0].unnest()
     parts = found.expressions if isinstance(found, exp.Tuple) else [found]
     if not all(isinstance(part, exp.Column) and not part.table for part in parts):
-        raise wrong_at(text, begin, "Keys are names of columns.", hint=f"Write: {_SYNTAX}.")
+        raise wrong_at(begin, "Keys are names of columns.", hint=f"Write: {_SYNTAX}.")
     return tuple(part.name for part in parts if part is not None)
 
 
@@ -109,13 +110,13 @@ def _insert(
     schema = tree.this
     target = schema.this if isinstance(schema, exp.Schema) else schema
     if not isinstance(target, exp.Table) or target.args.get("joins"):
-        raise wrong_in(text, target, "This is no table.", hint="Name the table that the rows go into.")
+        raise wrong_in(target, "This is no table.", hint="Name the table that the rows go into.")
     listed = schema.expressions if isinstance(schema, exp.Schema) else []
     odd = next((one for one in listed if not isinstance(one, exp.Identifier)), None)
     if odd is not None:
-        raise wrong_in(text, odd, "This is no name of a column.", hint="Write INSERT INTO t (k, a) ...")
+        raise wrong_in(odd, "This is no name of a column.", hint="Write INSERT INTO t (k, a) ...")
     columns = tuple(one.name for one in listed)
-    source, alias, names = _source(tree, text)
+    source, alias, names = _source(tree)
     conflict = tree.args.get("conflict")
     if conflict is None:
         placed = Placement(
@@ -124,7 +125,7 @@ def _insert(
         return _draft(text, dialect, target, placed, tree.args.get("with_"))
     if conflict.args.get("constraint") or conflict.args.get("index_predicate"):
         raise wrong_in(
-            text, conflict, "The table has no constraints and no indexes.", hint="Write ON CONFLICT (keys)."
+            conflict, "The table has no constraints and no indexes.", hint="Write ON CONFLICT (keys)."
         )
     where = conflict.args.get("where")
     if dialect is Dialect.MYSQL:
@@ -135,20 +136,20 @@ def _insert(
         columns=columns,
         source=source,
         alias=alias,
-        keys=_conflict_keys(conflict, text),
-        assignments=assignments_of(conflict, text),
+        keys=_conflict_keys(conflict),
+        assignments=assignments_of(conflict),
         condition=None if where is None else where.this,
     )
     return _draft(text, dialect, target, placed, tree.args.get("with_"))
 
 
-def _source(tree: exp.Insert, text: str) -> tuple[exp.Expr, str, tuple[str, ...]]:
+def _source(tree: exp.Insert) -> tuple[exp.Expr, str, tuple[str, ...]]:
     """The rows, what they are called in what follows, and the names of their columns there (MySQL's AS new(a, b))."""
     source = tree.expression
     if isinstance(source, exp.Subquery):
         source = source.unnest()
     if not isinstance(source, exp.Query | exp.Values):
-        raise wrong_in(text, source, "Rows come from a query or from VALUES.", hint="Write SELECT or VALUES.")
+        raise wrong_in(source, "Rows come from a query or from VALUES.", hint="Write SELECT or VALUES.")
     alias = source.args.get("alias") if isinstance(source, exp.Values) else None
     if alias is None:
         return source, _EXCLUDED, ()
@@ -188,38 +189,34 @@ def _as_targets(node: exp.Expr, target: exp.Table) -> None:
             column.set("table", exp.to_identifier(target.alias_or_name))
 
 
-def _conflict_keys(conflict: exp.Expr, text: str) -> tuple[str, ...]:
+def _conflict_keys(conflict: exp.Expr) -> tuple[str, ...]:
     keys = [
         one.this if isinstance(one, exp.Ordered) else one for one in conflict.args.get("conflict_keys") or ()
     ]
     odd = next((key for key in keys if not isinstance(key, exp.Column)), None)
     if odd is not None:
-        raise wrong_in(text, odd, "Keys are names of columns.", hint="Write ON CONFLICT (k).")
+        raise wrong_in(odd, "Keys are names of columns.", hint="Write ON CONFLICT (k).")
     return tuple(key.name for key in keys)
 
 
 def _update_else(text: str, else_: Token, insert: Token, dialect: Dialect) -> Draft:
     """Teradata's: rows that the WHERE finds are updated; if it finds none, one row is inserted."""
     try:
-        (update,) = shapes_of(_tree(text, text[: else_.start], dialect), dialect, text)
+        (update,) = shapes_of(_tree(text, text[: else_.start], dialect), dialect)
     except ForeignError as error:
-        raise wrong_at(
-            text, 0, "Teradata has no such UPDATE.", hint="Write UPDATE t SET ... WHERE ..."
-        ) from error
+        raise wrong_at(0, "Teradata has no such UPDATE.", hint="Write UPDATE t SET ... WHERE ...") from error
     plain = " " * (insert.end + 1 - len("INSERT")) + "INSERT" + text[insert.end + 1 :]
     inserted = _insert(text, plain, dialect)
     placed, into = inserted.placement, inserted.change.target
     assert placed is not None
     if [part.name.lower() for part in into.parts] != [part.name.lower() for part in update.target.parts]:
         raise wrong_in(
-            text,
             into,
             f"{into.sql()} is not the table that is updated.",
             hint=f"Write INSERT INTO {update.target.this.sql()}, or two statements.",
         )
     if len(update.relations) > 1 or update.where is None or not placed.is_one_row:
         raise wrong_at(
-            text,
             else_.start,
             "UPDATE ... ELSE INSERT names one table, has a WHERE, and inserts one row of VALUES.",
             hint="For rows of another table write UPSERT INTO t ON (keys) SELECT ...",
@@ -271,7 +268,7 @@ def _tree(text: str, plain: str, dialect: Dialect) -> exp.Expr:
     return trees[0]
 
 
-def _own(dialect: Dialect, chosen: Dialect | None, text: str) -> Dialect:
+def _own(dialect: Dialect, chosen: Dialect | None) -> Dialect:
     if chosen not in (None, dialect):
         raise UsageError(
             f"This form is one of {dialect}, and the session reads {chosen}.",
@@ -288,7 +285,6 @@ def _refuse_clauses(tree: exp.Insert, text: str) -> None:
     odd = next((value for key, value in tree.args.items() if value and key not in known), None)
     if odd is not None:
         raise wrong_in(
-            text,
             odd if isinstance(odd, exp.Expr) else None,
             "This clause is not supported here.",
             hint="Leave it out.",
