@@ -54,6 +54,24 @@ CASES: Final = {
         "UPDATE t SET s = concat_ws('-', t.s, NULL, s.c, s.k) FROM s WHERE s.k = t.k",
         SAME,
     ),
+    "postgres: a column two queries further out": (
+        "DELETE FROM t WHERE EXISTS (SELECT 1 FROM u WHERE u.k IN (SELECT s.k FROM s WHERE s.b > t.a))",
+        SAME,
+    ),
+    "postgres: a column two queries further out, in a query that counts": (
+        (
+            "UPDATE t SET a = (SELECT count(*) FROM u WHERE u.e > 5 AND EXISTS (SELECT 1 FROM s WHERE"
+            " s.k = t.k AND s.b > (SELECT count(*) FROM s v WHERE v.k = t.k OR v.b < u.e + t.a)))"
+        ),
+        SAME,
+    ),
+    "postgres: a column two queries further out, of a source": (
+        (
+            "UPDATE t SET a = s.b FROM s WHERE t.k = s.k AND EXISTS (SELECT 1 FROM u WHERE u.e IN"
+            " (SELECT v.e FROM u v WHERE v.k = s.k AND v.k = t.k))"
+        ),
+        SAME,
+    ),
     "postgres: EXISTS that selects nothing": (
         "DELETE FROM t WHERE EXISTS (SELECT FROM u WHERE u.k = t.k AND u.e > 5)",
         SAME,

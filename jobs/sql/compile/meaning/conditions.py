@@ -4,6 +4,7 @@ from typing import Final
 
 from sqlglot import exp
 
+from lakewarden.jobs.sql.compile.meaning.reach import within_reach
 from lakewarden.jobs.sql.compile.type_families import Family, family_of
 
 __all__ = ["as_counts", "with_conditions"]
@@ -19,7 +20,7 @@ def with_conditions(query: exp.Select) -> exp.Select:
     """The query with ANY and ALL said by EXISTS, and each IN (SELECT ...) that is used as a value by conditions.
 
     Elsewhere Spark has no NULL for it, and would take it for false. In conditions -0.0 is made 0.0, which NOT IN of
-    Spark's would tell apart.
+    Spark's would tell apart. Raises `UsageError` for a column out of Spark's reach (reach.py).
     """
     for node in list(query.walk(bfs=False))[::-1]:  # what is inside comes first
         if isinstance(node, exp.Binary) and isinstance(node.expression, exp.Any | exp.All):
@@ -27,7 +28,7 @@ def with_conditions(query: exp.Select) -> exp.Select:
                 node.replace(_taken_apart(node, node.expression, _free_name(query)))
         elif isinstance(node, exp.In) and node.args.get("query") is not None:
             _settle(node)
-    return query
+    return within_reach(query)
 
 
 def as_counts(node: exp.Expr) -> exp.Expr | None:

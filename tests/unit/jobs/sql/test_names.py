@@ -127,7 +127,7 @@ def test_a_with_stays_where_it_stands() -> None:
         # Three deep: the middle one hides the outer one, but for what only the outer one has.
         (
             "DELETE FROM t WHERE a IN (SELECT k FROM u t WHERE e IN (SELECT b FROM s t WHERE id = e))",
-            "FROM u AS t__ WHERE t__.e IN (SELECT t.b AS b FROM s AS t WHERE t_.id = t__.e)",
+            "WHERE t__.e IN (SELECT t.b AS b FROM s AS t WHERE lakewarden_held0.id = t__.e)",
         ),
         (
             "DELETE FROM t WHERE a IN (SELECT t.k FROM (SELECT e AS k FROM u) t)",
