@@ -6,6 +6,7 @@ What is compiled runs in clones of the user's session, so what is set for it the
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any, Final
 
 from py4j.protocol import Py4JJavaError
@@ -32,6 +33,7 @@ from lakewarden.jobs.sql.compile.values import (
 )
 
 __all__ = [
+    "SeveralMatchesError",
     "compile_change",
     "mean_what_is_written",
     "refusals_explained",
@@ -71,13 +73,16 @@ _AS_MEANT: Final[Mapping[str, str]] = {
 own keep what the user set."""
 
 
-def compile_change(session: Any, draft: Draft) -> Compiled:
-    """The plain statements, by what a session (in the JVM) knows. Raises `UsageError`, or Spark's own error for a
+def compile_change(session: Any, draft: Draft, *, agreeing: bool = False) -> Compiled:
+    """The plain statements, by what a session (in the JVM) knows, `agreeing` as the policy says it.
+
+    Raises `UsageError`, or Spark's own error for a
     table that is not there."""
     _require_read_alike(session, draft)
     schemas = {table: _schema(session, table) for table in draft.tables}
     keys = _keys(session, draft.tables[0]) if draft.placement is not None else ()
-    return compiled(draft, schemas, policy_of(session.conf().get(MATCHES_KEY, "")), keys)
+    policy = replace(policy_of(session.conf().get(MATCHES_KEY, "")), agreeing=agreeing)
+    return compiled(draft, schemas, policy, keys)
 
 
 def mean_what_is_written(session: Any, dialect: Dialect) -> None:
@@ -120,10 +125,14 @@ def refusals_explained(text: str) -> Iterator[None]:
         raise told from error
 
 
+class SeveralMatchesError(PreconditionError):
+    """A row of the target has several matches."""
+
+
 @contextmanager
-def wrong_rows_explained() -> Iterator[None]:
+def wrong_rows_explained(*, merges: bool = False) -> Iterator[None]:
     """Say in our words that a row of the target has several matches, that the table does not take a row, or that Delta
-    does not do what it is asked."""
+    does not do what it is asked. `merges`: of what the user wrote as a MERGE, for which no match is chosen."""
     try:
         yield
     except (PySparkException, Py4JJavaError) as error:
@@ -146,9 +155,11 @@ def wrong_rows_explained() -> Iterator[None]:
             raise PreconditionError(
                 f"A row cannot be written: {told}", hint="Nothing was changed."
             ) from error
-        raise PreconditionError(
+        raise SeveralMatchesError(
             "A row of the table that is changed has several matches, and they may say different things.",
-            hint=f"Make the matches unique, or choose: SET {MATCHES_KEY} = any, or last by <column>.",
+            hint="Make the rows of the source unique by what they are matched by."
+            if merges
+            else f"Make the matches unique, or choose: SET {MATCHES_KEY} = any, or last by <column>.",
         ) from error
 
 

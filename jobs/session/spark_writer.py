@@ -15,6 +15,7 @@ from lakewarden.catalog.storage.file_store import StorageOptions
 from lakewarden.jobs.engines.spark.names import quoted
 from lakewarden.jobs.rollback.journal.journal import Journal
 from lakewarden.jobs.session.compiled_changes import (
+    SeveralMatchesError,
     compile_change,
     mean_what_is_written,
     refusals_explained,
@@ -51,6 +52,7 @@ from lakewarden.jobs.session.writes import (
     Upserted,
     Written,
 )
+from lakewarden.jobs.sql.compile.merges.reading import is_merge
 from lakewarden.jobs.sql.compile.reading import Draft, is_change
 from lakewarden.jobs.sql.compile.values import (
     DIALECT_KEY,
@@ -133,15 +135,33 @@ class SparkWriter:
         with refusals_explained(request.text if isinstance(request, Sql) else ""):
             plan = self._plans.parsed(own, request.text) if isinstance(request, Sql) else None
             if plan is None or kind_said(self._plans, plan) is Kind.WRITES:
-                # Every try begins with what the session says now: its settings, and its views.
-                session = own.cloneSession()
-                done = retried(
-                    lambda: self._run(session.cloneSession(), request, plan, named),
-                    retries=retries_of(session.conf().get(RETRIES_KEY, "")),
-                )
+                done = self._tried(own.cloneSession(), request, plan, named)
                 if done is not None:
                     return done
             return self._as_it_is(request, plan, named), None
+
+    def _tried(
+        self,
+        session: Any,
+        request: Request,
+        plan: JavaPlan | None,
+        operation_named: Callable[[], str | None],
+    ) -> tuple[DataFrame, Written] | None:
+        """A write, until it is done or refused. Every try begins with what the session says now: its settings, and its
+        views. A change of which several matches are found is tried as one whose matches may agree."""
+        retries = retries_of(session.conf().get(RETRIES_KEY, ""))
+
+        def tried(one: Request) -> tuple[DataFrame, Written] | None:
+            return retried(
+                lambda: self._run(session.cloneSession(), one, plan, operation_named), retries=retries
+            )
+
+        try:
+            return tried(request)
+        except SeveralMatchesError:
+            if not isinstance(request, Change):
+                raise
+            return tried(replace(request, agreeing=True))
 
     def _create(self, text: str) -> tuple[DataFrame, Written] | None:
         """Make the table of an upsert: the operation id that the session names is for a statement of its own."""
@@ -172,7 +192,7 @@ class SparkWriter:
             shape, own = with_own_record(self._plans, shape)
             options = {} if own is None else {USER_METADATA: own}
         once = self._once(request, operation, shape)
-        with wrong_rows_explained():
+        with wrong_rows_explained(merges=_merges(request)):
             if once is None:
                 return self._write(session, plan, shape, options, chosen=chosen)
             return self._write_once(once, session, plan, shape, options, chosen)
@@ -306,8 +326,8 @@ class SparkWriter:
             case Sql(text=text):
                 chosen = Chosen(dialect=Dialect.SPARK, notes=request.notes) if is_change(text) else None
                 return parsed, {}, chosen
-            case Change(draft=draft):
-                done = compile_change(session, draft)
+            case Change(draft=draft, agreeing=agreeing):
+                done = compile_change(session, draft, agreeing=agreeing)
                 (step,) = done.steps
                 mean_what_is_written(session, done.dialect)
                 return self._plans.composed(session, step.sql), {}, done.chosen
@@ -368,3 +388,14 @@ def _require_sensible(key: str, value: str | None) -> None:
     """Complain of a setting when it is made, not with the statement that comes next."""
     if key == DIALECT_KEY and value is not None:
         dialect_of(value)
+
+
+def _merges(request: Request) -> bool:
+    """Whether the user wrote a MERGE."""
+    match request:
+        case Sql(text=text):
+            return is_merge(text)
+        case Change(draft=draft):
+            return draft.merge is not None
+        case _:
+            return isinstance(request, Merge)

@@ -82,9 +82,11 @@ class Sql:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Change:
-    """An UPDATE or DELETE of one table that is compiled when the session says which columns its tables have."""
+    """An UPDATE or DELETE of one table that is compiled when the session says which columns its tables have.
+    `agreeing`: as in the policy for several matches (jobs/sql/compile/values.py)."""
 
     draft: Draft
+    agreeing: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

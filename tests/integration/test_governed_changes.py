@@ -9,12 +9,13 @@ from pyspark.sql import SparkSession
 
 from lakewarden.catalog.errors import PreconditionError, UsageError
 from lakewarden.catalog.model.lineage_record import Operation
-from lakewarden.jobs.sql.compile.values import Dialect
+from lakewarden.jobs.sql.compile.values import Dialect, MatchPolicy
 from support.builders.warehouse_changes import CASES
 from support.cases import mostly_long
 from support.servers.mariadb import MariadbServer
 from support.servers.postgres import PostgresServer
 from support.two_databases.meaning import meaning, theirs
+from support.two_databases.rehearsal import SeveralMatchesError
 from support.two_databases.sides import ROWS, Both, create, two_sides
 
 pytestmark = [pytest.mark.spark, pytest.mark.postgres]
@@ -140,6 +141,54 @@ def test_a_row_with_several_matches_is_an_error_and_changes_nothing(both: Both) 
     with pytest.raises(PreconditionError, match="several matches") as caught:
         both.lw.sql(TWICE)
     assert "lakewarden.matches = any" in caught.value.hint
+    assert both.ours() == before
+
+
+AGREEING = {
+    "constants": "UPDATE t SET a = 1 FROM u WHERE t.k = u.k",
+    "its own columns": "UPDATE t SET a = t.id + 1, s = upper(t.s) FROM u WHERE t.k <= u.k",
+    "sources that agree": "UPDATE t SET a = u.e / 100 FROM u WHERE t.k = u.k",
+    "sources that agree, beside queries": (
+        "UPDATE t SET a = u.e / 100 FROM u WHERE t.k = u.k AND EXISTS (SELECT 1 FROM s WHERE s.k = u.k)"
+    ),
+    "a MERGE of which no clause is about the other match": (
+        "MERGE INTO t USING u ON t.k = u.k WHEN MATCHED AND u.e > 6 THEN UPDATE SET a = u.e "
+        "WHEN NOT MATCHED THEN INSERT (id, k, a) VALUES (9, u.k, u.e)"
+    ),
+    "a MERGE with a query, of which no clause is about the other match": (
+        "MERGE INTO t USING u ON t.k = u.k WHEN MATCHED AND u.e > (SELECT 6) AND t.id < 9 THEN DELETE "
+        "WHEN NOT MATCHED AND u.e < (SELECT max(b) FROM s WHERE s.b > u.e) THEN INSERT (id) VALUES (u.e)"
+    ),
+}
+"""Several matches of a row that say the same, or of which one alone is to be made."""
+
+
+@pytest.mark.parametrize("name", AGREEING)
+def test_matches_that_say_the_same_are_one(tables: Both, name: str) -> None:
+    agreeing = MatchPolicy(agreeing=True)
+    ours = meaning(tables.spark, AGREEING[name], Dialect.POSTGRES, policy=agreeing)
+    assert ours == theirs(tables.connection, AGREEING[name], "t")
+
+
+def test_matches_that_differ_stay_several(tables: Both) -> None:
+    with pytest.raises(SeveralMatchesError):
+        meaning(tables.spark, TWICE, Dialect.POSTGRES, policy=MatchPolicy(agreeing=True))
+
+
+@pytest.mark.parametrize("name", ["constants", "a MERGE of which no clause is about the other match"])
+def test_delta_is_asked_again_where_a_row_has_several_matches(both: Both, name: str) -> None:
+    both.lw.sql("SET lakewarden.dialect = postgres")
+    result = both.lw.sql(AGREEING[name]).collect()[0]
+    done = both.connection.execute(AGREEING[name].encode())
+    assert (result["num_affected_rows"], both.ours()) == (done.rowcount, both.theirs())
+
+
+def test_a_merge_that_could_do_two_things_does_nothing_and_chooses_nothing(both: Both) -> None:
+    before = both.ours()
+    both.lw.sql("SET lakewarden.dialect = postgres")
+    with pytest.raises(PreconditionError, match="several matches") as caught:
+        both.lw.sql("MERGE INTO t USING u ON t.k = u.k WHEN MATCHED THEN UPDATE SET a = u.e")
+    assert "unique" in caught.value.hint and "lakewarden.matches" not in caught.value.hint
     assert both.ours() == before
 
 

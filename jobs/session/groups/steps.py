@@ -76,7 +76,7 @@ def settled_steps(recorder: Recorder, draft: Draft) -> tuple[Settled, ...]:
     root: Any = recorder.plans.spark._jsparkSession
     snapshots: dict[str, Any] = {}
     session = root.cloneSession()
-    done = compile_change(session, draft)
+    done = compile_change(session, draft, agreeing=True)  # what fails after others were written costs more
     _refuse_views_of_the_moment(recorder.plans, session, draft)
     found: list[Settled] = []
     for step in done.steps:

@@ -18,7 +18,7 @@ from lakewarden.jobs.sql.compile.meaning.storing import assigned
 from lakewarden.jobs.sql.compile.merges.compiling import merge_compiled
 from lakewarden.jobs.sql.compile.places import placed, wrong_in
 from lakewarden.jobs.sql.compile.reading import Draft, ambiguous
-from lakewarden.jobs.sql.compile.resolving import Resolved, resolved
+from lakewarden.jobs.sql.compile.resolving import Resolved, Target, resolved
 from lakewarden.jobs.sql.compile.upserts.merging import upsert_compiled
 from lakewarden.jobs.sql.compile.values import (
     DIALECT_KEY,
@@ -79,7 +79,7 @@ def _compiled_by_kind(
     draft: Draft, schemas: Mapping[TableName, TableSchema], policy: MatchPolicy, table_keys: Sequence[str]
 ) -> Compiled:
     if draft.merge is not None:
-        return merge_compiled(draft, schemas)
+        return merge_compiled(draft, schemas, policy)
     if draft.placement is not None:
         _refuse_order_of_assignments(draft)
         return upsert_compiled(draft, schemas, policy, table_keys)
@@ -100,7 +100,9 @@ def _compiled(
     """The step for a draft that changes one table, or one of `several`."""
     found = resolved(draft, schemas, policy)
     _refuse_chance(found, draft)
-    _refuse_choice_of_maps(found, draft, policy)
+    if any(map(_has_no_order, found.values)):
+        _refuse_choice_of_maps(found, draft, policy)
+        policy = replace(policy, agreeing=False)
     if several:
         _refuse_moments(found, draft)
     _refuse_order_of_assignments(draft)
@@ -222,13 +224,17 @@ def _refuse_choice_of_maps(found: Resolved, draft: Draft, policy: MatchPolicy) -
     if policy.rule is MatchRule.ERROR or len(draft.change.relations) == 1:
         return
     for one in found.values:
-        if any(kind.is_type("map", "variant") for kind in one.type.find_all(exp.DataType)):
+        if _has_no_order(one):
             raise wrong_in(
                 one.value,
                 f"{one.column} is a {one.type.this.name.lower()}, which has no order: "
                 "no match can be chosen by it.",
                 hint="Make the matches unique, and SET lakewarden.matches = error.",
             )
+
+
+def _has_no_order(value: Target) -> bool:
+    return any(kind.is_type("map", "variant") for kind in value.type.find_all(exp.DataType))
 
 
 def _refuse_moments(found: Resolved, draft: Draft) -> None:

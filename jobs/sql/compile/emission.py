@@ -27,6 +27,7 @@ _PLAIN: Final = "Nothing but the target is read."
 _DIRECT: Final = "The target is joined with what it is changed by; Delta refuses a second match of a row."
 _DELETED: Final = "The target is joined with what decides; a row that matches several times is deleted once."
 _ASKED: Final = "Delta allows no queries in the conditions of a change: the rows are found first."
+_AGREEING: Final = "Matches of a row that say the same are one; if others are left, it is an error."
 _CHOSEN: Final = "Of several matches of a row one is chosen: {policy}."
 _BLIND_TO_SIGNS: Final = (
     exp.And, exp.Or, exp.Not, exp.Coalesce, exp.Case, exp.If, exp.Nullif, exp.Min, exp.Max, exp.Sum,
@@ -87,7 +88,7 @@ def step_of(change: Change, found: Resolved, values: tuple[Target, ...], policy:
     if change.is_plain:
         return _plain(parts)
     several = len(change.relations) > 1
-    asks, chooses = parts.asks, bool(values) and several and policy.rule is not MatchRule.ERROR
+    asks, chooses = parts.asks, bool(values) and several and policy.chooses
     joined = several and (change.stands_alone or change.joins_inside)
     if joined and not asks and not chooses:
         return _direct(parts)
@@ -95,7 +96,7 @@ def step_of(change: Change, found: Resolved, values: tuple[Target, ...], policy:
     if several and not joined:
         reasons.append(_OUTER)
     if chooses:
-        reasons.append(_CHOSEN.format(policy=policy))
+        reasons.append(_AGREEING if policy.rule is MatchRule.ERROR else _CHOSEN.format(policy=policy))
     return Step(
         kind=StepKind.MERGE,
         target=parts.table,
@@ -302,9 +303,10 @@ def _column(table: str | None, name: str) -> exp.Column:
 
 
 def _chosen(matches: str, names: Sequence[str], keys: int, policy: MatchPolicy) -> str:
-    """Of the matches of each key one: the smallest, or the last; what is last twice stays twice, and is refused."""
+    """Of the matches of each key one: the smallest, or the last. What is last twice stays twice, and is refused, and so
+    are matches that say different things where nothing is to be chosen."""
     listed = ", ".join(names) or "`found`"
-    if len(names) == keys and policy.rule is MatchRule.ANY:
+    if policy.rule is MatchRule.ERROR or (len(names) == keys and policy.rule is MatchRule.ANY):
         return f"SELECT DISTINCT {listed} FROM ({matches}) AS `matches`"  # whatever matches, it gets the same
     within = f"PARTITION BY {', '.join(names[:keys])} " if keys else ""
     if policy.rule is MatchRule.LAST:

@@ -58,10 +58,17 @@ class MatchRule(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MatchPolicy:
-    """`by` is the column, as SQL, whose largest value wins; set for `LAST` alone."""
+    """`by` is the column, as SQL, whose largest value wins; set for `LAST` alone. `agreeing`: matches that are no error
+    are told from those that are one by what they say, which takes longer than having Delta refuse all of them."""
 
     rule: MatchRule = MatchRule.ERROR
     by: str | None = None
+    agreeing: bool = False
+
+    @property
+    def chooses(self) -> bool:
+        """Whether of the matches of a row fewer are made."""
+        return self.agreeing or self.rule is not MatchRule.ERROR
 
     def __str__(self) -> str:
         return self.rule.value if self.by is None else f"last by {self.by}"

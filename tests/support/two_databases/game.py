@@ -32,6 +32,7 @@ class Outcome(StrEnum):
 
     SAME = "same"
     CHOSEN = "chosen"  # the same, by the smallest of several matches
+    AGREED = "the same, by several matches that agree"
     BOTH_REFUSED = "refused for several matches"
     REFUSED = "refused"  # the compiler asks for other words
     UNKNOWN_TO_SPARK = "refused by Spark"
@@ -52,7 +53,8 @@ class Played:
 
 
 def play(both: Both, seed: int) -> Played:
-    """Run it on both sides. A row with several matches must be refused by us first, and then be chosen for alike."""
+    """Run it on both sides. A row with several matches must be refused by us first, unless all of them say the same,
+    and then be chosen for alike."""
     change = random_mysql_change(seed) if both.server.dialect == "mysql" else random_change(seed)
     named = set(re.findall(r"\w+", change.text)) | {"t"}
     both.fill({name: rows for name, rows in change.rows.items() if name in named})
@@ -70,8 +72,10 @@ def play(both: Both, seed: int) -> Played:
         except UsageError as error:
             return Played(seed=seed, change=change, outcome=Outcome.REFUSED, why=str(error))
         else:
-            why = f"{several} rows have several matches, and nobody was told"
-            return Played(seed=seed, change=change, outcome=Outcome.DIFFERENT, why=why)
+            both.connection.execute(change.smallest.encode())
+            found, wanted = both.ours(), both.theirs()
+            outcome = Outcome.AGREED if found == wanted else Outcome.DIFFERENT
+            return Played(seed=seed, change=change, outcome=outcome, why=f"{several}: {found}, {wanted}")
         both.spark.conf.set("lakewarden.matches", "any")
         statement, outcome = change.smallest, Outcome.CHOSEN
     try:

@@ -101,6 +101,11 @@ def play_wide(
             if isinstance(told, UsageError) or not told.error.startswith(SeveralMatchesError.__name__):
                 why = "nobody was told of several matches"
                 return Played(seed=seed, change=change, outcome=Outcome.DIFFERENT, why=why)
+            agreeing = _ours(spark, change, MatchPolicy(agreeing=True))
+            agree = all(len({values for values, _ in found}) == 1 for found in matches.values())
+            if isinstance(agreeing, UsageError) or agree != (agreeing == ours):
+                why = f"matches that {'agree' if agree else 'differ'}: {agreeing}"
+                return Played(seed=seed, change=change, outcome=Outcome.DIFFERENT, why=why)
         return judged(seed, change, ours, theirs, Outcome.CHOSEN if several else Outcome.SAME)
 
 

@@ -39,6 +39,7 @@ __all__ = ["merge_compiled"]
 
 _ANSWER: Final = "lakewarden_q"
 _KEY: Final = "lakewarden_t"
+_THERE: Final = "lakewarden_there"
 _ASKED: Final = "Delta allows no queries in the conditions of a MERGE: its source answers them."
 _SAID: Final = "The same in Spark's words."
 _NOTE: Final = (
@@ -59,8 +60,10 @@ class _Ask:
     in_on: bool
 
 
-def merge_compiled(draft: Draft, schemas: Schemas) -> Compiled:
-    """The plain MERGE. Raises `UsageError`, with the place, for what cannot be asked, or means something else."""
+def merge_compiled(draft: Draft, schemas: Schemas, policy: MatchPolicy) -> Compiled:
+    """The plain MERGE; where the policy says so, without pairs of rows that no clause is about.
+
+    Raises `UsageError`, with the place, for what cannot be asked, or means something else."""
     assert draft.merge is not None
     dialect = draft.dialects[0]
     named_ = _with_names(draft, schemas)
@@ -76,7 +79,7 @@ def merge_compiled(draft: Draft, schemas: Schemas) -> Compiled:
     told = dict.fromkeys((*draft.change.notes, *notes, *(note for _, note in chances(query, dialect))))
     parts = iter([one.unalias().copy() for one in query.expressions])
     done = _filled(clauses, types, parts, dialect)
-    merge = _Merge(draft, query, tables, done)
+    merge = _Merge(draft, query, tables, done, drops_untouched=policy.agreeing)
     sql = merge.sql()
     if merge.asks:
         told = dict.fromkeys((_NOTE, *told))
@@ -162,9 +165,18 @@ class _Merge:
     """The statement while it is put together: queries become columns of the source."""
 
     def __init__(
-        self, draft: Draft, query: exp.Select, tables: Mapping[str, TableName], clauses: Clauses
+        self,
+        draft: Draft,
+        query: exp.Select,
+        tables: Mapping[str, TableName],
+        clauses: Clauses,
+        *,
+        drops_untouched: bool,
     ) -> None:
         self._draft, self._query, self._tables, self._clauses = draft, query, tables, clauses
+        # A row of the target that nothing but such pairs has would count as one without a match.
+        by_source = any(clause.seen is Seen.TARGET for clause in clauses.each)
+        self._drops_untouched = drops_untouched and not by_source
         self._target, self._source = _items(query)
         self.asks: list[_Ask] = []
 
@@ -228,7 +240,7 @@ class _Merge:
         near = [ask for ask in self.asks if not ask.far]
         far = [ask for ask in self.asks if ask.far]
         source = self._source.copy()
-        if not far:
+        if not far and not self._drops_untouched:
             return self._with_ctes(self._select(near, source)), on
         before = any(ask.in_on for ask in far)
         keys = self._keys(on if not before else self._clauses.on, far)
@@ -237,6 +249,8 @@ class _Merge:
             for n, key in enumerate(keys)
         ]
         rows = distinct_rows(self._target.this, self._target.alias, list(keys), _floats(keys))
+        if self._drops_untouched:
+            rows.this.append("expressions", exp.alias_(exp.true(), _THERE, quoted=True))
         if before:
             if any(clause.seen is not Seen.BOTH for clause in self._clauses.each):
                 raise wrong_in(
@@ -247,14 +261,25 @@ class _Merge:
                 )  # fmt: skip
             select = self._select([ask for ask in self.asks if not ask.in_on], source, more=own)
             select.append("joins", exp.Join(this=rows))
-            select = with_conditions(select.where(self._clauses.on.copy()))
-            return self._with_ctes(select), self._same(keys)
+            select = self._touched(select.where(self._clauses.on.copy()))
+            return self._with_ctes(with_conditions(select)), self._same(keys)
         if near:
             alias = exp.TableAlias(this=exp.to_identifier(self._source.alias, quoted=True))
             source = exp.Subquery(this=self._select(near, source), alias=alias)
         select = self._select(far, source, more=own)
         select.append("joins", exp.Join(this=rows, side="LEFT", on=on.copy()))
+        select = with_conditions(self._touched(select))
         return self._with_ctes(select), exp.And(this=exp.paren(on), expression=self._same(keys))
+
+    def _touched(self, select: exp.Select) -> exp.Select:
+        """The source without its rows beside those of the target that no clause is about."""
+        if not self._drops_untouched:
+            return select
+        alone = exp.column(_THERE, table=self._target.alias, quoted=True).is_(exp.null())
+        touching = [one.condition for one in self._clauses.each if one.seen is Seen.BOTH]
+        return select.where(
+            exp.or_(alone, *(exp.true() if one is None else one.copy() for one in touching), copy=False)
+        )
 
     def _select(self, asks: Sequence[_Ask], source: exp.Expr, more: Sequence[exp.Expr] = ()) -> exp.Select:
         everything = exp.Column(this=exp.Star(), table=exp.to_identifier(self._source.alias, quoted=True))
@@ -269,7 +294,10 @@ class _Merge:
     def _keys(self, on: exp.Expr, far: Sequence[_Ask]) -> Mapping[str, exp.DataType | None]:
         """The columns of the target that ON or a query depends on, those that are floating-point with their types."""
         found: dict[str, exp.DataType | None] = {}
-        for node in (on, *(ask.node for ask in far)):
+        own = [
+            one.condition for one in self._clauses.each if one.condition is not None and one.seen is Seen.BOTH
+        ]
+        for node in (on, *(ask.node for ask in far), *(own if self._drops_untouched else ())):
             for column in _outer_columns(node, self._query):
                 if column.table == self._target.alias:
                     floats = family_of(column) is Family.FLOAT and isinstance(column.type, exp.DataType)
