@@ -13,13 +13,19 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import ParseException, PySparkException
 from pyspark.sql.types import StructField, StructType
 
-from lakewarden.catalog.errors import PreconditionError, RefusedError, UsageError
-from lakewarden.jobs.engines.spark.errors import refusal_of_delta, violation
+from lakewarden.catalog.errors import LakewardenError, PreconditionError, RefusedError, UsageError
+from lakewarden.jobs.engines.spark.errors import (
+    conditions_of,
+    refusal_of_delta,
+    root_of,
+    trouble_of,
+    violation,
+)
 from lakewarden.jobs.engines.spark.names import quoted
 from lakewarden.jobs.sql.compile.compiler import compiled
 from lakewarden.jobs.sql.compile.places import WrongPartError, wrong_at
 from lakewarden.jobs.sql.compile.reading import Draft, tokens_of_any
-from lakewarden.jobs.sql.compile.refusals import query_in_merge, returning
+from lakewarden.jobs.sql.compile.refusals import is_known, query_in_merge, returning, told_in_our_words
 from lakewarden.jobs.sql.compile.values import (
     MATCHES_KEY,
     TWICE,
@@ -46,6 +52,8 @@ _QUERIES: Final = ("DELTA_UNSUPPORTED_SUBQUERY", "UNSUPPORTED_SUBQUERY_EXPRESSIO
 _OWN_TYPE: Final = "__CHAR_VARCHAR_TYPE_STRING"
 _LOST_COLUMN: Final = "DELTA_MERGE_RESOLVED_ATTRIBUTE_MISSING_FROM_INPUT"
 _SEVERAL: Final = "DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE"
+_CONSTRAINTS: Final = ("DELTA_VIOLATE_CONSTRAINT_WITH_VALUES",)
+"""Whose sentences name what the owner of the table has written."""
 _ESCAPED: Final = "spark.sql.parser.escapedStringLiterals"
 _JOINED: Final = "spark.sql.legacy.consecutiveStringLiterals.enabled"
 _ANSI: Final = "spark.sql.ansi.enabled"
@@ -109,11 +117,7 @@ def refusals_explained(text: str) -> Iterator[None]:
     except Py4JJavaError as error:
         if _LOST_COLUMN not in str(error):
             raise
-        raise UsageError(
-            "A MERGE of this Delta cannot look at a CHAR column of its table.",
-            hint="Make it VARCHAR or STRING, or compare what is stored, blanks and all: "
-            "SET spark.sql.readSideCharPadding = false.",
-        ) from error
+        raise _lost_column() from error
     except PySparkException as error:
         told: UsageError | None = None
         if isinstance(error, ParseException):
@@ -130,9 +134,10 @@ class SeveralMatchesError(PreconditionError):
 
 
 @contextmanager
-def wrong_rows_explained(*, merges: bool = False) -> Iterator[None]:
+def wrong_rows_explained(draft: Draft | None = None, *, merges: bool = False) -> Iterator[None]:
     """Say in our words that a row of the target has several matches, that the table does not take a row, or that Delta
-    does not do what it is asked. `merges`: of what the user wrote as a MERGE, for which no match is chosen."""
+    does not do what it is asked; of a compiled statement, the `draft`, whatever Spark and Delta refuse of it. `merges`:
+    of what the user wrote as a MERGE, for which no match is chosen."""
     try:
         yield
     except (PySparkException, Py4JJavaError) as error:
@@ -142,6 +147,8 @@ def wrong_rows_explained(*, merges: bool = False) -> Iterator[None]:
                 hint=f"Make keys unique, or choose: SET {MATCHES_KEY} = any, or last by <column>.",
             ) from error
         if _SEVERAL not in str(error):
+            if draft is not None:
+                raise _of_compiled(error, draft) from error
             if not isinstance(error, Py4JJavaError):
                 raise
             told = violation(error)
@@ -161,6 +168,32 @@ def wrong_rows_explained(*, merges: bool = False) -> Iterator[None]:
             if merges
             else f"Make the matches unique, or choose: SET {MATCHES_KEY} = any, or last by <column>.",
         ) from error
+
+
+def _lost_column() -> UsageError:
+    return UsageError(
+        "A MERGE of this Delta cannot look at a CHAR column of its table.",
+        hint="Make it VARCHAR or STRING, or compare what is stored, blanks and all: "
+        "SET spark.sql.readSideCharPadding = false.",
+    )
+
+
+def _of_compiled(error: PySparkException | Py4JJavaError, draft: Draft) -> LakewardenError:
+    """What is said of an exception that came while a compiled statement was analysed or ran."""
+    if isinstance(error, Py4JJavaError) and _LOST_COLUMN in str(error):
+        return _lost_column()
+    told = violation(error, _CONSTRAINTS)
+    if told is not None:
+        return PreconditionError(f"A row cannot be written: {told}", hint="Nothing was changed.")
+    found = conditions_of(error)
+    if not is_known(found):
+        world = trouble_of(error, "run the statement")
+        if world is not None:
+            return world
+        refusal = refusal_of_delta(error) if isinstance(error, Py4JJavaError) else None
+        if refusal is not None:
+            return RefusedError(f"Delta does not do that: {refusal}", hint="Nothing was changed.")
+    return told_in_our_words(found, draft, root_of(error))
 
 
 def _keys(session: Any, table: TableName) -> tuple[str, ...]:

@@ -115,7 +115,8 @@ class SparkWriter:
             return self._upserts.run(request)
 
     def compiled(self, draft: Draft) -> Compiled:
-        return compile_change(self._spark._jsparkSession, draft)
+        with wrong_rows_explained(draft):
+            return compile_change(self._spark._jsparkSession, draft)
 
     def located(self, spelling: str) -> str | None:
         session: Any = self._spark._jsparkSession
@@ -127,7 +128,8 @@ class SparkWriter:
 
     def change_several(self, draft: Draft) -> tuple[Written, ...]:
         operation = self._operation_named()
-        return self._groups.run(draft.text, lambda: settled_steps(self._recorder, draft), operation)
+        with wrong_rows_explained(draft):
+            return self._groups.run(draft.text, lambda: settled_steps(self._recorder, draft), operation)
 
     def run(self, request: Request) -> tuple[DataFrame, Written | None]:
         named = cache(self._operation_named)
@@ -151,10 +153,12 @@ class SparkWriter:
         views. A change of which several matches are found is tried as one whose matches may agree."""
         retries = retries_of(session.conf().get(RETRIES_KEY, ""))
 
+        def attempt(one: Request) -> tuple[DataFrame, Written] | None:
+            with wrong_rows_explained(one.draft if isinstance(one, Change) else None, merges=_merges(one)):
+                return self._run(session.cloneSession(), one, plan, operation_named)
+
         def tried(one: Request) -> tuple[DataFrame, Written] | None:
-            return retried(
-                lambda: self._run(session.cloneSession(), one, plan, operation_named), retries=retries
-            )
+            return retried(lambda: attempt(one), retries=retries)
 
         try:
             return tried(request)
@@ -166,7 +170,8 @@ class SparkWriter:
     def _create(self, text: str) -> tuple[DataFrame, Written] | None:
         """Make the table of an upsert: the operation id that the session names is for a statement of its own."""
         session: Any = self._spark._jsparkSession.cloneSession()
-        return self._run(session, Sql(text=text), self._plans.parsed(session, text), lambda: None)
+        with wrong_rows_explained():
+            return self._run(session, Sql(text=text), self._plans.parsed(session, text), lambda: None)
 
     def _run(
         self,
@@ -192,10 +197,9 @@ class SparkWriter:
             shape, own = with_own_record(self._plans, shape)
             options = {} if own is None else {USER_METADATA: own}
         once = self._once(request, operation, shape)
-        with wrong_rows_explained(merges=_merges(request)):
-            if once is None:
-                return self._write(session, plan, shape, options, chosen=chosen)
-            return self._write_once(once, session, plan, shape, options, chosen)
+        if once is None:
+            return self._write(session, plan, shape, options, chosen=chosen)
+        return self._write_once(once, session, plan, shape, options, chosen)
 
     def _require(self, plan: JavaPlan, shape: Shape) -> None:
         """Raise `NotAllowedError` unless this very plan may be run now."""

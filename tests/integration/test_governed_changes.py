@@ -1,5 +1,6 @@
 """UPDATE and DELETE as warehouses write them, run on Spark and on a real PostgreSQL: the same rows, the same counts."""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -7,7 +8,7 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
-from lakewarden.catalog.errors import PreconditionError, UsageError
+from lakewarden.catalog.errors import LakewardenError, PreconditionError, UsageError
 from lakewarden.catalog.model.lineage_record import Operation
 from lakewarden.jobs.sql.compile.values import Dialect, MatchPolicy
 from support.builders.warehouse_changes import CASES
@@ -264,6 +265,35 @@ def test_a_row_that_the_table_does_not_take_is_told_in_a_sentence(both: Both) ->
     with pytest.raises(PreconditionError, match="CHECK constraint small"):
         both.lw.sql("INSERT INTO t SELECT id, k, 5000, s, d FROM t")
     both.spark.sql("ALTER TABLE t DROP CONSTRAINT small")
+    assert both.ours() == before
+
+
+REFUSED = {
+    "UPDATE t SET a = (SELECT b FROM s) WHERE k = 1": "A query that stands for one value found several rows",
+    "UPDATE small SET ti = ti + 100": "A value is too large for ti, which is a TINYINT",
+    "UPDATE small SET ti = ti + t.k FROM t WHERE t.id = 1": "A value is too large for ti",
+    "UPDATE seen SET a = 1 WHERE k IN (SELECT k FROM s)": "This is a view, or no Delta table",
+    "DELETE FROM t WHERE k IN (SELECT k FROM nosuch)": "There is no table nosuch",
+    "DELETE FROM t WHERE EXISTS (SELECT k FROM u GROUP BY e)": "k is neither grouped by nor an aggregate",
+    "DELETE FROM t WHERE EXISTS (SELECT t.a FROM u GROUP BY t.a)": "Spark does not run a query that depends",
+}
+
+
+def test_what_spark_refuses_is_told_in_our_words_and_changes_nothing(both: Both) -> None:
+    both.spark.sql("CREATE TABLE small (id INT, ti TINYINT) USING delta")
+    both.spark.sql("INSERT INTO small VALUES (1, 127)")
+    both.spark.sql("CREATE VIEW seen AS SELECT * FROM t WHERE k = 1")
+    both.lw.sql("SET lakewarden.dialect = postgres")
+    before = both.ours()
+    told = {}
+    for text in REFUSED:
+        with pytest.raises(LakewardenError) as caught:
+            both.lw.sql(text)
+        told[text] = str(caught.value)
+        assert caught.value.hint and not {"SQLSTATE", "ansi", "Relation", "org.apache"} & set(
+            re.findall(r"[\w.]+", told[text] + caught.value.hint)
+        )
+    assert {text: said[: len(REFUSED[text])] for text, said in told.items()} == REFUSED
     assert both.ours() == before
 
 

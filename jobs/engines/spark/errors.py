@@ -1,7 +1,7 @@
 """Spark's exceptions as lakewarden's: one sentence, a hint, and no Java stack (that is in the worker's log)."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
 
@@ -18,7 +18,17 @@ from lakewarden.catalog.errors import (
     UnavailableError,
 )
 
-__all__ = ["is_lost_race", "is_stopped", "refusal_of_delta", "translated", "unreadable", "violation"]
+__all__ = [
+    "conditions_of",
+    "is_lost_race",
+    "is_stopped",
+    "refusal_of_delta",
+    "root_of",
+    "translated",
+    "trouble_of",
+    "unreadable",
+    "violation",
+]
 
 _CONDITION = re.compile(r"\[([A-Z][A-Z0-9_]+)(?:\.[A-Z0-9_.]+)?\]")
 _DEEPEST: Final = 20
@@ -110,14 +120,45 @@ def is_stopped(context: SparkContext) -> bool:
 
 def is_lost_race(error: PySparkException | Py4JJavaError) -> bool:
     """Whether a write failed because somebody else committed first."""
-    java = error.java_exception if isinstance(error, Py4JJavaError) else getattr(error, "_origin", None)
-    causes = _causes(java)
+    causes = _causes(_java(error))
     return _is_lost_race([name for name, _ in causes], _conditions(causes, str(error)))
 
 
-def violation(error: PySparkException | Py4JJavaError) -> str | None:
+def conditions_of(error: PySparkException | Py4JJavaError) -> tuple[tuple[str, Mapping[str, str]], ...]:
+    """The conditions of an exception and of its causes by name, and what they are about, outermost first."""
+    found, throwable = list[tuple[str, Mapping[str, str]]](), _java(error)
+    try:
+        while throwable is not None and len(found) < _DEEPEST:
+            condition = _CONDITION.search(str(throwable.getMessage()))
+            if condition is not None:
+                found.append((condition[1], _about(throwable)))
+            throwable = throwable.getCause()
+    except (Py4JError, ConnectionError):
+        pass  # the JVM went away while telling
+    if not found and isinstance(error, PySparkException) and error.getCondition():
+        about = {key: str(value) for key, value in (error.getMessageParameters() or {}).items()}
+        found.append((str(error.getCondition()).partition(".")[0], about))
+    return tuple(found)
+
+
+def root_of(error: PySparkException | Py4JJavaError) -> str:
+    """The name of the deepest cause's class."""
+    causes = _causes(_java(error))
+    return causes[-1][0].rpartition(".")[2] if causes else type(error).__name__
+
+
+def trouble_of(error: PySparkException | Py4JJavaError, deed: str) -> LakewardenError | None:
+    """The error for what is wrong with the world around a statement, not with itself; None for all else. `deed` as
+    for `translated`."""
+    told = _ours(deed, _causes(_java(error)), str(error) if isinstance(error, PySparkException) else "")
+    return None if isinstance(told, RefusedError | ExecutionError) else told
+
+
+def violation(
+    error: PySparkException | Py4JJavaError, conditions: tuple[str, ...] = _VIOLATIONS
+) -> str | None:
     """What Spark or Delta says, in one sentence of theirs, of rows that a table does not take; None for all else."""
-    return _words(error, _VIOLATIONS)
+    return _words(error, conditions)
 
 
 def refusal_of_delta(error: Py4JJavaError) -> str | None:
@@ -133,13 +174,25 @@ def unreadable(error: Py4JJavaError) -> str | None:
 
 def _words(error: PySparkException | Py4JJavaError, conditions: tuple[str, ...]) -> str | None:
     """The sentence of the deepest cause that has one of these conditions."""
-    java = error.java_exception if isinstance(error, Py4JJavaError) else getattr(error, "_origin", None)
-    for _, said in reversed(_causes(java)):
+    for _, said in reversed(_causes(_java(error))):
         found = _CONDITION.match(said)
         if found is not None and found[1].startswith(conditions):
             words = " ".join(_BESIDE.split(said[found.end() :], maxsplit=1)[0].split())
             return words if words.endswith(".") else f"{words}."
     return None
+
+
+def _java(error: PySparkException | Py4JJavaError) -> Any:
+    """The Java exception behind one of Python's, None where there is none."""
+    return error.java_exception if isinstance(error, Py4JJavaError) else getattr(error, "_origin", None)
+
+
+def _about(throwable: Any) -> Mapping[str, str]:
+    """What Spark says a condition is about; nothing where it is no exception of Spark's."""
+    try:
+        return {str(key): str(value) for key, value in dict(throwable.getMessageParameters()).items()}
+    except (Py4JError, AttributeError, TypeError):
+        return {}
 
 
 def _is_lost_race(classes: Sequence[str], conditions: Sequence[str]) -> bool:

@@ -110,7 +110,7 @@ def _settled(
         session.conf().set(APP, mark.app)
         session.conf().set(NUMBER, str(mark.number))
         session.conf().set(COMMIT_ATTEMPTS, "0")
-        with wrong_rows_explained():
+        with wrong_rows_explained(draft):
             frame, written = recorder.run(
                 session,
                 lambda: plans.run(session, plan),

@@ -18,6 +18,7 @@ __all__ = [
     "assignments_of",
     "is_cte",
     "name_of",
+    "refuse_default",
     "tables_of",
     "with_joins",
 ]
@@ -148,6 +149,12 @@ def _row_assignments(columns: exp.Expr, value: exp.Expr) -> list[Assignment]:
     )
     asked = isinstance(inner, exp.Select) and len(names) > 1
     values: list[exp.Expr]
+    if isinstance(inner, exp.Select) and inner.is_star:
+        raise wrong_in(
+            inner.expressions[0],
+            "How many columns * gives is not known here.",
+            hint="Name them: SET (a, b) = (SELECT x, y FROM ...).",
+        )
     if isinstance(inner, exp.Select):
         values = [exp.Subquery(this=inner)] * len(inner.expressions)
     else:
@@ -161,6 +168,19 @@ def _row_assignments(columns: exp.Expr, value: exp.Expr) -> list[Assignment]:
         for place, (name, one) in enumerate(zip(names, values, strict=True))
         if isinstance(name, exp.Column)
     ]
+
+
+def refuse_default(value: exp.Expr) -> None:
+    """Raise `UsageError` for the word DEFAULT in the place of a value."""
+    name = value.this if isinstance(value, exp.Column) and not value.table else value
+    quoted = name.args.get("quoted")
+    if isinstance(name, exp.Identifier | exp.Var) and not quoted and name.name.upper() == "DEFAULT":
+        raise wrong_in(
+            name,
+            "A column's default is not known here.",
+            hint="Write the value itself, which DESCRIBE TABLE EXTENDED shows; where rows are added, leave "
+            "the column out.",
+        )
 
 
 def name_of(table: exp.Table) -> TableName:

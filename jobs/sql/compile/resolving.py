@@ -120,6 +120,7 @@ def looked_up(
     dialect = draft.dialects[0]
     known = {name: tuple(one.name.lower() for one in schemas[real]) for name, real in tables.items()}
     resolve(query, known, {real.parts[-1].lower() for real in tables.values()}, dialect)
+    _refuse_aggregates(query)
     schema = MappingSchema(
         {name: {one.name.lower(): _type(one.type) for one in schemas[real]} for name, real in tables.items()},
         dialect=PARSERS[Dialect.SPARK],
@@ -185,6 +186,18 @@ def _query(draft: Draft, by: str | None) -> tuple[exp.Select, Mapping[str, Table
                 hint="Give each of them an alias, and write columns by these.",
             )
     return query, _stand_in(query)
+
+
+def _refuse_aggregates(query: exp.Select) -> None:
+    """Raise `UsageError` for an aggregate that is of no query: SET and WHERE are about one row."""
+    for node in query.find_all(exp.AggFunc):
+        above = node.find_ancestor(exp.Window, exp.Where, exp.Join, exp.Select)
+        if above is query or isinstance(above, exp.Where | exp.Join):
+            raise wrong_in(
+                node,
+                "An aggregate is about several rows, and SET, WHERE and ON are about one.",
+                hint="Ask a query for it: (SELECT max(a) FROM t). In a query it stands in HAVING.",
+            )
 
 
 def _mark_decimals(query: exp.Select, draft: Draft) -> None:

@@ -7,7 +7,14 @@ from typing import Final
 from sqlglot import exp
 
 from lakewarden.catalog.errors import UsageError
-from lakewarden.jobs.sql.compile.change import Assignment, Change, Relation, assignments_of, with_joins
+from lakewarden.jobs.sql.compile.change import (
+    Assignment,
+    Change,
+    Relation,
+    assignments_of,
+    refuse_default,
+    with_joins,
+)
 from lakewarden.jobs.sql.compile.databases import means, told_apart
 from lakewarden.jobs.sql.compile.dialects import OWN, STRAIGHT
 from lakewarden.jobs.sql.compile.places import wrong_in
@@ -87,7 +94,8 @@ def shapes_of(tree: exp.Expr, dialect: Dialect) -> tuple[Change, ...]:
     for change in changes:
         _refuse_outer_rows(change)
         if dialect is not Dialect.SPARK or not change.is_plain:
-            _refuse_defaults(change)
+            for one in change.assignments:
+                refuse_default(one.value)
     return changes
 
 
@@ -111,7 +119,11 @@ def _refuse_target(target: exp.Expr, ctes: Sequence[exp.CTE]) -> None:
     if target.args.get("version"):
         hint = "ROLLBACK TABLE makes an older version head."
         raise wrong_in(target, "Only what is read has a version; what is changed is head.", hint=hint)
-    names = {target.alias.lower(), "" if target.db else target.name.lower()}
+    named = "" if target.db else target.name.lower()
+    if named in [cte.alias.lower() for cte in ctes]:
+        hint = "Name the table that it reads, and say the rest in WHERE; or give the query another name."
+        raise wrong_in(target, f"{target.name} is a query behind WITH, and no table.", hint=hint)
+    names = {target.alias.lower()}
     twice = next((cte.alias for cte in ctes if cte.alias.lower() in names), None)
     if twice is not None:
         hint = "Give the query behind WITH another name."
@@ -324,15 +336,6 @@ def _stands_before(one: exp.Expr, others: Sequence[exp.Expr]) -> bool:
 
 def _starts(node: exp.Expr) -> list[int]:
     return [part.meta["start"] for part in node.walk() if "start" in part.meta]
-
-
-def _refuse_defaults(change: Change) -> None:
-    for value in (one.value for one in change.assignments):
-        name = value.this if isinstance(value, exp.Column) and not value.table else None
-        quoted = name is None or name.args.get("quoted")
-        if name is not None and not quoted and name.name.upper() == "DEFAULT":
-            hint = "Write the value itself; DESCRIBE TABLE EXTENDED shows what the default is."
-            raise wrong_in(name, "A column's default is not known here.", hint=hint)
 
 
 def _refuse_clauses(tree: exp.Expr) -> None:

@@ -6,6 +6,7 @@ from typing import Final
 from sqlglot import exp
 
 __all__ = [
+    "INTEGER_BITS",
     "MOST_DIGITS",
     "NUMBERS",
     "Family",
@@ -58,6 +59,7 @@ _AS_THEIRS: Final = (
     exp.LastValue, exp.Trim, exp.Round,
 )  # fmt: skip
 """What has the type of its argument."""
+INTEGER_BITS: Final = {exp.DType.TINYINT: 8, exp.DType.SMALLINT: 16, exp.DType.INT: 32, exp.DType.BIGINT: 64}
 _DIGITS: Final = {exp.DType.TINYINT: 3, exp.DType.SMALLINT: 5, exp.DType.INT: 10, exp.DType.BIGINT: 20}
 """How many digits Spark gives a whole number that becomes a decimal."""
 

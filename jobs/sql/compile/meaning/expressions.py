@@ -124,6 +124,8 @@ def _comparison(node: exp.Expr, dialect: Dialect, notes: Notes) -> exp.Expr:
 
 
 def _connected(node: exp.Expr, dialect: Dialect, notes: Notes) -> exp.Expr:
+    if isinstance(node, exp.Where) and isinstance(node.this.unnest(), exp.Null):
+        node.set("this", exp.false())  # Spark takes no NULL for a condition
     for part in [node.this] if isinstance(node, exp.Not | exp.Where) else [node.this, node.expression]:
         _require_condition(part)
     return node

@@ -9,13 +9,12 @@ from typing import Final
 
 from sqlglot import exp
 
-from lakewarden.jobs.sql.compile.type_families import Family, family_of
+from lakewarden.jobs.sql.compile.type_families import INTEGER_BITS, Family, family_of
 from lakewarden.jobs.sql.compile.values import Dialect
 
 __all__ = ["in_its_bits", "promoted", "unfolded"]
 
-_BITS: Final = {exp.DType.TINYINT: 8, exp.DType.SMALLINT: 16, exp.DType.INT: 32, exp.DType.BIGINT: 64}
-_KINDS: Final = {bits: kind for kind, bits in _BITS.items()}
+_KINDS: Final = {bits: kind for kind, bits in INTEGER_BITS.items()}
 _FEWEST: Final = {Dialect.MYSQL: 64, Dialect.TERADATA: 32, Dialect.POSTGRES: 16, Dialect.TSQL: 16}
 _MOST: Final = 2**63
 _OVERFLOWING: Final = (exp.Add, exp.Sub, exp.Mul, exp.Neg, exp.Abs)
@@ -78,7 +77,7 @@ def _bits(node: exp.Expr) -> int:
     if isinstance(node, exp.IntDiv | exp.Count):
         return 64
     kind = node.args["to"] if isinstance(node, exp.Cast) else node.type
-    return _BITS.get(kind.this, 8) if isinstance(kind, exp.DataType) else 8
+    return INTEGER_BITS.get(kind.this, 8) if isinstance(kind, exp.DataType) else 8
 
 
 def _value(node: exp.Expr) -> int | None:

@@ -10,12 +10,14 @@ from lakewarden.jobs.sql.compile.meaning.averages import FEW, refuse_own_digits
 from lakewarden.jobs.sql.compile.meaning.texts import require_readable
 from lakewarden.jobs.sql.compile.places import wrong_in
 from lakewarden.jobs.sql.compile.type_families import (
+    INTEGER_BITS,
     NUMBERS,
     Family,
     family_of,
     family_of_type,
     scale_of,
     scale_of_type,
+    whole_digits_of_type,
 )
 from lakewarden.jobs.sql.compile.values import DIALECT_KEY, Dialect
 
@@ -43,6 +45,7 @@ def assigned(value: exp.Expr, kind: exp.DataType, dialect: Dialect) -> exp.Expr:
     if dialect is Dialect.SPARK:
         return value
     source, target = family_of(value), family_of_type(kind)
+    _require_room(value, kind)
     if isinstance(value, exp.Literal) and value.is_string and target is not Family.TEXT:
         require_readable(value, kind, dialect)
         return exp.Cast(this=value, to=kind.copy())
@@ -66,6 +69,32 @@ def assigned(value: exp.Expr, kind: exp.DataType, dialect: Dialect) -> exp.Expr:
         case _:
             pass
     return value
+
+
+def _require_room(value: exp.Expr, kind: exp.DataType) -> None:
+    """Raise `UsageError` for a value that is written and that a column of this type cannot hold."""
+    bare = value.unnest()
+    written = bare.this if isinstance(bare, exp.Neg) else bare
+    if not isinstance(written, exp.Literal):
+        return
+    length = kind.expressions[0].name if kind.expressions else ""
+    match family_of_type(kind):
+        case Family.INTEGER if written.is_int:
+            least = -(2 ** (INTEGER_BITS.get(kind.this, 64) - 1))
+            number = int(written.name) * (1 if bare is written else -1)
+            fits = least <= number < -least
+        case Family.DECIMAL if not written.is_string and "e" not in written.name.lower():
+            fits = len(written.name.partition(".")[0].lstrip("0")) <= whole_digits_of_type(kind)
+        case Family.TEXT if written.is_string and length.isdigit():
+            fits = len(written.name.rstrip(" ")) <= int(length)
+        case _:
+            return
+    if not fits:
+        raise wrong_in(
+            value,
+            f"This has no room in a column of type {kind.sql(dialect='spark')}.",
+            hint="Write a value that has, or make the column wider.",
+        )
 
 
 def _require_taken(value: exp.Expr, source: Family, kind: exp.DataType, dialect: Dialect) -> None:

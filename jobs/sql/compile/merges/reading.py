@@ -8,14 +8,14 @@ from sqlglot import exp
 from sqlglot.errors import ParseError, SqlglotError
 
 from lakewarden.catalog.errors import UsageError
-from lakewarden.jobs.sql.compile.change import Assignment, Change, Relation, assignments_of
+from lakewarden.jobs.sql.compile.change import Assignment, Change, Relation, assignments_of, refuse_default
 from lakewarden.jobs.sql.compile.clauses import Clause, Clauses, Seen
 from lakewarden.jobs.sql.compile.dialects import PARSERS
 from lakewarden.jobs.sql.compile.places import told_with_places, wrong_at, wrong_in, wrong_part
 from lakewarden.jobs.sql.compile.precedence import refuse_unclear
 from lakewarden.jobs.sql.compile.reading import Draft, outer_tokens, parse_error, refuse_system, tables_read
 from lakewarden.jobs.sql.compile.shapes import RETURNING, leave_hints_out
-from lakewarden.jobs.sql.compile.values import DIALECT_KEY, Dialect
+from lakewarden.jobs.sql.compile.values import Dialect
 
 __all__ = ["is_merge", "merge_draft"]
 
@@ -50,13 +50,16 @@ def _draft(text: str, dialect: Dialect, *, chosen: bool) -> Draft | None:
     own = dialect is Dialect.SPARK
     if own and not _is_supported(merge):
         return None
+    for when in merge.args["whens"].expressions:
+        _refuse_more(when)
+    if own and not _asks(merge):
+        return None
     notes = leave_hints_out(merge)
     if not own:
         _refuse(merge)
+    _refuse_unreachable(merge)
     each = sorted(_clauses(merge, text), key=lambda one: list(Seen).index(one.seen))  # as Spark wants them
     clauses = Clauses(on=merge.args["on"], each=tuple(each))
-    if own and not any(part.find(exp.Query) for part in clauses.parts()):
-        return None
     refuse_unclear((node for part in clauses.parts() for node in part.find_all(exp.Binary, exp.In)), dialect)
     with_ = merge.args.get("with_")
     change = Change(
@@ -98,6 +101,11 @@ def _tree(text: str, dialect: Dialect) -> exp.Merge | None:
     )
 
 
+def _asks(merge: exp.Merge) -> bool:
+    """Whether a condition or a value holds a query, which Delta does not run."""
+    return any(part.find(exp.Query) for part in (merge.args["on"], *merge.args["whens"].expressions))
+
+
 def _is_supported(merge: exp.Merge) -> bool:
     """Whether a column more of the source is seen by nothing but the conditions and values that ask for it."""
     using = merge.args["using"]
@@ -135,6 +143,10 @@ def _refuse(merge: exp.Merge) -> None:
         raise wrong_in(target, "This is no table that can be changed.", hint="Name the table itself.")
     if not isinstance(using, exp.Table | exp.Subquery | exp.Values) or not using.alias_or_name:
         raise wrong_in(using, "What is read here needs a name.", hint="Write USING (SELECT ...) AS s.")
+    if isinstance(using, exp.Table) and not isinstance(using.this, exp.Identifier):
+        raise wrong_in(
+            using, "A function is no table here.", hint="Write USING (SELECT ...) AS s, or make a view of it."
+        )
     if with_ is not None and with_.recursive:
         raise wrong_in(
             with_,
@@ -163,7 +175,6 @@ def _clauses(merge: exp.Merge, text: str) -> Iterator[Clause]:
     for when in merge.args["whens"].expressions:
         seen = Seen.BOTH if when.args["matched"] else Seen.TARGET if when.args.get("source") else Seen.SOURCE
         condition, then = when.args.get("condition"), when.args["then"]
-        _refuse_more(when)
         found = Clause(seen=seen, condition=condition)
         if isinstance(then, exp.Update):
             found = Clause(seen=seen, condition=condition, sets=_sets(then))
@@ -179,6 +190,21 @@ def _clauses(merge: exp.Merge, text: str) -> Iterator[Clause]:
         if owner is not None:
             _say_whose(found, owner.alias_or_name)
         yield found
+
+
+def _refuse_unreachable(merge: exp.Merge) -> None:
+    """Raise `UsageError` for a clause behind one of its kind that has no condition."""
+    ended: set[tuple[object, bool]] = set()
+    for when in merge.args["whens"].expressions:
+        kind = (when.args["matched"], bool(when.args.get("source")))
+        if kind in ended:
+            raise wrong_in(
+                when,
+                "A clause before this one is for all of its rows: it has no condition.",
+                hint="Give that one a condition, WHEN MATCHED AND ..., or leave this one out.",
+            )
+        if when.args.get("condition") is None:
+            ended.add(kind)
 
 
 def _refuse_more(when: exp.When) -> None:
@@ -203,7 +229,7 @@ def _sets(then: exp.Update) -> tuple[Assignment, ...]:
                 "A query of several columns is not asked in a MERGE.",
                 hint="Ask it in USING, and name its columns.",
             )
-        _refuse_default(one.value)
+        refuse_default(one.value)
     return found
 
 
@@ -217,7 +243,7 @@ def _inserts(then: exp.Insert) -> tuple[Assignment, ...]:
             hint="Write INSERT (k, a) VALUES (s.k, s.a).",
         )
     for value in given.expressions:
-        _refuse_default(value)
+        refuse_default(value)
     names = then.this.expressions if isinstance(then.this, exp.Tuple) else None
     if names is None:
         names = [exp.column("", table=str(number)) for number in range(len(given.expressions))]
@@ -226,16 +252,6 @@ def _inserts(then: exp.Insert) -> tuple[Assignment, ...]:
     return tuple(
         Assignment(column=name, value=value) for name, value in zip(names, given.expressions, strict=True)
     )
-
-
-def _refuse_default(value: exp.Expr) -> None:
-    name = value.this if isinstance(value, exp.Column) and not value.table else None
-    if name is not None and not name.args.get("quoted") and name.name.upper() == "DEFAULT":
-        hint = (
-            "Leave the column away in INSERT; write the value itself in UPDATE, or "
-            f"SET {DIALECT_KEY} = spark."
-        )
-        raise wrong_in(name, "A column's default is not known here.", hint=hint)
 
 
 def _say_whose(clause: Clause, owner: str) -> None:

@@ -102,6 +102,7 @@ def upsert_compiled(
     )
     found, added, notes = _resolved(replace(draft, change=adds), schemas, dialect)
     _refuse_queries(draft)
+    _refuse_not_given(draft, placement, columns)
     changes = replace(draft.change, relations=(target_item, _as_stored(placement)), ctes=())
     if placement.replaces:
         changes = replace(
@@ -200,6 +201,19 @@ def _resolved(
     mine = replace(found, query=with_conditions(query))
     values = tuple(replace(one, value=assigned(one.value, one.type, dialect)) for one in mine.values)
     return mine, values, (*notes, *(note for _, note in chances(found.query, dialect)))
+
+
+def _refuse_not_given(draft: Draft, placement: Placement, columns: Sequence[str]) -> None:
+    """Raise `UsageError` for a column of the new row that INSERT does not name."""
+    given = [name.lower() for name in columns]
+    for part in (draft.change.where, *(one.value for one in draft.change.assignments)):
+        for column in () if part is None else part.find_all(exp.Column):
+            if column.table.lower() == placement.alias.lower() and column.name.lower() not in given:
+                raise wrong_in(
+                    column,
+                    f"INSERT does not name {column.name}: the new row has none.",
+                    hint=f"It names: {', '.join(columns)}.",
+                )
 
 
 def _refuse_queries(draft: Draft) -> None:

@@ -10,7 +10,7 @@ from sqlglot import Token, TokenType, exp
 from sqlglot.errors import ParseError, SqlglotError
 
 from lakewarden.catalog.errors import UsageError
-from lakewarden.jobs.sql.compile.change import Change, Relation, assignments_of
+from lakewarden.jobs.sql.compile.change import Change, Relation, assignments_of, refuse_default
 from lakewarden.jobs.sql.compile.dialects import PARSERS
 from lakewarden.jobs.sql.compile.placement import Placement
 from lakewarden.jobs.sql.compile.places import told_with_places, wrong_at, wrong_in
@@ -41,8 +41,10 @@ def is_upsert(text: str) -> bool:
     that inserts what is not."""
     words = [token.text.upper() for token in outer_tokens(text)]
     match words[:2]:
-        case ["UPSERT", _] | ["REPLACE", "INTO"]:
+        case ["UPSERT", _] | ["INSERT", "IGNORE"]:
             return True
+        case ["REPLACE", word]:
+            return word != "TABLE"
         case ["INSERT" | "WITH", _]:
             return _conflict(words) is not None
         case ["UPDATE" | "UPD", _]:
@@ -57,6 +59,12 @@ def upsert_draft(text: str, dialect: Dialect | None = None) -> Draft:
     refuse_run_comments(text, dialect)
     tokens = outer_tokens(text)
     words = [token.text.upper() for token in tokens]
+    if words[:2] == ["INSERT", "IGNORE"]:
+        raise wrong_at(
+            tokens[1].start,
+            "IGNORE leaves rows out, or changes their values, where they cannot be written.",
+            hint="Leave it out, and rows whose key is there by WHERE NOT EXISTS (SELECT ...).",
+        )
     if words[0] == "UPSERT":
         return _upsert(text, tokens, dialect or Dialect.SPARK)
     if words[0] == "REPLACE":
@@ -118,6 +126,9 @@ def _insert(
     columns = tuple(one.name for one in listed)
     source, alias, names = _source(tree)
     conflict = tree.args.get("conflict")
+    rows = source.expressions if isinstance(source, exp.Values) else ()
+    for value in (one for row in rows for one in (row.expressions or [row])):
+        refuse_default(value)
     if conflict is None:
         placed = Placement(
             columns=columns, source=source, alias=alias, keys=keys, replaces=True, whole=not ours
@@ -132,12 +143,15 @@ def _insert(
         _excluded_for_values(conflict, alias, columns, names)
         if isinstance(source, exp.Values):
             _as_targets(conflict, target)
+    assignments = assignments_of(conflict)
+    for one in assignments:
+        refuse_default(one.value)
     placed = Placement(
         columns=columns,
         source=source,
         alias=alias,
         keys=_conflict_keys(conflict),
-        assignments=assignments_of(conflict),
+        assignments=assignments,
         condition=None if where is None else where.this,
     )
     return _draft(text, dialect, target, placed, tree.args.get("with_"))

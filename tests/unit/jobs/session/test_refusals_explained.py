@@ -1,5 +1,6 @@
 """Which of Spark's refusals of a statement get our words, and which keep Spark's."""
 
+import re
 from types import SimpleNamespace
 
 import pytest
@@ -8,6 +9,9 @@ from pyspark.errors import AnalysisException
 
 from lakewarden.catalog.errors import LakewardenError, PreconditionError, RefusedError, UsageError
 from lakewarden.jobs.session.compiled_changes import refusals_explained, wrong_rows_explained
+from lakewarden.jobs.sql.compile.reading import draft_of
+from lakewarden.jobs.sql.compile.refusals import CONDITIONS
+from lakewarden.jobs.sql.compile.values import Dialect
 
 MERGE = "MERGE INTO t USING s ON t.k = s.k WHEN MATCHED THEN UPDATE SET v = (SELECT max(v) FROM u)"
 
@@ -85,3 +89,58 @@ def test_what_delta_does_not_do_is_a_sentence_without_javas_stack(
 def test_a_lost_race_and_a_bug_stay_what_they_are(said: str) -> None:
     with pytest.raises(Told), wrong_rows_explained():
         raise Told(said)
+
+
+CHANGE = draft_of("UPDATE t SET a = (SELECT max(e) FROM u) WHERE nosuch(a) = 1", Dialect.POSTGRES)
+ADVICE = (
+    'Use `try_cast`. If necessary set "spark.sql.ansi.enabled" to "false". SQLSTATE: 22003; line 1 pos 0;'
+)
+
+
+@pytest.mark.parametrize("condition", [*CONDITIONS, "SOMETHING_NEW"])
+def test_no_condition_of_a_compiled_statement_is_told_in_the_words_of_spark(condition: str) -> None:
+    """Every condition that has words, and one that has none."""
+    about = {"relationName": "`db`.`u`", "columnName": "`a`", "value": "300", "targetType": '"TINYINT"'}
+    error = AnalysisException(
+        f"[{condition}] {ADVICE}\n'Project [1]", errorClass=condition, messageParameters=about
+    )
+    with pytest.raises(LakewardenError) as caught, wrong_rows_explained(CHANGE):
+        raise error
+    told = caught.value
+    assert told.hint and not {"SQLSTATE", "ansi", "try_cast", "Project", "{"} & set(
+        re.findall(r"\w+|{", str(told))
+    )
+    assert (condition in str(told)) is (condition == "SOMETHING_NEW")
+
+
+@pytest.mark.parametrize(
+    ("condition", "about", "said"),
+    [
+        ("TABLE_OR_VIEW_NOT_FOUND", {"relationName": "`u`"}, "There is no table u. Line 1, column 38:"),
+        (
+            "UNRESOLVED_ROUTINE",
+            {"routineName": "`nosuch`"},
+            "There is no function nosuch. Line 1, column 47:",
+        ),
+        ("SCALAR_SUBQUERY_TOO_MANY_ROWS", {}, "found several rows. Line 1, column 26:"),
+        (
+            "CAST_OVERFLOW_IN_TABLE_INSERT",
+            {"columnName": "`a`", "targetType": '"TINYINT"'},
+            "A value is too large for a, which is a TINYINT. Line 1, column 14:",
+        ),
+        ("CAST_OVERFLOW", {"value": "300S", "targetType": '"TINYINT"'}, "300 is too large for a TINYINT."),
+        ("SOMETHING_NEW", {}, "Spark refused this (SOMETHING_NEW). Line 1, column 8:"),
+    ],
+)
+def test_what_it_is_about_is_named_and_shown(condition: str, about: dict[str, str], said: str) -> None:
+    with pytest.raises(LakewardenError) as caught, wrong_rows_explained(CHANGE):
+        raise AnalysisException("...", errorClass=condition, messageParameters=about)
+    assert said in str(caught.value)
+
+
+def test_a_constraint_of_the_owner_is_told_as_the_owner_wrote_it() -> None:
+    with (
+        pytest.raises(PreconditionError, match=r"A row cannot be written: CHECK constraint few"),
+        wrong_rows_explained(CHANGE),
+    ):
+        raise Told("[DELTA_VIOLATE_CONSTRAINT_WITH_VALUES] CHECK constraint few (v < 21) violated")

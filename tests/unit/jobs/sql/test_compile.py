@@ -294,9 +294,8 @@ def test_a_query_of_a_with_knows_those_before_it_and_no_others() -> None:
 @pytest.mark.parametrize(("alias", "column"), [("", 34), ("AS x ", 34)])
 def test_a_with_of_the_targets_own_name_is_refused(alias: str, column: int) -> None:
     name = "x" if alias else "t"
-    with pytest.raises(
-        UsageError, match=f"WITH has a query of the name {name}, too. Line 1, column {column}"
-    ):
+    said = "WITH has a query of the name x, too" if alias else "t is a query behind WITH, and no table"
+    with pytest.raises(UsageError, match=f"{said}. Line 1, column {column}"):
         compile_one(
             f"WITH {name} AS (SELECT 1 AS k) UPDATE t {alias}SET a = 1 WHERE k IN (SELECT k FROM {name})"
         )

@@ -181,7 +181,6 @@ def test_two_written_texts_are_compared_by_the_rules_of_texts() -> None:
         "array(1, 2)[0]", "map('a', 1)['a']", "split(s, ',')[0]", "unix_timestamp()", "signum(a)",
         "my_own(a, 'x')",
         "str_to_map(s)", "regexp_extract(s, '(a)', 1)", "substring(s, -2)", "transform(array(1), x -> x + 1)",
-        "collect_list(a)",
         "date_diff(day, at)", "timestampadd(DAY, 1, at)", "make_date(1, 2, 3)", "space(3)", "mod(a, 2)",
         "decode(s, 'a', 'b')",
     ],
