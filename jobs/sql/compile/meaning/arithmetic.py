@@ -4,6 +4,7 @@ from sqlglot import exp
 
 from lakewarden.jobs.sql.compile.meaning.averages import mean_in_spark, refuse_own_digits
 from lakewarden.jobs.sql.compile.meaning.comparisons import is_real, refuse_real_beside_others
+from lakewarden.jobs.sql.compile.meaning.dates import is_shift, shifted
 from lakewarden.jobs.sql.compile.meaning.functions import Notes
 from lakewarden.jobs.sql.compile.meaning.integers import in_its_bits, promoted
 from lakewarden.jobs.sql.compile.meaning.storing import SPARKS_WORDS
@@ -16,6 +17,8 @@ __all__ = ["arithmetic", "division", "mean", "summed"]
 
 def arithmetic(node: exp.Expr, dialect: Dialect, notes: Notes) -> exp.Expr:
     """Sums, differences and products: of numbers, and of texts where the dialect adds those, too."""
+    if is_shift(node):
+        return shifted(node, dialect)
     parts = [node.this] if isinstance(node, exp.Unary | exp.Func) else [node.this, node.expression]
     odd = next((part for part in parts if family_of(part) not in NUMBERS), None)
     refuse_real_beside_others(parts, node, dialect)

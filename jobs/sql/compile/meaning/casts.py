@@ -50,6 +50,10 @@ def cast_as_there(node: exp.Expr, dialect: Dialect, notes: Notes) -> exp.Expr:
                 node.set("to", _floating(node, dialect))
             require_readable(node.this, node.args["to"], dialect)
             return node if target is not Family.TIME else _without_zone(node, dialect)
+        case (Family.TIME, Family.TIME) if (
+            dialect in (Dialect.POSTGRES, Dialect.TSQL) and not node.to.expressions
+        ):
+            return _without_zone(node, dialect)
         case (Family.INTEGER | Family.TEXT | Family.NULL, Family.TEXT):
             cut = cast_to_text(node, source, dialect)
             if cut is not None:

@@ -20,6 +20,7 @@ from lakewarden.jobs.sql.compile.meaning.comparisons import (
     note_zones,
     refuse_mixed,
 )
+from lakewarden.jobs.sql.compile.meaning.dates import DATES, date_in_spark
 from lakewarden.jobs.sql.compile.meaning.first_type import fits_first
 from lakewarden.jobs.sql.compile.meaning.functions import FUNCTIONS, Notes, function_in_spark
 from lakewarden.jobs.sql.compile.meaning.integers import unfolded
@@ -332,5 +333,6 @@ _JUDGES: Final[Mapping[tuple[type[exp.Expr], ...], Callable[[exp.Expr, Dialect, 
     (exp.Limit,): _limit,
     (exp.Ordered,): _order,
     (exp.Min, exp.Max): _extreme,
+    DATES: lambda node, dialect, notes: date_in_spark(node, dialect),
     FUNCTIONS: _function,
 }

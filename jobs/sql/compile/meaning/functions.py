@@ -109,6 +109,7 @@ def _cased(node: exp.Expr, dialect: Dialect, notes: Notes) -> exp.Expr | None:
 def _moment(node: exp.Expr, dialect: Dialect, notes: Notes) -> exp.Expr | None:
     """The time of the statement; MySQL's has no fraction of a second unless it is asked for."""
     now, digits = exp.CurrentTimestamp(), node.this
+    now.type = exp.DataType.build("timestamp", dialect="spark")
     if digits is None and dialect is not Dialect.MYSQL:
         return now
     if dialect not in (Dialect.MYSQL, Dialect.TERADATA):
@@ -116,7 +117,9 @@ def _moment(node: exp.Expr, dialect: Dialect, notes: Notes) -> exp.Expr | None:
     unit = _FRACTIONS.get("0" if digits is None else digits.name)
     if unit is None:
         return now if digits is not None and digits.name == "6" else None
-    return exp.Anonymous(this="DATE_TRUNC", expressions=[exp.Literal.string(unit), now])
+    cut: exp.Expr = exp.Anonymous(this="DATE_TRUNC", expressions=[exp.Literal.string(unit), now])
+    cut.type = now.type
+    return cut
 
 
 def _text(value: exp.Expr) -> exp.Expr:
@@ -198,7 +201,14 @@ def _part_of_time(node: exp.Expr, dialect: Dialect, notes: Notes) -> exp.Expr | 
 
 def _day(node: exp.Expr, dialect: Dialect, notes: Notes) -> exp.Expr | None:
     """What sqlglot puts into YEAR(...) and the like, which take a date or time as it is."""
-    return node.this if isinstance(node.parent, _DATE_PARTS) else None
+    value: exp.Expr = node.this
+    if isinstance(node.parent, (*_DATE_PARTS, exp.LastDay, exp.DayOfWeek, exp.DayOfYear)):
+        return value
+    if dialect is not Dialect.MYSQL or family_of(value) is not Family.TIME:
+        return None
+    day: exp.Expr = exp.cast(value.copy(), "date")  # MySQL's DATE(...)
+    day.type = exp.DataType.build("date", dialect="spark")
+    return day
 
 
 def _window(node: exp.Expr, dialect: Dialect, notes: Notes) -> exp.Expr | None:
@@ -243,6 +253,8 @@ def _named(node: exp.Expr, dialect: Dialect, notes: Notes) -> exp.Expr | None:
     arguments = node.expressions
     if dialect is Dialect.MYSQL and node.name.upper() == "NOW" and len(arguments) <= 1:
         return _moment(exp.CurrentTimestamp(this=next(iter(arguments), None)), dialect, notes)
+    if dialect is Dialect.MYSQL:
+        return _named_in_mysql(node)
     if dialect is not Dialect.TERADATA or len(arguments) != 1:
         return None
     (value,), zero = arguments, exp.Literal.number(0)
@@ -257,6 +269,22 @@ def _named(node: exp.Expr, dialect: Dialect, notes: Notes) -> exp.Expr | None:
             return exp.Length(this=value.copy())
         case _:
             return None
+
+
+def _named_in_mysql(node: exp.Expr) -> exp.Expr | None:
+    """ADDDATE and SUBDATE with a number are DATE_ADD and DATE_SUB of days; WEEKDAY is 0 for Monday."""
+    match node.name.upper(), node.expressions:
+        case ("ADDDATE" | "SUBDATE") as name, [value, exp.Literal() as days] if days.is_int and _is_date(
+            value
+        ):
+            found: exp.Expr = exp.Anonymous(this=f"DATE_{name[:3]}", expressions=[value.copy(), days.copy()])
+            found.type = exp.DataType.build("date", dialect="spark")
+        case "WEEKDAY", [value] if family_of(value) is Family.TIME:
+            found = exp.Anonymous(this="WEEKDAY", expressions=[value.copy()])
+            found.type = exp.DataType.build("int", dialect="spark")
+        case _:
+            return None
+    return found
 
 
 _DATE_PARTS: Final = (exp.Year, exp.Quarter, exp.Month, exp.Day, exp.DayOfMonth, exp.Hour, exp.Minute)
