@@ -15,10 +15,12 @@ __all__ = [
     "Assignment",
     "Change",
     "Relation",
+    "always_there",
     "assignments_of",
     "is_cte",
     "name_of",
     "refuse_default",
+    "refuse_outer_rows",
     "tables_of",
     "with_joins",
 ]
@@ -62,7 +64,8 @@ class Assignment:
 @dataclass(frozen=True, kw_only=True)
 class Change:
     """Rows of `relations` that satisfy `where`: the rows of the target among them (`relations[place]`) are updated by
-    `assignments`, or deleted where there are none. `notes` tell what was left out."""
+    `assignments`, or deleted where there are none. `notes` tell what was left out. `unowned`: which of the relations is
+    the target is told by the columns that they have (databases.py)."""
 
     relations: tuple[Relation, ...]
     place: int
@@ -70,6 +73,7 @@ class Change:
     where: exp.Expr | None = None
     ctes: tuple[exp.CTE, ...] = ()
     notes: tuple[str, ...] = ()
+    unowned: bool = False
 
     @property
     def target(self) -> exp.Table:
@@ -118,6 +122,28 @@ def with_joins(base: exp.Expr) -> Iterator[Relation]:
     for join in joins:
         is_comma = not join.args.get("on") and not join.args.get("using") and not join.side and not join.kind
         yield Relation(item=join.this, join=None if is_comma and not join.method else join)
+
+
+def always_there(relations: tuple[Relation, ...], place: int) -> tuple[Relation, ...]:
+    """The same for the rows of the target: where it stands behind LEFT JOIN, rows without it do not matter."""
+    target = relations[place]
+    if target.join is None or target.join.side != "LEFT":
+        return relations
+    join = target.join.copy()
+    join.set("side", None)
+    join.set("kind", None)
+    return (*relations[:place], replace(target, join=join), *relations[place + 1 :])
+
+
+def refuse_outer_rows(change: Change) -> None:
+    """Raise `UsageError` for a RIGHT or FULL JOIN with the target, which makes rows without it."""
+    for relation in () if change.stands_alone else change.relations:
+        if relation.join is not None and relation.join.side in ("RIGHT", "FULL"):
+            raise wrong_in(
+                relation.item,
+                f"{relation.join.side} JOIN with the table that is changed makes rows without it.",
+                hint="Write LEFT JOIN, or JOIN, beginning with the table that is changed.",
+            )
 
 
 def assignments_of(tree: exp.Expr) -> tuple[Assignment, ...]:

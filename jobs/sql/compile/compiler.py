@@ -9,6 +9,7 @@ from sqlglot import exp
 from lakewarden.catalog.errors import UsageError
 from lakewarden.catalog.system.nested import nested_within_reason
 from lakewarden.jobs.sql.compile.ambiguities import read_otherwise
+from lakewarden.jobs.sql.compile.databases import with_owner
 from lakewarden.jobs.sql.compile.emission import step_of
 from lakewarden.jobs.sql.compile.meaning.conditions import with_conditions
 from lakewarden.jobs.sql.compile.meaning.expressions import translated
@@ -17,7 +18,7 @@ from lakewarden.jobs.sql.compile.meaning.nondeterminism import chances, with_dis
 from lakewarden.jobs.sql.compile.meaning.storing import assigned
 from lakewarden.jobs.sql.compile.merges.compiling import merge_compiled
 from lakewarden.jobs.sql.compile.places import placed, wrong_in
-from lakewarden.jobs.sql.compile.reading import Draft, ambiguous
+from lakewarden.jobs.sql.compile.reading import Draft, ambiguous, tables_read
 from lakewarden.jobs.sql.compile.resolving import Resolved, Target, resolved
 from lakewarden.jobs.sql.compile.upserts.merging import upsert_compiled
 from lakewarden.jobs.sql.compile.values import (
@@ -72,6 +73,9 @@ def compiled(
     Several dialects that read the statement alike must also mean the same by it.
     """
     with placed(draft.text):
+        if draft.change.unowned:
+            change = with_owner(draft.change, schemas)
+            draft = replace(draft, change=change, tables=tables_read(change))
         return _compiled_by_kind(draft, schemas, policy or MatchPolicy(), table_keys)
 
 

@@ -1,12 +1,23 @@
-"""Columns written with their database, `db1.t.a`: whose they are, also where two tables have one name. Pure."""
+"""Whose columns are that are written with a database, `db1.t.a`, or in MySQL's SET without a table. Pure."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from sqlglot import exp
 
-from lakewarden.jobs.sql.compile.change import Relation
+from lakewarden.jobs.sql.compile.change import (
+    Change,
+    Relation,
+    always_there,
+    name_of,
+    refuse_outer_rows,
+)
+from lakewarden.jobs.sql.compile.places import wrong_in
+from lakewarden.jobs.sql.compile.values import TableName, TableSchema
 
-__all__ = ["captured", "means", "told_apart"]
+__all__ = ["captured", "means", "told_apart", "with_owner"]
+
+Schemas = Mapping[TableName, TableSchema]
 
 
 def means(column: exp.Column, relation: Relation) -> bool:
@@ -96,3 +107,45 @@ def _say(column: exp.Column, name: str) -> None:
     column.set("table", table)
     column.set("db", None)
     column.set("catalog", None)
+
+
+def with_owner(change: Change, schemas: Schemas) -> Change:
+    """The change with its target, if MySQL's SET does not say whose its columns are: the table that has them. Raises
+    `UsageError` for a column that several tables have, or none, and for columns of several tables."""
+    owners = [_owner(one.column, change, schemas) for one in change.assignments]
+    place = owners[0]
+    other = next((one for one, owner in zip(change.assignments, owners, strict=True) if owner != place), None)
+    if other is not None:
+        raise wrong_in(
+            other.column,
+            "The columns that are set are of several tables.",
+            hint="Write whose each of them is: SET t.a = ..., s.b = ...",
+        )
+    owner = change.relations[place]
+    for one in change.assignments:
+        one.column.set("table", exp.to_identifier(owner.name, quoted=True))
+    found = replace(change, relations=always_there(change.relations, place), place=place, unowned=False)
+    refuse_outer_rows(found)
+    return found
+
+
+def _owner(column: exp.Column, change: Change, schemas: Schemas) -> int:
+    name = column.name.lower()
+    found = [
+        place
+        for place, relation in enumerate(change.relations)
+        if column.table.lower() in ("", relation.name) and name in _columns(relation, schemas)
+    ]
+    if len(found) == 1:
+        return found[0]
+    said = "Several of the tables before SET have" if found else "None of the tables before SET has"
+    raise wrong_in(
+        column, f"{said} a column {column.name}.", hint=f"Write whose it is: SET t.{column.name} = ..."
+    )
+
+
+def _columns(relation: Relation, schemas: Schemas) -> list[str]:
+    """The columns of a table; what is no table is not changed."""
+    item = relation.item
+    known = schemas.get(name_of(item), ()) if isinstance(item, exp.Table) else ()
+    return [one.name.lower() for one in known]

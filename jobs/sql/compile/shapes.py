@@ -1,7 +1,6 @@
 """The forms that UPDATE and DELETE have in each dialect, made into one. Pure."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Final
 
 from sqlglot import exp
@@ -11,8 +10,10 @@ from lakewarden.jobs.sql.compile.change import (
     Assignment,
     Change,
     Relation,
+    always_there,
     assignments_of,
     refuse_default,
+    refuse_outer_rows,
     with_joins,
 )
 from lakewarden.jobs.sql.compile.databases import means, told_apart
@@ -80,19 +81,22 @@ def shapes_of(tree: exp.Expr, dialect: Dialect) -> tuple[Change, ...]:
         told_apart(relations, _parts_of(tree, relations))
     assignments = assignments_of(tree) if isinstance(tree, exp.Update) else ()
     where = tree.args.get("where")
+    several = dialect is Dialect.MYSQL and len(relations) > 1
+    unowned = several and any(not one.column.table for one in assignments)
     changes = tuple(
         Change(
-            relations=_always_there(relations, place),
+            relations=relations if unowned else always_there(relations, place),
             place=place,
             assignments=assignments if len(places) == 1 else _of(relations[place], assignments),
             where=None if where is None else where.this,
             ctes=ctes,
             notes=notes,
+            unowned=unowned,
         )
         for place in places
     )
-    for change in changes:
-        _refuse_outer_rows(change)
+    for change in () if unowned else changes:
+        refuse_outer_rows(change)
         if dialect is not Dialect.SPARK or not change.is_plain:
             for one in change.assignments:
                 refuse_default(one.value)
@@ -132,28 +136,6 @@ def _refuse_target(target: exp.Expr, ctes: Sequence[exp.CTE]) -> None:
 
 def _of(target: Relation, assignments: Sequence[Assignment]) -> tuple[Assignment, ...]:
     return tuple(one for one in assignments if one.column.table.lower() == target.name)
-
-
-def _always_there(relations: tuple[Relation, ...], place: int) -> tuple[Relation, ...]:
-    """The same for the rows of the target: where it stands behind LEFT JOIN, rows without it do not matter."""
-    target = relations[place]
-    if target.join is None or target.join.side != "LEFT":
-        return relations
-    join = target.join.copy()
-    join.set("side", None)
-    join.set("kind", None)
-    return (*relations[:place], replace(target, join=join), *relations[place + 1 :])
-
-
-def _refuse_outer_rows(change: Change) -> None:
-    """RIGHT and FULL JOIN with the target make rows without it, which cannot be changed."""
-    for relation in () if change.stands_alone else change.relations:
-        if relation.join is not None and relation.join.side in ("RIGHT", "FULL"):
-            raise wrong_in(
-                relation.item,
-                f"{relation.join.side} JOIN with the table that is changed makes rows without it.",
-                hint="Write LEFT JOIN, or JOIN, beginning with the table that is changed.",
-            )
 
 
 def _relations_of(tree: exp.Expr, dialect: Dialect) -> _Found:
@@ -206,13 +188,10 @@ def _mysql_update(tree: exp.Update) -> _Found:
         return relations, (0,)
     columns = [assignment.column for assignment in assignments_of(tree)]
     places: list[int] = []
+    if any(not column.table for column in columns):
+        tables = [place for place, one in enumerate(relations) if isinstance(one.item, exp.Table)]
+        return relations, tuple(tables[:1])
     for column in columns:
-        if not column.table:
-            raise wrong_in(
-                column,
-                "Several tables are named before SET, and this column says of none that it is its own.",
-                hint="Write SET t.column = ... with the name of the table.",
-            )
         named = [place for place, one in enumerate(relations) if means(column, one)]
         if len(named) > 1:
             raise wrong_in(

@@ -272,6 +272,14 @@ CASES: Final = {
     "teradata: DELETE t FROM": ("DELETE t FROM s WHERE t.k = s.k", "DELETE FROM t USING s WHERE t.k = s.k"),
     "teradata: DEL": ("DEL FROM t WHERE k = 1", "DELETE FROM t WHERE k = 1"),
     "teradata: ALL": ("DELETE t ALL", "DELETE FROM t"),
+    "mysql: a column that one of the tables has": (
+        "UPDATE u JOIN t ON t.k = u.k SET a = e, s = 'seen' WHERE e <> 7",
+        "UPDATE t SET a = u.e, s = 'seen' FROM u WHERE t.k = u.k AND u.e <> 7",
+    ),
+    "mysql: a column that the table behind LEFT JOIN has": (
+        "UPDATE s LEFT JOIN t ON t.k = s.k SET a = b + 1, t.d = 0",
+        "UPDATE t SET a = s.b + 1, d = 0 FROM s WHERE t.k = s.k",
+    ),
     "mysql: JOIN before SET": (
         'UPDATE t x JOIN s ON x.k = s.k SET x.a = s.b, x.s = "it\'s" WHERE s.b > 100',
         "UPDATE t x SET a = s.b, s = 'it''s' FROM s WHERE x.k = s.k AND s.b > 100",
