@@ -152,6 +152,11 @@ AGREEING = {
     "sources that agree, beside queries": (
         "UPDATE t SET a = u.e / 100 FROM u WHERE t.k = u.k AND EXISTS (SELECT 1 FROM s WHERE s.k = u.k)"
     ),
+    "a MERGE that leaves rows alone": (
+        "MERGE INTO t USING s ON t.k = s.k WHEN MATCHED AND t.a < 0 THEN DO NOTHING WHEN MATCHED AND s.b > 150 "
+        "THEN DELETE WHEN NOT MATCHED AND s.b IS NULL THEN DO NOTHING WHEN MATCHED THEN UPDATE SET a = s.b "
+        "WHEN NOT MATCHED THEN INSERT (id, a) VALUES (8, s.b)"
+    ),
     "a MERGE of which no clause is about the other match": (
         "MERGE INTO t USING u ON t.k = u.k WHEN MATCHED AND u.e > 6 THEN UPDATE SET a = u.e "
         "WHEN NOT MATCHED THEN INSERT (id, k, a) VALUES (9, u.k, u.e)"

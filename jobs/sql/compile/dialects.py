@@ -97,6 +97,13 @@ class _TSQLParser(TSQLParser):
         self._refuse_top()
         return super()._parse_update()
 
+    def _parse_convert(self, strict: bool, safe: bool | None = None) -> exp.Expr | None:
+        """CONVERT(type, value) is a CAST, unless it names a style."""
+        found: exp.Expr | None = super()._parse_convert(strict, safe)
+        if not isinstance(found, exp.Convert) or found.args.get("style") is not None:
+            return found
+        return self.expression(exp.Cast(this=found.expression, to=found.this))
+
     def _parse_update_assignment(self) -> exp.Expr | None:
         index = self._index
         column, sign = self._parse_column(), self._curr.token_type
@@ -123,6 +130,9 @@ class _TSQLParser(TSQLParser):
             deletion.set("tables", [deletion.this])
             deletion.set("this", self._parse_table(joins=True))
             deletion.set("where", self._parse_where())
+        if self._match_text_seq("OPTION"):
+            self._retreat(self._index - 1)
+            deletion.set("options", self._parse_options())
         return deletion
 
     def _refuse_top(self) -> None:

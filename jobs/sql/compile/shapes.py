@@ -41,6 +41,7 @@ _CLAUSES: Final = {
 _HINTS: Final = (
     "Hints about tables are left out: each table is read at one version, without locks or indexes."
 )
+_OPTIONS: Final = "OPTION is left out: it is for another database's planner."
 _MATERIALIZED: Final = "[NOT] MATERIALIZED is left out: it changes no result."
 _STRAIGHT: Final = "STRAIGHT_JOIN is read as JOIN: it changes no result."
 _TABLE_PARTS: Final = frozenset({"this", "db", "catalog", "alias", "joins", "only", "version", "when"})
@@ -109,10 +110,12 @@ def leave_hints_out(tree: exp.Expr) -> tuple[str, ...]:
     hinted = [table for table in tree.find_all(exp.Table) if table.args.get("hints")]
     for table in hinted:
         table.set("hints", None)
+    options = tree.args.get("options")
+    tree.set("options", None)
     kept = [cte for cte in tree.find_all(exp.CTE) if cte.args.get("materialized") is not None]
     for cte in kept:
         cte.set("materialized", None)
-    found = {_HINTS: hinted, _MATERIALIZED: kept, _STRAIGHT: tree.meta.get(STRAIGHT)}
+    found = {_OPTIONS: options, _HINTS: hinted, _MATERIALIZED: kept, _STRAIGHT: tree.meta.get(STRAIGHT)}
     return tuple(note for note, parts in found.items() if parts)
 
 

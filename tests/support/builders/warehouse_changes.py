@@ -272,6 +272,23 @@ CASES: Final = {
     "teradata: DELETE t FROM": ("DELETE t FROM s WHERE t.k = s.k", "DELETE FROM t USING s WHERE t.k = s.k"),
     "teradata: DEL": ("DEL FROM t WHERE k = 1", "DELETE FROM t WHERE k = 1"),
     "teradata: ALL": ("DELETE t ALL", "DELETE FROM t"),
+    "postgres: a text and a whole number": (
+        "UPDATE t SET s = s || '-' || id || a WHERE (id || s) <> '1x' OR (-k) || '' = '-7'",
+        SAME,
+    ),
+    "tsql: OPTION, CHARINDEX, REPLACE, CONVERT": (
+        "UPDATE t SET s = REPLACE(s, 'x', 'yy'), a = CHARINDEX('y', s) + CONVERT(INT, d) OPTION (RECOMPILE)",
+        "UPDATE t SET s = REPLACE(s, 'x', 'yy'), a = STRPOS(s, 'y') + TRUNC(d)",
+    ),
+    "tsql: OPTION of a DELETE": ("DELETE FROM t WHERE k = 1 OPTION (RECOMPILE)", "DELETE FROM t WHERE k = 1"),
+    "mysql: GREATEST and LEAST with NULL": (
+        "UPDATE t SET a = GREATEST(k, a, 2), d = LEAST(d, k) WHERE GREATEST(id, k) > 1 OR k IS NULL",
+        (
+            "UPDATE t SET a = CASE WHEN k IS NULL OR a IS NULL THEN NULL ELSE GREATEST(k, a, 2) END,"
+            " d = CASE WHEN d IS NULL OR k IS NULL THEN NULL ELSE LEAST(d, k) END"
+            " WHERE k IS NULL OR GREATEST(id, k) > 1"
+        ),
+    ),
     "mysql: a column that one of the tables has": (
         "UPDATE u JOIN t ON t.k = u.k SET a = e, s = 'seen' WHERE e <> 7",
         "UPDATE t SET a = u.e, s = 'seen' FROM u WHERE t.k = u.k AND u.e <> 7",

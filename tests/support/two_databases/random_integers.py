@@ -58,7 +58,7 @@ def play_integers(spark: SparkSession, server: Server, connection: Connection, s
 
 
 def _at_a_limit(chance: random.Random, bits: int) -> int:
-    most = 2 ** (chance.choice([size for size in (16, 32, 64) if size <= bits]) - 1)
+    most: int = 2 ** (chance.choice([size for size in (16, 32, 64) if size <= bits]) - 1)
     return chance.choice([most - 1, -most, most // 2, 1, -1, 0, most - 2])
 
 

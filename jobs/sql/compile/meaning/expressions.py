@@ -191,18 +191,31 @@ def _in(node: exp.Expr, dialect: Dialect, notes: Notes) -> exp.Expr:
 
 def _joined_texts(node: exp.Expr, dialect: Dialect, notes: Notes) -> exp.Expr:
     kinds = {family_of(node.this), family_of(node.expression)}
+    if dialect is Dialect.POSTGRES and Family.TEXT in kinds:
+        for key in ("this", "expression"):  # a whole number has one form as text
+            if family_of(node.args[key]) is Family.INTEGER:
+                node.set(key, exp.cast(node.args[key].copy(), "string"))
+        kinds -= {Family.INTEGER}
     if dialect not in (Dialect.POSTGRES, Dialect.TERADATA) or not kinds <= {Family.TEXT, Family.NULL}:
-        raise wrong_in(node, "|| joins texts alone here.", hint=SPARKS_WORDS)
+        raise wrong_in(node, "|| joins texts, and in postgres a text and a whole number.", hint=SPARKS_WORDS)
     return node
 
 
 def _extreme_of(node: exp.Expr, dialect: Dialect, notes: Notes) -> exp.Expr:
-    if dialect is not Dialect.POSTGRES:
+    if dialect not in (Dialect.POSTGRES, Dialect.MYSQL):
         raise _unlike(node, dialect)
     parts = [node.this, *node.expressions]
     refuse_mixed(parts, node, dialect, compared=False)
     note_texts(parts, dialect, notes, ordered=True)
-    return node
+    if dialect is Dialect.POSTGRES:
+        return node
+    if {family_of(part) for part in parts} - NUMBERS - {Family.TIME}:
+        raise _unlike(node, dialect)  # texts have an order of their own there
+    # Of NULL and others MySQL makes NULL, Spark leaves it out.
+    lacks = exp.or_(*(exp.Is(this=part.copy(), expression=exp.Null()) for part in parts), copy=False)
+    found = exp.Case(ifs=[exp.If(this=lacks, true=exp.Null())], default=node.copy())
+    found.type = node.type
+    return found
 
 
 def _like(node: exp.Expr, dialect: Dialect, notes: Notes) -> exp.Expr:

@@ -34,6 +34,7 @@ _OTHER_LETTERS: Final = (
     "UPPER and LOWER go by Unicode: letters beyond ASCII, such as ß and İ, "
     "may become others than in {dialect}."
 )
+_EXACTLY: Final = "Texts are searched exactly, where tsql may ignore case."
 _PART: Final = exp.DataType.build("DECIMAL(10, 0)", dialect="spark")
 """PostgreSQL's type for a part of a date or time, as far as there are digits in it."""
 
@@ -157,13 +158,18 @@ def _length(node: exp.Expr, dialect: Dialect, notes: Notes) -> exp.Expr | None:
 def _replace(node: exp.Expr, dialect: Dialect, notes: Notes) -> exp.Expr | None:
     exact = dialect in (Dialect.POSTGRES, Dialect.MYSQL)
     texts = all(_is_text(node.args.get(key)) for key in ("this", "replacement"))
-    return node if exact and texts and _is_some_text(node.expression) else None
+    if dialect is Dialect.TSQL:
+        notes[_EXACTLY] = None
+    return node if (exact or dialect is Dialect.TSQL) and texts and _is_some_text(node.expression) else None
 
 
 def _position(node: exp.Expr, dialect: Dialect, notes: Notes) -> exp.Expr | None:
     more = [key for key, value in node.args.items() if value and key not in ("this", "substr")]
     plain = not more and _is_text(node.this) and _is_some_text(node.args["substr"])
-    return node if plain and dialect is Dialect.POSTGRES else None
+    if dialect is Dialect.TSQL:
+        notes[_EXACTLY] = None
+        _note_characters(dialect, notes)
+    return node if plain and dialect in (Dialect.POSTGRES, Dialect.TSQL) else None
 
 
 def _pad(node: exp.Expr, dialect: Dialect, notes: Notes) -> exp.Expr | None:

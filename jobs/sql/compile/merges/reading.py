@@ -1,7 +1,7 @@
 """From the text of a MERGE to a draft: Spark's own where queries keep Delta from running it, any of another dialect's
 where one was chosen. Pure."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from sqlglot import exp
@@ -59,6 +59,8 @@ def _draft(text: str, dialect: Dialect, *, chosen: bool) -> Draft | None:
         _refuse(merge)
     _refuse_unreachable(merge)
     each = sorted(_clauses(merge, text), key=lambda one: list(Seen).index(one.seen))  # as Spark wants them
+    if not each:
+        raise wrong_in(merge.args["whens"], "This MERGE does nothing.", hint="Say what becomes of the rows.")
     clauses = Clauses(on=merge.args["on"], each=tuple(each))
     refuse_unclear((node for part in clauses.parts() for node in part.find_all(exp.Binary, exp.In)), dialect)
     with_ = merge.args.get("with_")
@@ -172,14 +174,18 @@ def _refuse(merge: exp.Merge) -> None:
 
 
 def _clauses(merge: exp.Merge, text: str) -> Iterator[Clause]:
+    left_alone: dict[Seen, list[exp.Expr]] = {seen: [] for seen in Seen}
     for when in merge.args["whens"].expressions:
         seen = Seen.BOTH if when.args["matched"] else Seen.TARGET if when.args.get("source") else Seen.SOURCE
-        condition, then = when.args.get("condition"), when.args["then"]
+        condition, then = _but_not(left_alone[seen], when.args.get("condition")), when.args["then"]
         found = Clause(seen=seen, condition=condition)
         if isinstance(then, exp.Update):
             found = Clause(seen=seen, condition=condition, sets=_sets(then))
         elif isinstance(then, exp.Insert):
             found = Clause(seen=seen, condition=condition, inserts=_inserts(then))
+        elif then.name.upper() == "DO NOTHING":
+            left_alone[seen].append(when.args.get("condition") or exp.true())
+            continue
         elif then.name.upper() != "DELETE":
             raise wrong_at(
                 _place_of(text, then.name),
@@ -190,6 +196,15 @@ def _clauses(merge: exp.Merge, text: str) -> Iterator[Clause]:
         if owner is not None:
             _say_whose(found, owner.alias_or_name)
         yield found
+
+
+def _but_not(left_alone: Sequence[exp.Expr], condition: exp.Expr | None) -> exp.Expr | None:
+    """A clause's condition behind clauses that do nothing: for rows that none of them is about."""
+    beyond: list[exp.Expr] = [
+        exp.not_(exp.Coalesce(this=exp.paren(one.copy()), expressions=[exp.false()])) for one in left_alone
+    ]
+    parts = [*beyond, *([] if condition is None else [exp.paren(condition.copy())])]
+    return exp.and_(*parts, copy=False) if beyond else condition
 
 
 def _refuse_unreachable(merge: exp.Merge) -> None:

@@ -169,10 +169,11 @@ def test_a_merge_of_a_chosen_dialect_means_what_it_means_there(dialect: str, tex
 @pytest.mark.parametrize(
     ("dialect", "clauses", "said"),
     [
+        ("postgres", "WHEN MATCHED THEN DO NOTHING", "This MERGE does nothing"),
         (
             "postgres",
-            "WHEN MATCHED AND a = 1 THEN DO NOTHING WHEN MATCHED THEN DELETE",
-            "DO NOTHING is not supported",
+            "WHEN NOT MATCHED THEN INSERT DEFAULT VALUES",
+            "INSERT in a MERGE has columns and VALUES",
         ),
         ("postgres", "WHEN MATCHED THEN UPDATE SET a = DEFAULT", "default is not known"),
         ("postgres", "WHEN MATCHED THEN UPDATE SET a = s.c", "text becomes integer by other rules"),
@@ -289,3 +290,15 @@ def test_a_list_asks_nothing_and_stays_where_it_is() -> None:
     (step,) = done(BEGIN + "AND t.a IN (1, 2) AND EXISTS (SELECT 1 FROM u) WHEN MATCHED THEN DELETE").steps
     assert step.sql.endswith("AND `t`.`a` IN (1, 2) AND `s`.`lakewarden_q0` WHEN MATCHED THEN DELETE")
     assert "lakewarden_q1" not in step.sql
+
+
+def test_what_is_left_alone_is_said_in_the_clauses_behind() -> None:
+    (step,) = done(
+        BEGIN + "WHEN MATCHED AND a = 1 THEN DO NOTHING WHEN NOT MATCHED THEN DO NOTHING "
+        "WHEN MATCHED AND s.b > 2 THEN DELETE WHEN MATCHED THEN UPDATE SET a = 0",
+        Dialect.POSTGRES,
+    ).steps
+    assert step.sql.replace("`", "").partition(" ON ")[2] == (
+        "t.k = s.k WHEN MATCHED AND NOT COALESCE((t.a = 1), FALSE) AND (s.b > 2) THEN DELETE "
+        "WHEN MATCHED AND NOT COALESCE((t.a = 1), FALSE) THEN UPDATE SET a = 0"
+    )

@@ -7,11 +7,11 @@ import pytest
 from sqlglot import exp
 
 from lakewarden.catalog.errors import UsageError
-from lakewarden.jobs.sql.compile import emission
 from lakewarden.jobs.sql.compile.compiler import compiled
 from lakewarden.jobs.sql.compile.dialects import PARSERS
 from lakewarden.jobs.sql.compile.names.joins import is_comma
 from lakewarden.jobs.sql.compile.reading import draft_of
+from lakewarden.jobs.sql.compile.spark_words import in_spark
 from lakewarden.jobs.sql.compile.values import Dialect
 from support.builders.warehouse_changes import CASES
 from support.two_databases.meaning import WORLD
@@ -23,14 +23,14 @@ PARTS: Final = (exp.Binary, exp.Not, exp.Neg, exp.Between, exp.In, exp.Case, exp
 @pytest.fixture
 def emitted(monkeypatch: pytest.MonkeyPatch) -> list[tuple[exp.Expr, str]]:
     """Every part that is written, with its tree."""
-    written, found = emission.in_spark, list[tuple[exp.Expr, str]]()
+    found = list[tuple[exp.Expr, str]]()
 
     def kept(node: exp.Expr) -> str:
-        text = written(node)
+        text = in_spark(node)
         found.append((node.copy(), text))
         return text
 
-    monkeypatch.setattr(emission, "in_spark", kept)
+    monkeypatch.setattr("lakewarden.jobs.sql.compile.emission.in_spark", kept)
     return found
 
 
@@ -57,14 +57,20 @@ def check_read_back(emitted: list[tuple[exp.Expr, str]]) -> None:
 
 def read(node: exp.Expr, text: str) -> exp.Expr:
     spark = PARSERS[Dialect.SPARK]
+    around, key = "{}", ""
     if isinstance(node, exp.With):
-        found: exp.Expr = spark.parse(f"{text} SELECT 1")[0].args["with_"]
-    elif isinstance(node, exp.Query):
-        found = spark.parse(text)[0]
+        around, key = "{} SELECT 1", "with_"
     elif isinstance(node, exp.Table | exp.Values | exp.Subquery):
-        found = spark.parse(f"SELECT 1 FROM {text}")[0].args["from_"].this
-    else:
-        found = spark.parse(f"SELECT {text}")[0].expressions[0]
+        around, key = "SELECT 1 FROM {}", "from_"
+    elif not isinstance(node, exp.Query):
+        around, key = "SELECT {}", "expressions"
+    (tree,) = spark.parse(around.format(text))
+    assert tree is not None
+    found = tree.args[key] if key else tree
+    if key == "from_":
+        found = found.this
+    found = found[0] if key == "expressions" else found
+    assert isinstance(found, exp.Expr)
     return found
 
 
