@@ -16,7 +16,7 @@ from lakewarden.jobs.sql.compile.dialects import PARSERS
 from lakewarden.jobs.sql.compile.placement import Placement
 from lakewarden.jobs.sql.compile.places import WrongPartError, told_with_places, wrong_at
 from lakewarden.jobs.sql.compile.precedence import refuse_unclear
-from lakewarden.jobs.sql.compile.shapes import ForeignError, shapes_of
+from lakewarden.jobs.sql.compile.shapes import RETURNING, ForeignError, shapes_of
 from lakewarden.jobs.sql.compile.values import DIALECT_KEY, Dialect, TableName
 
 __all__ = [
@@ -192,6 +192,9 @@ def _unreadable(
             f"No UPDATE or DELETE has this form (read as {names}).",
             hint="docs/sql.md has a table of the forms.",
         )
+    output = next((token for token in outer_tokens(text) if token.text.upper() == "OUTPUT"), None)
+    if output is not None and dialect in (None, Dialect.TSQL):
+        return wrong_at(output.start, RETURNING, hint="Leave it out, and SELECT the rows afterwards.")
     told = parse_error(text, max(unread, key=lambda one: one[0])[1])
     if "`" in text:
         told.hint = _QUOTES

@@ -9,6 +9,7 @@ from support.reference.faults import faults_page, kept
 from support.reference.logs import logs_page
 from support.reference.metrics import metrics_page
 from support.reference.rights import network_page, reached, recorded, rights_page
+from support.reference.statements import statements_page
 from support.reference.webhooks import webhooks_page
 from support.security.page import security_page
 
@@ -21,6 +22,7 @@ PAGES: Mapping[str, Callable[[], str]] = {
     "metrics.md": metrics_page,
     "rights.md": lambda: rights_page(recorded()) + network_page(reached()),
     "security.md": security_page,
+    "statements.md": statements_page,
     "webhooks.md": webhooks_page,
 }
 

@@ -170,7 +170,7 @@ def _difference(node: exp.Expr, dialect: Dialect) -> exp.Expr:
     if name == "DAY":
         return _days_between(later, earlier)
     if dialect is not Dialect.TSQL or name not in ("MONTH", "YEAR"):
-        raise _unclear(node, dialect)
+        raise wrong_in(node, "Days, months and years are counted here.", hint="Write DATEDIFF(day, a, b).")
     years = exp.Sub(this=_extracted("YEAR", later), expression=_extracted("YEAR", earlier))
     if name == "YEAR":
         found: exp.Expr = exp.paren(years, copy=False)
