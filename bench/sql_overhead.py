@@ -48,8 +48,9 @@ def compile_figures(options: Options) -> Figures:
     columns = tuple(ColumnType(name=name, type="bigint") for name in ("k", "v", "w"))
     schemas = {TableName(parts=(name,)): columns for name in ("t", "s", "u")}
 
-    def compile_one(text: str, _: int = 0) -> None:
-        draft = draft_of(text)
+    def compile_one(text: str, turn: int = 0) -> None:
+        """Each turn has a text of its own: what is kept of the one before is of no use."""
+        draft = draft_of(text + " " * turn)
         assert draft is not None
         compiled(draft, schemas)
 

@@ -21,6 +21,8 @@ _COUNTING: Final = ("group", "having", "qualify")
 def within_reach(query: exp.Select) -> exp.Select:
     """The query in which no column is of a table further out than the next query. Raises `UsageError`, with the place,
     where the query between cannot read it. Changes it; names are resolved."""
+    if not any(_is_deep(select) for select in query.find_all(exp.Select)):
+        return query
     number = 0
     while (found := next(_too_far(query), None)) is not None:
         _require_readable(*found)
@@ -109,6 +111,16 @@ def _is_expression(select: exp.Select) -> bool:
     while isinstance(above, exp.Subquery | exp.SetOperation):
         above = above.parent
     return above is not None and not isinstance(above, exp.From | exp.Join | exp.CTE | exp.Lateral)
+
+
+def _is_deep(select: exp.Select) -> bool:
+    """Whether a query stands in an expression of one that stands in an expression."""
+    depth = 0
+    one: exp.Select | None = select
+    while one is not None and depth < 2:
+        depth += _is_expression(one)
+        one = one.find_ancestor(exp.Select)
+    return depth > 1
 
 
 def _called(name: str, select: exp.Select) -> exp.Expr | None:
