@@ -281,6 +281,17 @@ CASES: Final = {
         "UPDATE t SET s = REPLACE(s, 'x', 'yy'), a = STRPOS(s, 'y') + TRUNC(d)",
     ),
     "tsql: OPTION of a DELETE": ("DELETE FROM t WHERE k = 1 OPTION (RECOMPILE)", "DELETE FROM t WHERE k = 1"),
+    "postgres: a whole number of a text": (
+        "UPDATE t SET a = (' ' || k || id || ' ')::int + ('-' || id)::bigint",
+        SAME,
+    ),
+    "mysql: numbers as conditions": (
+        "UPDATE t SET a = IF(a + 41, 1, 0), s = CASE WHEN k THEN 'k' ELSE s END WHERE k - 2 OR NOT (d * 2)",
+        (
+            "UPDATE t SET a = CASE WHEN a + 41 <> 0 THEN 1 ELSE 0 END,"
+            " s = CASE WHEN k <> 0 THEN 'k' ELSE s END WHERE k - 2 <> 0 OR NOT (d * 2 <> 0)"
+        ),
+    ),
     "mysql: GREATEST and LEAST with NULL": (
         "UPDATE t SET a = GREATEST(k, a, 2), d = LEAST(d, k) WHERE GREATEST(id, k) > 1 OR k IS NULL",
         (

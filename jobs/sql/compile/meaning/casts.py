@@ -50,6 +50,10 @@ def cast_as_there(node: exp.Expr, dialect: Dialect, notes: Notes) -> exp.Expr:
                 node.set("to", _floating(node, dialect))
             require_readable(node.this, node.args["to"], dialect)
             return node if target is not Family.TIME else _without_zone(node, dialect)
+        case (Family.TEXT, Family.INTEGER) if dialect in (Dialect.POSTGRES, Dialect.TSQL):
+            if dialect is Dialect.TSQL:
+                notes["An empty text is an error here, where tsql reads it as 0."] = None
+            return node  # what both read, they read alike, and all else is an error
         case (Family.TIME, Family.TIME) if (
             dialect in (Dialect.POSTGRES, Dialect.TSQL) and not node.to.expressions
         ):

@@ -127,8 +127,17 @@ def _comparison(node: exp.Expr, dialect: Dialect, notes: Notes) -> exp.Expr:
 def _connected(node: exp.Expr, dialect: Dialect, notes: Notes) -> exp.Expr:
     if isinstance(node, exp.Where) and isinstance(node.this.unnest(), exp.Null):
         node.set("this", exp.false())  # Spark takes no NULL for a condition
-    for part in [node.this] if isinstance(node, exp.Not | exp.Where) else [node.this, node.expression]:
-        _require_condition(part)
+    for key in ("this",) if isinstance(node, exp.Not | exp.Where) else ("this", "expression"):
+        node.set(key, _as_condition(node.args[key], dialect))
+    return node
+
+
+def _as_condition(node: exp.Expr, dialect: Dialect) -> exp.Expr:
+    """MySQL takes a number for a condition: whether it is another one than zero."""
+    if dialect is Dialect.MYSQL and family_of(node) in NUMBERS - {Family.NULL}:
+        found = exp.NEQ(this=exp.paren(node.copy(), copy=False), expression=exp.Literal.number(0))
+        return exp.paren(found, copy=False)
+    _require_condition(node)
     return node
 
 
@@ -262,7 +271,7 @@ def _case(node: exp.Expr, dialect: Dialect, notes: Notes) -> exp.Expr:
 
 def _if(node: exp.Expr, dialect: Dialect, notes: Notes) -> exp.Expr:
     if not isinstance(node.parent, exp.Case) or node.parent.this is None:
-        _require_condition(node.this)
+        node.set("this", _as_condition(node.this, dialect))
     if not isinstance(node.parent, exp.Case):
         values = [node.args["true"], node.args.get("false")]
         refuse_mixed([one for one in values if one is not None], node, dialect, compared=False)

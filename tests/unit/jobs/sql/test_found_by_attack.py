@@ -50,7 +50,6 @@ def sql(text: str, dialect: str) -> str:
         ("tsql", "ok = 'yes'", "'yes' may be another truth"),
         ("mysql", "a = CAST(a AS UNSIGNED)", "This cast may give something else"),
         ("mysql", "a = IF(s, 1, 2)", "Spark takes no text for a condition"),
-        ("mysql", "a = CASE WHEN a THEN 1 END", "Spark takes no integer for a condition"),
         ("postgres", "at = CURRENT_TIMESTAMP(0)", "may mean something else"),
         ("postgres", "s = concat_ws(s, s, 'x')", "CONCAT_WS may mean something else"),
     ],
