@@ -12,6 +12,12 @@ from typing import Final
 from lakewarden.catalog.formats.port import Observation
 from lakewarden.catalog.formats.registry import provider_of, spec_of
 from lakewarden.catalog.metastore.entry_statistics import misleads, recorded_in, without_statistics
+from lakewarden.catalog.metastore.ownership import (
+    foreign_owner,
+    is_of_another,
+    is_system_entry,
+    says_ours,
+)
 from lakewarden.catalog.metastore.parameters import (
     INSTALLATION,
     PARTITION_COLUMN,
@@ -43,9 +49,9 @@ __all__ = [
     "Change",
     "Obstacle",
     "SyncPlan",
-    "foreign_owner",
     "hadoop_location",
     "hive_columns",
+    "obstacle_in",
     "plan_sync",
     "stored_schema",
 ]
@@ -138,7 +144,7 @@ def plan_sync(
     sync one entry would otherwise change it back and forth for ever.
     """
     provider = provider_of(seen.format)
-    obstacle = _obstacle(entry, table_id, location) if provider else _foreign(seen)
+    obstacle = obstacle_in(entry, table_id, location, installation) if provider else _foreign(seen)
     if provider is None or obstacle is not None:
         return SyncPlan(entry=entry, wanted=entry, obstacle=obstacle)
     case = _Case(
@@ -176,12 +182,6 @@ def hive_columns(
     )
 
 
-def foreign_owner(entry: Entry, installation: str | None) -> str | None:
-    """The other installation whose entry this is, as it says; None where it does not, or where ours is not known."""
-    owner = entry.parameters.get(INSTALLATION)
-    return owner if owner and installation is not None and owner != installation else None
-
-
 def stored_schema(seen: Observation) -> str | None:
     """The schema as Spark stores it; None for one that cannot be told from the observation."""
     try:
@@ -205,7 +205,8 @@ def _foreign(seen: Observation) -> Obstacle:
     )
 
 
-def _obstacle(entry: Entry, table_id: str, location: str) -> Obstacle | None:
+def obstacle_in(entry: Entry, table_id: str, location: str, installation: str | None) -> Obstacle | None:
+    """Why an entry of its name is not that of the table at `location`; None where it is."""
     name = f"{entry.database}.{entry.table}"
     if "VIEW" in entry.table_type.upper():
         return Obstacle(
@@ -213,8 +214,16 @@ def _obstacle(entry: Entry, table_id: str, location: str) -> Obstacle | None:
         )
     if entry.location and from_hadoop(entry.location) == location:
         return None
-    if entry.parameters.get(TABLE_ID) == table_id:
-        return None  # our table's entry, pointed elsewhere
+    if says_ours(entry, table_id, installation):
+        return None
+    if is_of_another(entry, installation):
+        owner = entry.parameters.get(INSTALLATION)
+        return Obstacle(
+            message=f"{name} in the metastore is of another installation of lakewarden"
+            f"{f' ({owner})' if owner else ''}, at {entry.location or 'no location'}.",
+            hint="Give this installation a database of its own there by the setting system.database; where the other "
+            "one is gone, or was this one, `lakewarden init --take-over`.",
+        )
     return Obstacle(
         message=f"{name} in the metastore is another table, at {entry.location or 'no location'}.",
         hint=f"Point it at {location}, or give the managed table another name "
@@ -290,11 +299,14 @@ def _comment(entry: Entry, case: _Case) -> tuple[Entry, str | None]:
 
 
 def _identity(entry: Entry, case: _Case) -> tuple[Entry, str | None]:
-    known = entry.parameters.get(TABLE_ID)
-    if known == case.table_id or foreign_owner(entry, case.installation) is not None:
+    says = entry.parameters.get(INSTALLATION)
+    if foreign_owner(entry, case.installation) is not None:
         return entry, None
-    changed = replace(entry, parameters={**entry.parameters, TABLE_ID: case.table_id})
-    return changed, "The metastore does not say which managed table this is."
+    if entry.parameters.get(TABLE_ID) != case.table_id:
+        changed = replace(entry, parameters={**entry.parameters, TABLE_ID: case.table_id})
+        return changed, "The metastore does not say which managed table this is."
+    nameless = is_system_entry(entry) and case.installation is not None and says is None
+    return entry, "The metastore does not say of which installation this is." if nameless else None
 
 
 def _statistics(entry: Entry, case: _Case) -> tuple[Entry, str | None]:

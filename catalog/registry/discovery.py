@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from lakewarden.catalog.errors import LakewardenError
 from lakewarden.catalog.formats.port import TableReader
+from lakewarden.catalog.metastore.ownership import is_system_entry
 from lakewarden.catalog.metastore.port import Metastore
 from lakewarden.catalog.storage.file_store import StorageOptions, below, canonical, from_hadoop, open_store
 from lakewarden.catalog.units import storable
@@ -36,7 +37,8 @@ def in_metastore(
     named: Callable[[str], bool] = _any,
 ) -> Iterator[Candidate | None]:
     """Tables of the metastore that are `named` so (`db.t`), that some reader understands and whose location is not in
-    `known`; None for each look that found nothing, so that whoever searches may do something else in between.
+    `known`, but no system tables, of whichever installation; None for each look that found nothing, so that whoever
+    searches may do something else in between.
 
     What cannot be asked whether it is a table is one: whoever registers it hears why not, of it alone.
     """
@@ -54,7 +56,7 @@ def _entered(
     known: AbstractSet[str],
 ) -> Candidate | None:
     entry = metastore.get(database, table)
-    if entry is None or entry.location is None or entry.provider is None:
+    if entry is None or entry.location is None or entry.provider is None or is_system_entry(entry):
         return None
     location = from_hadoop(entry.location)
     if location in known or not _may_be_table(location, readers):

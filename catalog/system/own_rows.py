@@ -8,7 +8,7 @@ from lakewarden.catalog.model.rows import DELTA, Mode, PolicySettings, Source, T
 from lakewarden.catalog.system.port import SYSTEM_TABLES, SystemStore, SystemTableName
 from lakewarden.catalog.system.schema import LAYOUTS
 
-__all__ = ["ADMINS", "system_rows", "system_table_id"]
+__all__ = ["ADMINS", "SYSTEM_TABLE_IDS", "system_rows", "system_table_id"]
 
 ADMINS: Final = "admins"
 """Property of row 0: who may do everything, by name, separated by commas. `init` records who ran it."""
@@ -20,6 +20,10 @@ _NAMESPACE = uuid.UUID(
 def system_table_id(name: SystemTableName) -> str:
     """The `table_id` of a system table: the same in every store, so that creating one again changes nothing."""
     return uuid.uuid5(_NAMESPACE, f"lakewarden.{name}").hex
+
+
+SYSTEM_TABLE_IDS: Final = frozenset(system_table_id(table.name) for table in SYSTEM_TABLES)
+"""The ids of all seven."""
 
 
 def system_rows(store: SystemStore, *, now: datetime, actor: str) -> tuple[TableRow, ...]:

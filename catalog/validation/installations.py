@@ -5,7 +5,7 @@ from datetime import timedelta
 from typing import Final
 
 from lakewarden.catalog.formats.port import Observation
-from lakewarden.catalog.metastore.sync_plan import foreign_owner
+from lakewarden.catalog.metastore.ownership import foreign_owner
 from lakewarden.catalog.model.rows import Finding
 from lakewarden.catalog.storage.file_store import from_hadoop
 from lakewarden.catalog.validation.context import Subject

@@ -12,6 +12,7 @@ from lakewarden.catalog.clock import Clock, SystemClock
 from lakewarden.catalog.errors import PreconditionError
 from lakewarden.catalog.formats.port import TableReader
 from lakewarden.catalog.metastore.port import Metastore
+from lakewarden.catalog.metastore.system_database import with_system_database
 from lakewarden.catalog.registry.service import Desk
 from lakewarden.catalog.state.port import Bookmarks, Inbox, Leases, Queue, RunLog
 from lakewarden.catalog.storage.file_store import StorageOptions
@@ -113,8 +114,8 @@ class Services:
     @cached_property
     def metastore(self) -> Metastore | None:
         """The Hive metastore, None where none is configured."""
-        uri = self.settings.metastore_uri
-        return hive.HiveMetastore(uri) if uri is not None else None
+        uri, database = self.settings.metastore_uri, self.settings.system_database
+        return None if uri is None else with_system_database(hive.HiveMetastore(uri), database)
 
     @cached_property
     def inspection(self) -> Inspection:

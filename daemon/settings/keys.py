@@ -68,6 +68,9 @@ KNOBS: Final = (
     _knob("home", KnobKind.PATH, "~/.lakewarden", "Where settings, database, system tables and logs live."),
     _knob("system.location", KnobKind.LOCATION, "{home}/system",
         "Folder of the seven system tables, on any storage."),
+    _knob("system.database", KnobKind.TEXT, "lakewarden",
+        "Database of the metastore in which the system tables have their entries: one for each installation. "
+        "Statements of lakewarden call it lakewarden everywhere."),
     _knob(
         "database.url",
         KnobKind.TEXT,

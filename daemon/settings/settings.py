@@ -50,6 +50,7 @@ class Settings:
 
     home: Path
     system_location: str
+    system_database: str
     database_url: str
     metastore_uri: str | None
     discovery_roots: tuple[str, ...]

@@ -1,5 +1,6 @@
 """`init`: the system tables, row 0 first, and their entries in the metastore where there is one."""
 
+from contextlib import suppress
 from dataclasses import dataclass
 
 from lakewarden.catalog.errors import NotFoundError, PreconditionError, UnavailableError
@@ -11,7 +12,7 @@ from lakewarden.catalog.system.port import SYSTEM_TABLES
 from lakewarden.catalog.system.recovery.backup import log_version
 from lakewarden.catalog.system.recovery.set_aside import note_beginning
 from lakewarden.daemon.installation.services import Services
-from lakewarden.daemon.usecases.system_entries import enlist_system_tables
+from lakewarden.daemon.usecases.system_entries import enlist_system_tables, refuse_entries_of_others
 
 __all__ = ["Initialised", "initialise"]
 
@@ -24,9 +25,15 @@ class Initialised:
     metastore_note: str | None
 
 
-def initialise(services: Services, admin: str) -> Initialised:
+def initialise(services: Services, admin: str, *, take_over: bool = False) -> Initialised:
     """Create the system tables if absent, with their first admin, and enlist them in the metastore.
-    Interrupted, it is simply run again."""
+    Interrupted, it is simply run again.
+
+    Raises `RefusedError`, having made nothing, where another installation has its system tables in the metastore under
+    these names; `take_over` makes the entries ours."""
+    if not take_over:
+        with suppress(UnavailableError):  # which is said after the work
+            refuse_entries_of_others(services)
     created = not services.store.exists()
     if created:
         _refuse_lost(services)
@@ -34,7 +41,7 @@ def initialise(services: Services, admin: str) -> Initialised:
     private_folder(services.settings.home)
     services.store.create(system_rows(services.store, now=services.clock.now(), actor=admin))
     reach("init.created")
-    return Initialised(created=created, metastore_note=_enlist(services))
+    return Initialised(created=created, metastore_note=_enlist(services, take_over=take_over))
 
 
 def _refuse_lost(services: Services) -> None:
@@ -60,9 +67,9 @@ def _note_beginnings(services: Services) -> None:
             note_beginning(files, services.clock.now())
 
 
-def _enlist(services: Services) -> str | None:
+def _enlist(services: Services, *, take_over: bool) -> str | None:
     try:
-        enlist_system_tables(services)
+        enlist_system_tables(services, take_over=take_over)
     except UnavailableError as error:
         return (
             f"{error} Run `lakewarden init` again once it answers: "

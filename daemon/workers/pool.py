@@ -76,6 +76,7 @@ def worker_config(settings: Settings, name: str) -> str:
             heartbeat=settings.run_heartbeat,
             longest_run=settings.run_longest,
             system_location=settings.system_location,
+            system_database=settings.system_database,
             undo_for=settings.rollback_undo,
             idle=settings.workers_idle,
             log_level=settings.log_level,

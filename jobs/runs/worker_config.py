@@ -7,6 +7,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 from pydantic import TypeAdapter, ValidationError
 
 from lakewarden.catalog.errors import UsageError
+from lakewarden.catalog.metastore.lookup import SYSTEM
 from lakewarden.catalog.storage.options import StorageMap
 from lakewarden.catalog.storage.secret_files import known
 from lakewarden.jobs.runs.spark_settings import SparkSettings, is_secret_conf
@@ -20,8 +21,8 @@ class WorkerConfig:
 
     `lease` is how long a run stays ours without a report, `heartbeat` how often we report, `longest_run` when a run
     counts as stuck; after `idle` without work the worker ends; `poll` is how often an idle one asks for work.
-    `system_location` is where the system tables are (None: none, and no rollbacks either); a rollback can be undone for
-    `undo_for`.
+    `system_location` is where the system tables are (None: none, and no rollbacks either), `system_database` where the
+    metastore has them; a rollback can be undone for `undo_for`.
     """
 
     name: str
@@ -33,6 +34,7 @@ class WorkerConfig:
     heartbeat: timedelta = timedelta(seconds=10)
     longest_run: timedelta = timedelta(days=1)
     system_location: str | None = None
+    system_database: str = SYSTEM
     undo_for: timedelta = timedelta(days=7)
     idle: timedelta = timedelta(minutes=10)
     poll: timedelta = timedelta(milliseconds=500)

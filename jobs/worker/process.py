@@ -17,6 +17,7 @@ from lakewarden.catalog.clock import SystemClock
 from lakewarden.catalog.errors import LakewardenError
 from lakewarden.catalog.logs import get_log, send_to_stderr
 from lakewarden.catalog.metastore.hive import HiveMetastore
+from lakewarden.catalog.metastore.system_database import with_system_database
 from lakewarden.catalog.state.db import open_database
 from lakewarden.catalog.state.inbox import DatabaseInbox
 from lakewarden.catalog.state.queue import DatabaseQueue
@@ -83,7 +84,7 @@ def _runner(config: WorkerConfig, tools: InstalledTools, lines: RunLines) -> Run
         worker=config.name,
         queue=queue,
         tools=tools,
-        metastore=None if uri is None else HiveMetastore(uri),
+        metastore=None if uri is None else with_system_database(HiveMetastore(uri), config.system_database),
         clock=SystemClock(),
         storage=config.storage.at,
         lease=config.lease,

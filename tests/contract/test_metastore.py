@@ -14,6 +14,7 @@ import pytest
 from lakewarden.catalog.errors import ConflictError, NotFoundError, UsageError
 from lakewarden.catalog.metastore.hive import HiveMetastore
 from lakewarden.catalog.metastore.port import DDL_TIME, Entry, EntryColumn, Metastore
+from lakewarden.catalog.metastore.system_database import with_system_database
 from support.fakes.metastore import FakeMetastore
 from support.servers.metastores import running_hive2_on_postgres, running_hive3
 
@@ -52,7 +53,7 @@ def address(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
         yield uri
 
 
-@pytest.fixture(params=["fake", *_REAL])
+@pytest.fixture(params=["fake", "fake, elsewhere", *_REAL])
 def version(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
@@ -62,15 +63,18 @@ def store(version: str, address: Address) -> Iterator[Metastore]:
     if version == "fake":
         yield FakeMetastore()
         return
+    if version == "fake, elsewhere":
+        yield with_system_database(FakeMetastore(), "elsewhere")
+        return
     hive = HiveMetastore(address(version))
     yield hive
     hive.close()
 
 
 @pytest.fixture
-def entry(store: Metastore, tmp_path: Path) -> Entry:
+def entry(store: Metastore, version: str, tmp_path: Path) -> Entry:
     """An entry that is there, in a database of its own."""
-    database = f"contract_{next(_NAMES)}"
+    database = "lakewarden" if "elsewhere" in version else f"contract_{next(_NAMES)}"
     store.create_database(database)
     store.create(sample(database, tmp_path.as_uri()))
     found = store.get(database, "flights")

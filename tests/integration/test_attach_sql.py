@@ -16,6 +16,7 @@ from lakewarden.daemon.usecases import declared
 from lakewarden.daemon.usecases.audit import run
 from lakewarden.daemon.usecases.init import initialise
 from lakewarden.jobs.session.attached import Attached
+from support.servers.metastores import without_system_tables
 
 pytestmark = [pytest.mark.spark, pytest.mark.metastore]
 
@@ -23,7 +24,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.metastore]
 def test_convert_update_and_select_work_in_a_session_and_everything_else_is_sparks(
     spark: SparkSession, metastore: EmbeddedMetastore, tmp_path: Path
 ) -> None:
-    settings = {"metastore.uri": metastore.uri, "spark.master": "local[1]"}
+    settings = {"metastore.uri": without_system_tables(metastore.uri), "spark.master": "local[1]"}
     initialise(open_services(home=tmp_path, flags=settings), real_user())
     spark.sql("CREATE DATABASE IF NOT EXISTS attached")
     spark.sql("CREATE TABLE attached.raw USING parquet AS SELECT id, id % 3 AS kind FROM range(90)")
@@ -77,7 +78,7 @@ def _refuse_one_that_was_moved(lw: Attached, spark: SparkSession, place: str) ->
 def test_a_managed_table_is_never_vacuumed_by_spark(
     spark: SparkSession, metastore: EmbeddedMetastore, tmp_path: Path
 ) -> None:
-    settings = {"metastore.uri": metastore.uri, "spark.master": "local[1]"}
+    settings = {"metastore.uri": without_system_tables(metastore.uri), "spark.master": "local[1]"}
     services = open_services(home=tmp_path, flags=settings)
     initialise(services, real_user())
     spark.sql("CREATE DATABASE IF NOT EXISTS vacuumed")
@@ -115,7 +116,7 @@ def test_a_managed_table_is_never_vacuumed_by_spark(
 def test_tables_are_read_as_they_were(
     spark: SparkSession, metastore: EmbeddedMetastore, tmp_path: Path
 ) -> None:
-    settings = {"metastore.uri": metastore.uri, "spark.master": "local[1]"}
+    settings = {"metastore.uri": without_system_tables(metastore.uri), "spark.master": "local[1]"}
     services = open_services(home=tmp_path, flags=settings)
     initialise(services, real_user())
     spark.sql("CREATE DATABASE IF NOT EXISTS earlier")
@@ -175,7 +176,7 @@ COUNTED = [
 def test_every_governed_write_says_what_it_changed(
     spark: SparkSession, metastore: EmbeddedMetastore, tmp_path: Path
 ) -> None:
-    settings = {"metastore.uri": metastore.uri, "spark.master": "local[1]"}
+    settings = {"metastore.uri": without_system_tables(metastore.uri), "spark.master": "local[1]"}
     initialise(open_services(home=tmp_path, flags=settings), real_user())
     spark.sql("CREATE DATABASE IF NOT EXISTS counted")
     with lakewarden.attach(spark, home=tmp_path, settings=settings) as lw:

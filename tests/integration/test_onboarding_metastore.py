@@ -8,6 +8,7 @@ from pyspark.sql import SparkSession
 from lakewarden.catalog.storage.file_store import canonical
 from lakewarden.daemon.process.embedded_metastore import EmbeddedMetastore
 from support.processes.commands import Cli, caller
+from support.servers.metastores import without_system_tables
 
 pytestmark = [pytest.mark.spark, pytest.mark.metastore]
 
@@ -38,7 +39,7 @@ def cli(
     monkeypatch: pytest.MonkeyPatch,
     capfdbinary: pytest.CaptureFixture[bytes],
 ) -> Cli:
-    monkeypatch.setenv("LAKEWARDEN_METASTORE_URI", metastore.uri)
+    monkeypatch.setenv("LAKEWARDEN_METASTORE_URI", without_system_tables(metastore.uri))
     called = caller(tmp_path / "home", monkeypatch, capfdbinary)
     called("init")
     return called

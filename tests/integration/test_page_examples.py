@@ -28,6 +28,7 @@ from lakewarden.daemon.process.embedded_metastore import EmbeddedMetastore
 from lakewarden.daemon.usecases.init import initialise
 from support.processes.scripts import fresh_environment, typed
 from support.reference.page_blocks import DOCS, code
+from support.servers.metastores import without_system_tables
 
 pytestmark = pytest.mark.spark
 
@@ -193,7 +194,8 @@ def test_the_quickstart_with_a_metastore_and_parquet_to_the_undo_of_a_bad_load(
         rows.write.format("parquet").saveAsTable(f"db.{name}")
     spark.range(3).write.parquet(f"{tmp_path}/raw/airlines")
     home.mkdir()
-    (home / "lakewarden.toml").write_text(settings.replace("thrift://metastore.example:9083", metastore.uri))
+    uri = without_system_tables(metastore.uri)
+    (home / "lakewarden.toml").write_text(settings.replace("thrift://metastore.example:9083", uri))
     typed("lakewarden init", tmp_path)
     try:
         with daemon(tmp_path), python(tmp_path) as says:

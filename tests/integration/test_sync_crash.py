@@ -30,6 +30,7 @@ from support.crashes.crashes import points_of
 from support.processes import metastore_worker
 from support.processes.commands import command
 from support.processes.workers import SPARK, Hall
+from support.servers.metastores import without_system_tables
 
 pytestmark = [pytest.mark.crash, pytest.mark.metastore]
 
@@ -114,7 +115,7 @@ def test_enlisting_killed_is_taken_up_by_the_next_init(
     tmp_path: Path, metastore: EmbeddedMetastore, store: HiveMetastore, point: str
 ) -> None:
     settings = {"LAKEWARDEN_METASTORE_URI": metastore.uri}
-    without_system_tables(store)
+    without_system_tables(metastore.uri)
     try:
         killed = command(tmp_path, "init", failpoint=point, settings=settings)
         assert killed.returncode == -signal.SIGKILL, killed.stderr
@@ -123,13 +124,7 @@ def test_enlisting_killed_is_taken_up_by_the_next_init(
         assert again.returncode == 0, again.stderr
         assert len(store.tables("lakewarden")) == 7
     finally:
-        without_system_tables(store)
-
-
-def without_system_tables(store: HiveMetastore) -> None:
-    """The server is shared with tests of other homes, which may have left the entries of theirs."""
-    for table in store.tables("lakewarden"):
-        store.drop("lakewarden", table)
+        without_system_tables(metastore.uri)
 
 
 def empty_parquet_table(folder: Path, store: HiveMetastore) -> tuple[str, Convert]:

@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 
 from lakewarden.catalog.formats.port import Observation
+from lakewarden.catalog.metastore.hive import HiveMetastore
 from lakewarden.catalog.model.rows import Finding, Outcome
 from lakewarden.catalog.system.port import HEALTH, TABLES
+from lakewarden.daemon.process.embedded_metastore import EmbeddedMetastore
 from lakewarden.daemon.settings.settings import load_settings
 from lakewarden.daemon.workers.pool import worker_config
 from lakewarden.jobs.actions.properties import SetProperties
@@ -21,6 +23,7 @@ from support.builders.runs import request_of
 from support.processes.commands import command
 from support.processes.daemon_process import FakeWorkerServices
 from support.processes.house import House
+from support.servers.metastores import without_system_tables
 
 
 @pytest.fixture
@@ -119,3 +122,30 @@ def test_a_copy_of_a_home_is_the_same_installation(houses: tuple[House, House], 
     assert copy.store.installation() == one.services.store.installation()
     copy.store.create([])
     assert copy.store.installation() == one.services.store.installation(), "as an upgrade leaves it"
+
+
+@pytest.mark.metastore
+def test_the_system_tables_of_two_homes_stand_side_by_side_in_one_metastore(
+    tmp_path: Path, metastore: EmbeddedMetastore
+) -> None:
+    one, two = tmp_path / "one", tmp_path / "two"
+    settings = {"LAKEWARDEN_METASTORE_URI": without_system_tables(metastore.uri)}
+    store = HiveMetastore(metastore.uri)
+    try:
+        assert command(one, "init", settings=settings).returncode == 0
+        before = store.get("lakewarden", "tables")
+        refused = command(two, "init", settings=settings)
+        assert refused.returncode == 5 and "system.database" in refused.stderr, refused.stderr
+        assert not (two / "system").exists() and store.get("lakewarden", "tables") == before
+
+        apart = {**settings, "LAKEWARDEN_SYSTEM_DATABASE": "two_homes"}
+        made = command(two, "init", settings=apart)
+        assert made.returncode == 0, made.stderr
+        assert store.get("lakewarden", "tables") == before
+        assert len(store.tables("two_homes")) == 7
+        found = command(two, "doctor", "-o", "json", settings=settings)
+        assert "of another installation of lakewarden" in found.stdout
+        assert "of another installation" not in command(two, "doctor", "-o", "json", settings=apart).stdout
+    finally:
+        without_system_tables(metastore.uri)
+        store.close()

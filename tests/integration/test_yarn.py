@@ -32,6 +32,7 @@ from support.processes.hosts import Hosts
 from support.reference.faults import Faults
 from support.servers.hdfs import Hdfs
 from support.servers.jars import hdfs_jars
+from support.servers.metastores import without_system_tables
 from support.servers.postgres import PostgresServer
 from support.servers.yarn import NODE_MEMORY, QUEUE, Application, Yarn, running_yarn
 
@@ -177,7 +178,7 @@ def lake(
         "HADOOP_CONF_DIR": str(yarn.conf),
         "LAKEWARDEN_SPARK_MASTER": "yarn",
         "LAKEWARDEN_SYSTEM_LOCATION": f"{hdfs.uri}/lakewarden",
-        "LAKEWARDEN_METASTORE_URI": metastore.uri,
+        "LAKEWARDEN_METASTORE_URI": without_system_tables(metastore.uri),
         "LAKEWARDEN_BACKOFF_FIRST": "2 s",
         "PYSPARK_PYTHON": NO_PYTHON,
     }

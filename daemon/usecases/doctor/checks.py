@@ -32,6 +32,7 @@ from lakewarden.daemon.usecases.doctor.diagnosis import (
     warn,
 )
 from lakewarden.daemon.usecases.doctor.object_stores import stores_in_use
+from lakewarden.daemon.usecases.system_entries import entries_of_others
 from lakewarden.jobs.engines.spark.jars import are_cached, default_cache
 from lakewarden.jobs.engines.spark.yarn import require_cluster
 
@@ -266,8 +267,12 @@ def _metastore(services: Services) -> Diagnosis:
         assert services.metastore is not None
         count = len(services.metastore.databases())
         compares = services.metastore.compares(*_OWN_ENTRY)
+        installation = services.store.installation() if services.store.exists() else None
+        taken = next(entries_of_others(services, installation), None)
     except LakewardenError as error:
         return fail("metastore", str(error), error.hint or "Check metastore.uri.")
+    if taken is not None:
+        return fail("metastore", taken.message, taken.hint)
     if compares is False:
         return warn(
             "metastore",

@@ -14,6 +14,7 @@ from thrift.Thrift import TException
 from thrift.transport.TSocket import TSocket
 from thrift.transport.TTransport import TBufferedTransport
 
+from lakewarden.catalog.metastore.hive import HiveMetastore
 from lakewarden.daemon.process.child import Tethered
 from lakewarden.jobs.engines.spark.jars import default_cache, resolve_jars
 from lakewarden.jobs.engines.spark.java import MODULE_OPENS, java_command, spark_jars
@@ -22,12 +23,21 @@ from support.servers.jars import HIVE3, notification_jars, postgres_jar
 from support.servers.ports import free_ports
 from support.servers.postgres import PostgresServer
 
-__all__ = ["running_hive2_on_postgres", "running_hive3"]
+__all__ = ["running_hive2_on_postgres", "running_hive3", "without_system_tables"]
 
 _MAIN_CLASS: Final = "org.apache.hadoop.hive.metastore.HiveMetaStore"
 _LISTENER: Final = "org.apache.hive.hcatalog.listener.DbNotificationListener"
 _FLAGS: Final = ("-Xmx400m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 _TIMEOUT_SECONDS: Final = 120
+
+
+def without_system_tables(uri: str) -> str:
+    """The address of a server that is shared with tests of other homes, without the entries that theirs have left."""
+    store = HiveMetastore(uri)
+    for table in store.tables("lakewarden"):
+        store.drop("lakewarden", table)
+    store.close()
+    return uri
 
 
 @contextmanager

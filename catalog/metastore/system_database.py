@@ -1,0 +1,74 @@
+"""A metastore in which the system tables stand in a database of another name than `lakewarden`."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from lakewarden.catalog.errors import UsageError
+from lakewarden.catalog.metastore.lookup import SYSTEM, parse_name
+from lakewarden.catalog.metastore.port import Entry, Metastore
+
+__all__ = ["with_system_database"]
+
+
+def with_system_database(metastore: Metastore, database: str) -> Metastore:
+    """`metastore`, whose `database` is called `lakewarden` here. What is really called so is another installation's
+    and not seen. Raises `UsageError` for what is no name of a database."""
+    name = parse_name(f"{database}.t")
+    if name is None:
+        raise UsageError(
+            f"'{database}' is not the name of a database.", hint="Correct the setting system.database."
+        )
+    ours = name.removesuffix(".t")
+    return metastore if ours == SYSTEM else _Renamed(metastore, ours)
+
+
+class _Renamed:
+    """`Metastore` by another one, with one database under another name."""
+
+    def __init__(self, metastore: Metastore, database: str) -> None:
+        self._metastore, self._ours = metastore, database
+
+    def databases(self) -> tuple[str, ...]:
+        return tuple(
+            SYSTEM if name == self._ours else name for name in self._metastore.databases() if name != SYSTEM
+        )
+
+    def tables(self, database: str) -> tuple[str, ...]:
+        return self._metastore.tables(self._there(database))
+
+    def get(self, database: str, table: str) -> Entry | None:
+        found = self._metastore.get(self._there(database), table)
+        return None if found is None else replace(found, database=database)
+
+    def partitions(self, database: str, table: str) -> Mapping[str, str]:
+        return self._metastore.partitions(self._there(database), table)
+
+    def create_database(self, database: str, location: str | None = None) -> None:
+        self._metastore.create_database(self._there(database), location)
+
+    def create(self, entry: Entry) -> None:
+        self._metastore.create(self._entry(entry))
+
+    def replace(self, entry: Entry, *, expected: Entry) -> None:
+        self._metastore.replace(self._entry(entry), expected=self._entry(expected))
+
+    def compares(self, database: str, table: str) -> bool | None:
+        return self._metastore.compares(self._there(database), table)
+
+    def drop(self, database: str, table: str) -> None:
+        self._metastore.drop(self._there(database), table)
+
+    def strict_columns(self) -> bool:
+        return self._metastore.strict_columns()
+
+    def notifications(self, *, after: int, limit: int) -> tuple[tuple[int, str, str, str], ...]:
+        return tuple(
+            (number, kind, SYSTEM if database.lower() == self._ours else database, table)
+            for number, kind, database, table in self._metastore.notifications(after=after, limit=limit)
+        )
+
+    def _there(self, database: str) -> str:
+        return self._ours if database.lower() == SYSTEM else database
+
+    def _entry(self, entry: Entry) -> Entry:
+        return replace(entry, database=self._there(entry.database))
