@@ -11,8 +11,8 @@ __all__ = ["with_system_database"]
 
 
 def with_system_database(metastore: Metastore, database: str) -> Metastore:
-    """`metastore`, whose `database` is called `lakewarden` here. What is really called so is another installation's
-    and not seen. Raises `UsageError` for what is no name of a database."""
+    """`metastore`, whose `database` is called `lakewarden` here, and the other way round: what is really called so is
+    another installation's, and has our name here. Raises `UsageError` for what is no name of a database."""
     name = parse_name(f"{database}.t")
     if name is None:
         raise UsageError(
@@ -29,22 +29,20 @@ class _Renamed:
         self._metastore, self._ours = metastore, database
 
     def databases(self) -> tuple[str, ...]:
-        return tuple(
-            SYSTEM if name == self._ours else name for name in self._metastore.databases() if name != SYSTEM
-        )
+        return tuple(map(self._swapped, self._metastore.databases()))
 
     def tables(self, database: str) -> tuple[str, ...]:
-        return self._metastore.tables(self._there(database))
+        return self._metastore.tables(self._swapped(database))
 
     def get(self, database: str, table: str) -> Entry | None:
-        found = self._metastore.get(self._there(database), table)
+        found = self._metastore.get(self._swapped(database), table)
         return None if found is None else replace(found, database=database)
 
     def partitions(self, database: str, table: str) -> Mapping[str, str]:
-        return self._metastore.partitions(self._there(database), table)
+        return self._metastore.partitions(self._swapped(database), table)
 
     def create_database(self, database: str, location: str | None = None) -> None:
-        self._metastore.create_database(self._there(database), location)
+        self._metastore.create_database(self._swapped(database), location)
 
     def create(self, entry: Entry) -> None:
         self._metastore.create(self._entry(entry))
@@ -53,22 +51,22 @@ class _Renamed:
         self._metastore.replace(self._entry(entry), expected=self._entry(expected))
 
     def compares(self, database: str, table: str) -> bool | None:
-        return self._metastore.compares(self._there(database), table)
+        return self._metastore.compares(self._swapped(database), table)
 
     def drop(self, database: str, table: str) -> None:
-        self._metastore.drop(self._there(database), table)
+        self._metastore.drop(self._swapped(database), table)
 
     def strict_columns(self) -> bool:
         return self._metastore.strict_columns()
 
     def notifications(self, *, after: int, limit: int) -> tuple[tuple[int, str, str, str], ...]:
         return tuple(
-            (number, kind, SYSTEM if database.lower() == self._ours else database, table)
+            (number, kind, self._swapped(database), table)
             for number, kind, database, table in self._metastore.notifications(after=after, limit=limit)
         )
 
-    def _there(self, database: str) -> str:
-        return self._ours if database.lower() == SYSTEM else database
+    def _swapped(self, database: str) -> str:
+        return {SYSTEM: self._ours, self._ours: SYSTEM}.get(database.lower(), database)
 
     def _entry(self, entry: Entry) -> Entry:
-        return replace(entry, database=self._there(entry.database))
+        return replace(entry, database=self._swapped(entry.database))

@@ -10,6 +10,7 @@ __all__ = [
     "PURGE_AFTER",
     "PURGE_DELETED",
     "PURGE_HEAD",
+    "PURGE_OTHERS",
     "PURGE_UNKNOWN",
     "PURGE_VERSION",
     "PURGING_KEYS",
@@ -28,21 +29,24 @@ PURGE_HEAD = "purge.head"
 which a table made anew at the place does not have."""
 PURGE_UNKNOWN = "purge.unknown"
 """Row property: the token of the files that the log does not name and whose deletion was agreed to as well."""
+PURGE_OTHERS = "purge.others"
+"""Row property: the other installations of lakewarden that manage or hold the table, in spite of which it goes."""
 PURGE_DELETED = "purge.deleted"
 """Row property: since when no file of the table is left (ISO 8601, UTC).
 What lies at the place after that is not the table's."""
-PURGING_KEYS = (PURGE_AFTER, PURGE_VERSION, PURGE_HEAD, PURGE_UNKNOWN, PURGE_DELETED)
+PURGING_KEYS = (PURGE_AFTER, PURGE_VERSION, PURGE_HEAD, PURGE_UNKNOWN, PURGE_OTHERS, PURGE_DELETED)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Purging:
-    """When the files may be deleted (UTC), the only head at which they may be, and the token of the unknown files that
-    may go along. `head` is None in rows of an older lakewarden."""
+    """When the files may be deleted (UTC), the only head at which they may be, the token of the unknown files that may
+    go along, and the other installations in spite of which they go. `head` is None in rows of an older lakewarden."""
 
     after: datetime
     version: int
     head: str | None = None
     unknown: str | None = None
+    others: str | None = None
 
     @classmethod
     def of(cls, row: TableRow) -> "Purging":
@@ -52,6 +56,7 @@ class Purging:
             version=int(row.properties[PURGE_VERSION]),
             head=row.properties.get(PURGE_HEAD),
             unknown=row.properties.get(PURGE_UNKNOWN),
+            others=row.properties.get(PURGE_OTHERS),
         )
 
 

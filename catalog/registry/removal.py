@@ -16,6 +16,7 @@ from lakewarden.catalog.model.pending_purge import (
     PURGE_AFTER,
     PURGE_DELETED,
     PURGE_HEAD,
+    PURGE_OTHERS,
     PURGE_UNKNOWN,
     PURGE_VERSION,
     PURGING_KEYS,
@@ -77,11 +78,13 @@ def begin_purge(
     expected_version: int,
     grace: timedelta,
     unknown: str | None = None,
+    others: str | None = None,
 ) -> TableRow:
     """Drop a table and, after a grace period in which `undrop` works, delete its files.
 
     `expected_version` is the version the dry run showed, `unknown` the token of the files in the folder that
-    the log does not name and that may go along (None: there are none).
+    the log does not name and that may go along (None: there are none), `others` the other installations that manage or
+    hold the table.
     Another head raises `PreconditionError`, as does a hold, or a managed shallow clone.
     """
     row = _not_ours(desk.resolve(where))
@@ -99,6 +102,7 @@ def begin_purge(
         PURGE_VERSION: str(expected_version),
         PURGE_HEAD: seen.head,
         **({} if unknown is None else {PURGE_UNKNOWN: unknown}),
+        **({} if others is None else {PURGE_OTHERS: others}),
     }
 
     def purging(rows: Rows[TableRow]) -> Iterable[TableRow]:

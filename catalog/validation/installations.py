@@ -1,12 +1,12 @@
 """Does another installation of lakewarden look after the table? By its marks in log and metastore. Pure."""
 
 from collections.abc import Iterator
-from datetime import timedelta
 from typing import Final
 
 from lakewarden.catalog.formats.port import Observation
 from lakewarden.catalog.metastore.ownership import foreign_owner
 from lakewarden.catalog.model.rows import Finding
+from lakewarden.catalog.observation.installations import lately_by_another
 from lakewarden.catalog.storage.file_store import from_hadoop
 from lakewarden.catalog.validation.context import Subject
 from lakewarden.catalog.validation.metastore import Answer, Known, Silent
@@ -14,8 +14,6 @@ from lakewarden.catalog.validation.metastore import Answer, Known, Silent
 __all__ = ["ANOTHER_INSTALLATION", "installation_findings"]
 
 ANOTHER_INSTALLATION: Final = "another_installation"
-_FRESH: Final = timedelta(days=7)
-"""A commit that is older is history: the other one may be gone, or have left the table."""
 
 
 def installation_findings(subject: Subject, seen: Observation, answer: Answer) -> Iterator[Finding]:
@@ -28,13 +26,10 @@ def installation_findings(subject: Subject, seen: Observation, answer: Answer) -
 
 
 def _in_the_log(subject: Subject, seen: Observation) -> Iterator[str]:
-    """The latest fresh commit that is not ours."""
-    ours = subject.installation
-    for one in seen.maintained:
-        if ours is not None and one.installation != ours and subject.now - one.at <= _FRESH:
-            facts = {"version": one.version, "installation": one.installation}
-            yield subject.say(ANOTHER_INSTALLATION, "commit", **facts).message
-            return
+    one = lately_by_another(seen, subject.installation, subject.now)
+    if one is not None:
+        facts = {"version": one.version, "installation": one.installation}
+        yield subject.say(ANOTHER_INSTALLATION, "commit", **facts).message
 
 
 def _in_the_metastore(subject: Subject, answer: Answer) -> Iterator[str]:

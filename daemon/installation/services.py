@@ -13,6 +13,7 @@ from lakewarden.catalog.errors import PreconditionError
 from lakewarden.catalog.formats.port import TableReader
 from lakewarden.catalog.metastore.port import Metastore
 from lakewarden.catalog.metastore.system_database import with_system_database
+from lakewarden.catalog.registry.other_installations import Others
 from lakewarden.catalog.registry.service import Desk
 from lakewarden.catalog.state.port import Bookmarks, Inbox, Leases, Queue, RunLog
 from lakewarden.catalog.storage.file_store import StorageOptions
@@ -138,6 +139,16 @@ class Services:
             clock=self.clock,
             inspect=self.inspection.on_register,
             storage=self.storage,
+        )
+
+    @cached_property
+    def others(self) -> Others:
+        """Looks for other installations."""
+        return Others(
+            metastore=self.metastore,
+            storage=self.storage,
+            installation=self.store.installation,
+            clock=self.clock,
         )
 
     @property

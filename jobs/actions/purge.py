@@ -20,12 +20,14 @@ __all__ = ["PURGE", "Purge"]
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Purge:
     """Delete a dropped table's files after its grace period; `files` and `bytes` are what the dry run
-    counted, `unknown` is the token of the files that its log does not name and that may go along."""
+    counted, `unknown` is the token of the files that its log does not name and that may go along, `others` the other
+    installations that manage or hold it."""
 
     kind: Literal["purge"] = "purge"
     requires: int
     decided_on: str | None = None
     unknown: str | None = None
+    others: str | None = None
     files: int
     bytes: int
 
@@ -41,7 +43,12 @@ def _due(view: TableView, world: World, now: datetime) -> Answer:
         return waits
     files, size = (health.files or 0, health.bytes or 0) if health else (0, 0)
     action = Purge(
-        requires=wanted.version, decided_on=wanted.head, unknown=wanted.unknown, files=files, bytes=size
+        requires=wanted.version,
+        decided_on=wanted.head,
+        unknown=wanted.unknown,
+        others=wanted.others,
+        files=files,
+        bytes=size,
     )
     because = f"its grace period ended {about(now - wanted.after)} ago"
     past = view.past.get(Action.PURGE)
@@ -92,7 +99,8 @@ def _agreed(row: TableRow, action: Purge, now: datetime) -> str | None:
         )
     if now < wanted.after:
         return f"may not be deleted before {wanted.after:%Y-%m-%d %H:%M} UTC"
-    if (wanted.version, wanted.head, wanted.unknown) != (action.requires, action.decided_on, action.unknown):
+    agreed = (action.requires, action.decided_on, action.unknown, action.others)
+    if (wanted.version, wanted.head, wanted.unknown, wanted.others) != agreed:
         return "was dropped again, by another dry run"
     return None
 

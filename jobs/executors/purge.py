@@ -6,7 +6,9 @@ from typing import Final
 
 from lakewarden.catalog.errors import ConflictError, RefusedError, UnavailableError
 from lakewarden.catalog.failpoints import reach
+from lakewarden.catalog.formats.port import Observation
 from lakewarden.catalog.model.pending_purge import MARKER, how_to_stop
+from lakewarden.catalog.registry.other_installations import token_of
 from lakewarden.catalog.registry.purge_mark import Begun
 from lakewarden.catalog.storage.file_store import FileEntry, FileStore, open_store
 from lakewarden.catalog.storage.place import Moment, Presence
@@ -115,7 +117,8 @@ def _agreed_folder(ctx: JobContext, action: Purge, store: FileStore, readers: Re
             f"{ctx.target.location} is no longer the table {ctx.target.name}.",
             hint="Look at what is there; lakewarden deletes only what it was asked to.",
         )
-    observe_at(ctx, action.requires, action.decided_on)
+    seen = observe_at(ctx, action.requires, action.decided_on)
+    _refuse_others(ctx, action, seen)
     refuse_outer(ctx)
     _refuse_readers(ctx, readers)
     folder = look_into(store, ctx.target.format, ctx.reader)
@@ -186,6 +189,18 @@ def _delete(
     ctx.engine.delete_empty_folders(ctx.target.location, (*folder.folders, ""))
     reach("purge.deleted")
     return Deleted(files=first.files + second.files, bytes=first.bytes + second.bytes)
+
+
+def _refuse_others(ctx: JobContext, action: Purge, seen: Observation) -> None:
+    """Nobody agreed to delete what another installation has come to manage since."""
+    others = () if ctx.others is None else ctx.others.of(ctx.target.name, ctx.target.location, seen)
+    if not set((token_of(others) or "").split(",")) <= {"", *(action.others or "").split(",")}:
+        raise RefusedError(
+            f"Another installation of lakewarden ({others[0].installation}) {others[0].said}, and nobody agreed to "
+            f"delete {ctx.target.name} in spite of that.",
+            hint="Let it leave there first, or undrop it and look again: "
+            f"`lakewarden tables drop {ctx.target.name} --purge --dry-run`.",
+        )
 
 
 def _refuse_readers(ctx: JobContext, readers: Readers) -> None:

@@ -12,6 +12,7 @@ from lakewarden.catalog.model.lineage_record import LineageRecord
 from lakewarden.catalog.model.rollbacks import Rollback
 from lakewarden.catalog.model.rows import DELTA, TableFormat, TableRow
 from lakewarden.catalog.policy.original_properties import Kept, Owed
+from lakewarden.catalog.registry.other_installations import Others
 from lakewarden.catalog.storage.file_store import FileEntry, StorageOptions
 from lakewarden.jobs.runs.row_diff import DiffRequest, RowDiff
 
@@ -316,7 +317,8 @@ class JobContext:
     it raises `ConflictError` once the run was cancelled or its lease was lost, by this process' own clock.
     `storage` opens the table's folder. `rollbacks` is the journal of rollbacks and what acting on it takes,
     `guard` what allows the run (jobs/runs/guard.py), `ledger` what stood in its properties before us;
-    None where there is none to respect. `installation` tells which one this is, None where nobody knows."""
+    None where there is none to respect. `installation` tells which one this is, None where nobody knows; `others` looks
+    for others."""
 
     target: Target
     run_id: str
@@ -330,6 +332,7 @@ class JobContext:
     guard: Guard | None = None
     ledger: Ledger | None = None
     installation: Callable[[], str | None] = lambda: None
+    others: Others | None = None
 
     def require_allowed(self) -> None:
         """Ask everything that allows the run, as it is now: before anything is deleted, rewound or committed.

@@ -22,6 +22,7 @@ from lakewarden.catalog.failpoints import reach
 from lakewarden.catalog.logs import Log, get_log
 from lakewarden.catalog.metastore.port import Metastore
 from lakewarden.catalog.model.rows import Outcome
+from lakewarden.catalog.registry.other_installations import Others
 from lakewarden.catalog.state.port import Queue, Result, Run, RunRequest
 from lakewarden.catalog.storage.file_store import StorageOptions
 from lakewarden.jobs.actions.answers import AnyAction
@@ -235,6 +236,12 @@ class Runner:
             ),
             ledger=self.ledger,
             installation=self.installation,
+            others=Others(
+                metastore=self.metastore,
+                storage=self.storage,
+                installation=self.installation,
+                clock=self.clock,
+            ),
         )
         if SPECS[request.action].amid_rollbacks:
             pulse.confirm()  # its table stands for many: each is asked about before its own commit

@@ -87,6 +87,9 @@ def test_each_of_two_homes_that_manage_one_table_notices_the_other(houses: tuple
     assert registered.returncode == 0 and told in registered.stderr, registered.stderr
     listed = command(two.home, "tables", "list", "--finding", "another_installation", "-o", "json")
     assert told in listed.stdout
+    drop = ("tables", "drop", "db.t", "--purge", "--at-version", str(version), "--yes")
+    asked = command(two.home, *drop)
+    assert asked.returncode == 4 and f"--other-installations {first}" in asked.stderr, asked.stderr
     why = command(two.home, "why", "db.t")
     assert why.returncode == 0 and told in why.stderr
     assert noticed(one) == (), "the second home has written nothing yet"

@@ -52,6 +52,9 @@ def show_drop(services: Services, foreseen: Leaving, purge: bool, output: Format
         show_one(shown, format=output)
         raise inner_table(row.name, counted["inner_tables"][0])
     token = "" if counted["unknown_token"] is None else f" --unknown-files {counted['unknown_token']}"
+    if counted["other_installations_token"] is not None:
+        token += f" --other-installations {counted['other_installations_token']}"
+        note(f"Other installations of lakewarden: {'; '.join(counted['other_installations'])}.")
     note(f"Nothing was changed. To delete the files: --purge --at-version {counted['version']}{token} --yes.")
     tell_foreseen(foreseen)
     show_one(shown, format=output)

@@ -279,6 +279,13 @@ def drop(
             "--unknown-files", help="With --purge: also delete the unknown files; takes the dry run's token."
         ),
     ] = None,
+    other_installations: Annotated[
+        str | None,
+        typer.Option(
+            "--other-installations",
+            help="With --purge: although they manage or hold it, too; takes the ids that the dry run showed.",
+        ),
+    ] = None,
     dry_run: DryRun = False,
     yes: Yes = False,
     home: Home = None,
@@ -310,7 +317,8 @@ def drop(
     confirm(f"{'Purge' if purge else 'Drop'} {row.name} at {row.location}?", yes=yes)
     with run(services, calling(services), declared.DROP, row.table_id, on=row.name) as actor:
         if purge and at_version is not None:
-            row = purge_table(services, row, at_version, unknown_files, actor=actor)
+            consent = {"token": unknown_files, "others": other_installations}
+            row = purge_table(services, row, at_version, **consent, actor=actor)
         else:
             leave(services, foreseen, actor=actor)
     if purge:

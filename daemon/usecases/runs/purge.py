@@ -5,6 +5,7 @@ from typing import Any
 from lakewarden.catalog.errors import ConsentError
 from lakewarden.catalog.model.rows import TableRow
 from lakewarden.catalog.policy.access import Actor
+from lakewarden.catalog.registry.other_installations import token_of
 from lakewarden.catalog.registry.removal import begin_purge, check_drop
 from lakewarden.catalog.storage.file_store import open_store
 from lakewarden.catalog.units import count_of
@@ -19,10 +20,12 @@ _SHOWN = 10
 
 def foresee_purge(services: Services, row: TableRow) -> dict[str, Any]:
     """The head, what it holds, and what else lies in the folder: `unknown_files` are in no log, `unknown_token` names
-    exactly those in a consent, `inner_tables` stand in the way. Sizes in bytes."""
+    exactly those in a consent, `inner_tables` stand in the way; `other_installations` manage or hold the table, and
+    `other_installations_token` names them. Sizes in bytes."""
     location = row.location or ""
     seen = services.desk.reader_at(location, row.name).observe(location)
     folder = _look(services, row)
+    others = services.others.of(row.name, location, seen)
     counts = {key: getattr(seen, key, None) for key in ("version", "files", "bytes", "tombstones")}
     return {
         "name": row.name,
@@ -33,15 +36,23 @@ def foresee_purge(services: Services, row: TableRow) -> dict[str, Any]:
         "unknown_shown": [entry.path for entry in folder.unknown[:_SHOWN]],
         "unknown_token": unknown_token(folder.unknown),
         "inner_tables": list(folder.inner),
+        "other_installations": [f"{one.installation} {one.said}" for one in others],
+        "other_installations_token": token_of(others),
     }
 
 
 def purge_table(
-    services: Services, row: TableRow, version: int, token: str | None, *, actor: Actor
+    services: Services,
+    row: TableRow,
+    version: int,
+    *,
+    token: str | None,
+    others: str | None = None,
+    actor: Actor,
 ) -> TableRow:
-    """Drop a table whose files go after the grace period; `version` and `token` are what the dry run showed. Raises
-    like `require_consent` and `begin_purge`."""
-    require_consent(services, row, token, actor=actor)
+    """Drop a table whose files go after the grace period; `version`, `token` and `others` are what the dry run showed.
+    Raises like `require_consent` and `begin_purge`."""
+    require_consent(services, row, token, others=others, actor=actor)
     record_lineage(services, row, actor=actor)
     return begin_purge(
         services.desk,
@@ -50,13 +61,18 @@ def purge_table(
         expected_version=version,
         grace=services.settings.purge_grace,
         unknown=token,
+        others=others,
     )
 
 
-def require_consent(services: Services, row: TableRow, token: str | None, *, actor: Actor) -> None:
-    """Raise `ConsentError` unless `token` names just the unknown files that are there (None where there are none),
-    `RefusedError` if a table of its own lies in the folder; before that, what no consent helps against."""
+def require_consent(
+    services: Services, row: TableRow, token: str | None, *, others: str | None = None, actor: Actor
+) -> None:
+    """Raise `ConsentError` unless `token` names just the unknown files that are there (None where there are none) and
+    `others` just the other installations that manage or hold the table, `RefusedError` if a table of its own lies in
+    the folder; before that, what no consent helps against."""
     check_drop(services.desk, row, actor=actor, purge=True)
+    _require_consent_to_others(services, row, others)
     folder = _look(services, row)
     if folder.inner:
         raise inner_table(row.name, folder.inner[0])
@@ -75,6 +91,25 @@ def require_consent(services: Services, row: TableRow, token: str | None, *, act
         f"{'is' if len(unknown) == 1 else 'are'} in no log{were}: {unknown[0].path}.",
         hint="Look at them with `--purge --dry-run`; then move them away, "
         "or add the --unknown-files TOKEN that it shows.",
+    )
+
+
+def _require_consent_to_others(services: Services, row: TableRow, agreed: str | None) -> None:
+    location = row.location or ""
+    seen = services.desk.reader_at(location, row.name).observe(location)
+    found = services.others.of(row.name, location, seen)
+    if token_of(found) == agreed:
+        return
+    if not found:
+        raise ConsentError(
+            f"No other installation manages or holds {row.name} any more.",
+            hint="Repeat the command without --other-installations.",
+        )
+    told = "; ".join(f"{one.installation} {one.said}" for one in found)
+    raise ConsentError(
+        f"Another installation of lakewarden has to do with {row.name}: {told}.",
+        hint="Let the table leave there first (`lakewarden tables drop`), or agree to delete it all the same: "
+        f"--other-installations {token_of(found)}.",
     )
 
 

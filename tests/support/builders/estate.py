@@ -98,7 +98,12 @@ class Estate:
         """The purge that the rules decide on for a table that waits for one."""
         wanted = Purging.of(self.row(where))
         return Purge(
-            requires=wanted.version, decided_on=wanted.head, unknown=wanted.unknown, files=1, bytes=1
+            requires=wanted.version,
+            decided_on=wanted.head,
+            unknown=wanted.unknown,
+            others=wanted.others,
+            files=1,
+            bytes=1,
         )
 
     def queue(self, where: str, action: AnyAction, *, rank: float = 1.0) -> str:

@@ -7,31 +7,23 @@ import pytest
 
 from lakewarden.catalog.errors import RefusedError, UsageError
 from lakewarden.catalog.metastore.parameters import INSTALLATION
-from lakewarden.catalog.metastore.port import Entry, Metastore
+from lakewarden.catalog.metastore.port import Entry
 from lakewarden.catalog.metastore.system_database import with_system_database
 from lakewarden.catalog.registry.discovery import in_metastore
 from lakewarden.catalog.storage.file_store import from_hadoop
 from lakewarden.catalog.system.port import SYSTEM_TABLES, TABLES
 from lakewarden.catalog.system.schema import row_schema
-from lakewarden.daemon.installation.services import Services
-from lakewarden.daemon.settings.settings import load_settings
 from lakewarden.daemon.usecases.doctor.checks import examine_only
 from lakewarden.daemon.usecases.doctor.diagnosis import Verdict
 from lakewarden.daemon.usecases.init import initialise
 from lakewarden.daemon.usecases.system_entries import enlist_system_tables
+from support.builders.installations import WithMetastore, on_one_metastore
 from support.fakes.metastore import FakeMetastore
-
-
-class WithMetastore(Services):
-    """An installation whose metastore is in memory."""
-
-    metastore: Metastore = FakeMetastore(strict=False)
 
 
 @pytest.fixture
 def services(tmp_path: Path) -> WithMetastore:
-    made = WithMetastore(load_settings(home=tmp_path, environment={}))
-    made.metastore = FakeMetastore(strict=False)
+    made = on_one_metastore(tmp_path, FakeMetastore(strict=False))
     initialise(made, made.user)
     return made
 
@@ -73,10 +65,7 @@ def test_a_name_that_belongs_to_another_table_is_refused(services: WithMetastore
 
 def another(first: WithMetastore, home: Path, **settings: str) -> WithMetastore:
     """A second installation on the same metastore."""
-    flags = {key.replace("_", "."): value for key, value in settings.items()}
-    made = WithMetastore(load_settings(home=home, environment={}, flags=flags))
-    made.metastore = with_system_database(first.metastore, made.settings.system_database)
-    return made
+    return on_one_metastore(home, first.metastore, **settings)
 
 
 def test_a_second_installation_takes_over_no_entry(services: WithMetastore, tmp_path: Path) -> None:
