@@ -14,6 +14,7 @@ LakewardenError
 ├── FencedError             exit 1  another daemon leads; this one has to step down
 │   └── OutdatedError       exit 1  a newer lakewarden has upgraded the system tables
 ├── UnfinishedError         exit 3  it goes on; only waiting for it was given up
+├── UnrecordedError         exit 3  it was done, and `lakewarden.audit` does not say so
 ├── CancelledError          exit 1  who asked for it has cancelled it, and it was taken back or never done
 ├── UnavailableError        exit 1  a component does not answer; retrying later may help
 │   ├── AccessDeniedError   exit 1  that component is a storage, which answers that the key may not
@@ -45,6 +46,7 @@ __all__ = [
     "UnavailableError",
     "UnfinishedError",
     "UnreadableError",
+    "UnrecordedError",
     "UsageError",
 ]
 
@@ -159,6 +161,15 @@ class UnfinishedError(LakewardenError):
     """Waiting for something was given up, as the caller wished; it is neither done nor undone."""
 
     exit_code = ExitCode.PARTLY
+
+
+class UnrecordedError(LakewardenError):
+    """It was done, and no entry of `lakewarden.audit` could be written or kept for later."""
+
+    exit_code = ExitCode.PARTLY
+    hint = (
+        "Do not repeat it. Note who did it and when, and make room or mend the storage of the system tables."
+    )
 
 
 class CancelledError(LakewardenError):

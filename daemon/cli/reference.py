@@ -23,7 +23,8 @@ _EXIT: Final[Mapping[ExitCode, str]] = {
     ExitCode.OK: "done, or nothing had to be done",
     ExitCode.FAILED: "it failed, or there is no such table, run or version; the message on stderr says why",
     ExitCode.USAGE: "the command line or the settings are invalid",
-    ExitCode.PARTLY: "some of it failed or is not finished yet (`--timeout`), or a check found an error",
+    ExitCode.PARTLY: "some of it failed or is not finished yet (`--timeout`), it was done and could not be recorded, "
+    "or a check found an error",
     ExitCode.PRECONDITION: "a precondition failed (for example: the table was dropped), a conflict, "
     "or a missing consent; nothing was changed, or the message says what was",
     ExitCode.REFUSED: "refused: it cannot be done to this table, place or name (also if nothing is there), "

@@ -194,6 +194,7 @@ def _cycle(
             beat=vitals.beat,
             stopping=stopping.is_set,
             streams=_clerk(services, memory, harvest).record,
+            unrecorded=lambda fence: services.audit_spool.drain(store, fence=fence),
             no_spark=services.no_spark,
         )
     )

@@ -59,9 +59,10 @@ _LINES: Final = 5
 class CycleParts:
     """What a cycle works with. `carrier` follows plain RESTOREs into derived tables; `discover` finds tables without a
     row; `require` raises `FencedError` once the lease is lost; `beat` says that the cycle goes on; `stopping`
-    whether it shall end at the next table; `streams` records what sessions noted; `no_spark` says why Spark may not
-    work at a location; `checks_per_cycle` tables at most get the daily checks, so many `threads` look at tables;
-    `store_of` says which store answers for a location, `stores` how much it is asked."""
+    whether it shall end at the next table; `streams` records what sessions noted, `unrecorded` audit entries that could
+    not be written; `no_spark` says why Spark may not work at a location; `checks_per_cycle` tables at most get the
+    daily checks, so many `threads` look at tables; `store_of` says which store answers for a location, `stores` how
+    much it is asked."""
 
     queue: Queue
     memory: Memory
@@ -85,6 +86,7 @@ class CycleParts:
     beat: Callable[[], None]
     stopping: Callable[[], bool] = lambda: False
     streams: Callable[[Fence], object] = lambda fence: None
+    unrecorded: Callable[[Fence], object] = lambda fence: None
     no_spark: Callable[[str], str | None] = lambda location: None
 
 
@@ -158,6 +160,7 @@ class Cycle:
         self._again.update(doubted)
         changed = self._write(looks, recorded, fence)
         self._guarded("streams", partial(parts.streams, fence))
+        self._guarded("audit", partial(parts.unrecorded, fence))
         self._again.clear()
         if may_plan:
             self._carry(fence)

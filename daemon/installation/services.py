@@ -17,6 +17,7 @@ from lakewarden.catalog.registry.other_installations import Others
 from lakewarden.catalog.registry.service import Desk
 from lakewarden.catalog.state.port import Bookmarks, Inbox, Leases, Queue, RunLog
 from lakewarden.catalog.storage.file_store import StorageOptions
+from lakewarden.catalog.system.audit_spool import AuditSpool
 from lakewarden.catalog.system.port import SystemStore
 from lakewarden.catalog.system.store import DeltaSystemStore
 from lakewarden.daemon.fleet.inspector import Inspection
@@ -140,6 +141,12 @@ class Services:
             inspect=self.inspection.on_register,
             storage=self.storage,
         )
+
+    @cached_property
+    def audit_spool(self) -> AuditSpool:
+        """Audit entries that could not be written yet."""
+        location = self.settings.system_location
+        return AuditSpool(location, self.storage(location))
 
     @cached_property
     def others(self) -> Others:

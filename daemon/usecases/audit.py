@@ -1,11 +1,12 @@
 """The one way to run a use case: the rule first, then the act, and an audit entry whatever comes of it."""
 
+import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from lakewarden.catalog.errors import LakewardenError
+from lakewarden.catalog.errors import LakewardenError, UnrecordedError
 from lakewarden.catalog.model.rows import AuditRow, TableRow
 from lakewarden.catalog.policy.access import Actor, Caller, Deed, audit_row, require
 from lakewarden.catalog.registry.governance import meant
@@ -78,8 +79,10 @@ def run(
     `where` says what it is done to; `rows` finds those that the rule is asked about where a name alone does
     not say it. `on` is what the entry says instead of `where`, `audit_id` makes an entry that is written
     once. `parts` is filled by a block that does it to many tables at once: each has an entry of its own, in one
-    commit; the whole has one only if it fails. Where the audit itself may be damaged, `unrecorded` is told
-    why there is no entry; elsewhere that is an error. Raises `NotAllowedError`.
+    commit; the whole has one only if it fails. What cannot be written now is kept, and written by the next call or
+    cycle, which the log says of what was done; under a `fence`, whose holder repeats it, that is an error. Where the
+    audit itself may be damaged, `unrecorded` is told why there is no entry. Raises `NotAllowedError`,
+    and `UnrecordedError` if it was done and cannot be kept either.
     """
     allowed, why = True, None
     actor, what = Actor(caller), on or where
@@ -113,11 +116,42 @@ def run(
                     caller, use_case.deed, what, now, allowed=allowed, why=why, audit_id=audit_id
                 )
                 entries.append(whole)
-            trouble = _recorded(services, entries, fence, because=f"{use_case.deed} {what}")
-            if trouble is not None and unrecorded is not None:
-                unrecorded(str(trouble))
-            elif trouble is not None and why is None:
-                raise trouble  # else what went wrong before is what has to be told
+            told = _put_down(services, entries, fence, because=f"{use_case.deed} {what}", done=why is None)
+            if told is not None and unrecorded is not None:
+                unrecorded(str(told))
+            elif told is not None and why is None:
+                raise told  # else what went wrong before is what has to be told
+
+
+def _put_down(
+    services: Services, entries: Sequence[AuditRow], fence: Fence | None, *, because: str, done: bool
+) -> LakewardenError | None:
+    """Write entries down, or keep them for later. Returns why neither was possible. Under a fence none are kept."""
+    trouble = _recorded(services, entries, fence, because=because)
+    if trouble is None or fence is not None:
+        return trouble
+    return _kept(services, entries, trouble, because=because, done=done)
+
+
+def _kept(
+    services: Services, entries: Sequence[AuditRow], trouble: LakewardenError, *, because: str, done: bool
+) -> LakewardenError | None:
+    """Keep entries that could not be written for later. Returns why that was not possible either."""
+    try:
+        services.audit_spool.put(tuple(entries))
+    except LakewardenError as error:
+        return UnrecordedError(
+            f"Done, but not recorded: `{because}` has no entry in lakewarden.audit ({trouble}), "
+            f"and none could be kept for later ({error})."
+        )
+    if done:
+        logging.getLogger("lakewarden").warning(
+            "Done, but not recorded yet: lakewarden.audit cannot be written (%s). The entry of `%s` is kept; "
+            "the next command or the daemon's next cycle writes it.",
+            trouble,
+            because,
+        )
+    return None
 
 
 def _recorded(
@@ -128,6 +162,9 @@ def _recorded(
         services.store.append(AUDIT, entries, fence=fence, because=because)
     except LakewardenError as error:
         return error
+    if fence is None:
+        with suppress(LakewardenError):  # they stay kept
+            services.audit_spool.drain(services.store)
     return None
 
 

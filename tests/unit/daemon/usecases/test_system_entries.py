@@ -101,7 +101,9 @@ def test_a_second_installation_has_a_database_of_its_own(services: WithMetastore
     assert theirs.parameters[INSTALLATION] == second.store.installation()
     assert from_hadoop(theirs.location or "") == second.store.location(TABLES)
     assert enlist_system_tables(second) == 0
-    assert list(in_metastore(second.metastore, second.readers, frozenset())) == [None] * len(SYSTEM_TABLES)
+    assert list(in_metastore(second.metastore, second.readers, frozenset())) == [None] * 2 * len(
+        SYSTEM_TABLES
+    )
 
 
 def test_entries_are_taken_over_by_who_says_so_and_doctor_tells_the_other(
