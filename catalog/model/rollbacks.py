@@ -110,7 +110,8 @@ class RollbackLock:
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Undone:
     """The versions `first` to `last` of a table, which were taken back `by` a rollback (or something else: in words).
-    `format_id` is the table's UUID there, None where it is not known: versions with another UUID are not meant."""
+    `format_id` is the table's UUID there, None where it is not known: versions with another UUID are not meant. `left`:
+    they were not taken back, but hold what was, and were left."""
 
     table_id: str
     name: str
@@ -118,6 +119,12 @@ class Undone:
     last: int
     by: str
     format_id: str | None = None
+    left: bool = False
+
+    @property
+    def how(self) -> str:
+        """What became of them, as the end of a sentence."""
+        return f"{self.by} left as it was, with bad rows" if self.left else f"{self.by} took back"
 
 
 def is_mark(run_id: str | None) -> bool:

@@ -188,8 +188,7 @@ CHECKS: Final[tuple[Check, ...]] = (
         looks_at="Whether head holds anything that was made from versions which a rollback, a RESTORE, "
         "or somebody who moved a head by hand, took back.",
         sentences={
-            "read": "Version {version} was made from version {input_version} of {input}, "
-            "which {by} took back{more}.",
+            "read": "Version {version} was made from version {input_version} of {input}, which {how}{more}.",
         },
         hint="`lakewarden rollback plan` with `--bad` and that version undoes it and what came from it;"
         " `lakewarden lineage mark` with `--clean` says that it is fine as it is.",

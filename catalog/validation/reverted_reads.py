@@ -25,7 +25,7 @@ def undone_findings(subject: Subject, reads: Sequence[UndoneRead]) -> tuple[Find
             version=oldest.version,
             input_version=oldest.input_version,
             input=oldest.undone.name,
-            by=oldest.undone.by,
+            how=oldest.undone.how,
             more="" if others == 0 else f", and {count_of(others, 'later version')} likewise",
         ),
     )

@@ -240,7 +240,9 @@ class Memory:
                 past=self._past.get(table_id, {}),
                 unfinished=busy.get(table_id),
                 rollback=self._locks.get(table_id),
-                taken_back=tuple((one.first, one.last) for one in self.undoings.ranges.get(table_id, ())),
+                taken_back=tuple(
+                    (one.first, one.last) for one in self.undoings.ranges.get(table_id, ()) if not one.left
+                ),
                 has_engine=(one.row.format or DELTA) in engines,
                 no_spark=no_spark(one.row.location or ""),
             )

@@ -12,6 +12,7 @@ from lakewarden.catalog.lineage.left_versions import left_by
 from lakewarden.catalog.lineage.restores import RestoreCommit, restored_away, still_undone
 from lakewarden.catalog.model.rollbacks import Rollback, Undone, tainted_versions
 from lakewarden.catalog.model.rows import HealthRow, TableRow
+from lakewarden.jobs.rollback.journal.left_tainted import left_tainted
 
 __all__ = ["Undoings"]
 
@@ -23,6 +24,7 @@ class Undoings:
         self.ranges: Mapping[str, tuple[Undone, ...]] = {}
         self._restores: set[RestoreCommit] = set()
         self._by_rollbacks: Mapping[str, tuple[Undone, ...]] = {}
+        self._left_by: Mapping[str, tuple[Undone, ...]] = {}
         self._left: dict[str, tuple[Undone, ...]] = {}
         self._readers: set[str] = set()
         self._doubted: set[str] = set()
@@ -60,7 +62,11 @@ class Undoings:
 
     def take_rollbacks(self, rollbacks: Collection[Rollback]) -> None:
         """All rollbacks on record."""
-        self._by_rollbacks, self._stale = tainted_versions(rollbacks), True
+        self._by_rollbacks, self._left_by, self._stale = (
+            tainted_versions(rollbacks),
+            left_tainted(rollbacks),
+            True,
+        )
 
     def take_left(self, healths: Iterable[HealthRow]) -> None:
         """What these tables' heads left behind."""
@@ -97,6 +103,8 @@ class Undoings:
             ]
             for key, ranges in self._by_rollbacks.items()
         }
+        for key, ranges in self._left_by.items():
+            found.setdefault(key, []).extend(ranges)
         for table_id, by_uuid in logs.items():
             row = rows.get(table_id)
             if row is None:

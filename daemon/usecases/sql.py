@@ -32,6 +32,7 @@ from lakewarden.daemon.usecases.statements.show import (
     show_tables,
 )
 from lakewarden.daemon.usecases.statements.vacuums import switch_vacuum, vacuum_due, vacuum_table
+from lakewarden.jobs.rollback.journal.left_tainted import tables_left
 from lakewarden.jobs.rollback.report.refusal import refuse_blocked
 from lakewarden.jobs.sql.statements import (
     AutoVacuum,
@@ -172,10 +173,16 @@ def _roll_back(
         plan = rollbacks.plan(request_of_words(services.desk, wanted), actor=actor).plan
         refuse_blocked(plan)
         if not plan.waves():
-            return _row(rollback=None, state="nothing to undo", tables=0, undo_until=None)
+            return _row(rollback=None, state="nothing to undo", tables=0, undo_until=None, left=None)
         done = rollbacks.apply(plan.hash, actor=actor, tell=tell)
     until = None if done.head.undo_until is None else done.head.undo_until.isoformat().replace("+00:00", "Z")
-    return _row(rollback=done.rollback_id, state=done.head.state.value, tables=done.tables, undo_until=until)
+    return _row(
+        rollback=done.rollback_id,
+        state=done.head.state.value,
+        tables=done.tables,
+        undo_until=until,
+        left=", ".join(one.name for one in tables_left(done)) or None,
+    )
 
 
 def _mark(services: Services, statement: MarkTable, caller: Caller) -> pa.Table:

@@ -6,9 +6,11 @@ A governed write pins each table it reads to one version, says so in the `userMe
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any, Protocol
 
 from lakewarden.catalog.errors import UsageError
+from lakewarden.catalog.model.identity import ancestors
 from lakewarden.catalog.model.lineage_record import LineageInput, LineageRecord, Operation
 from lakewarden.jobs.session.conflicts.retries import RETRIES
 from lakewarden.jobs.sql.compile.reading import Draft
@@ -299,9 +301,11 @@ def record_of(
     chosen: Chosen | None = None,
     query: str | None = None,
 ) -> LineageRecord:
-    """The record of a write. The same version read twice is one input; tables come before what has no version."""
+    """The record of a write. The same version read twice is one input; tables come before what has no version. Files
+    in the folder of a managed table that are read past its log are of that table, of no version that anybody knows."""
     distinct = {read.key: read for read in reads}
-    ids = directory.table_ids([read.location for read in distinct.values() if read.version is not None])
+    folders = {key: _folders(read) for key, read in distinct.items()}
+    ids = directory.table_ids(list(dict.fromkeys(chain.from_iterable(folders.values()))))
     ordered = sorted(
         distinct.values(),
         key=lambda read: (read.version is None, read.location, read.format, read.version or 0),
@@ -312,7 +316,7 @@ def record_of(
         user=user,
         inputs=tuple(
             LineageInput(
-                table_id=ids.get(read.location) if read.version is not None else None,
+                table_id=next((ids[one] for one in folders[read.key] if one in ids), None),
                 location=read.location,
                 format=read.format,
                 version=read.version,
@@ -328,6 +332,13 @@ def record_of(
         matches=None if chosen is None or chosen.matches is None else str(chosen.matches),
         query=query,
     )
+
+
+def _folders(read: Read) -> tuple[str, ...]:
+    """Where the table may be that a read is of: there, or where files alone are read, in a folder above."""
+    if read.version is not None:
+        return (read.location,)
+    return (read.location, *ancestors(read.location)) if "://" in read.location else ()
 
 
 def compare(recorded: Sequence[Read], executed: Sequence[Read] | None, target: str | None) -> Observed:

@@ -192,6 +192,15 @@ STATEMENTS = [
 ]
 
 
+def test_a_managed_table_that_is_read_as_plain_parquet_is_an_input_of_unknown_version(lake: Lake) -> None:
+    source, derived = lake.table("source"), lake.table("derived", [0])
+    managed = register(lake.services.desk, str(lake.location(source)), actor=ANA, name=source).row
+    lake.lw.write(lake.spark.read.parquet(str(lake.location(source)))).append(derived)
+    [one] = lake.record(derived).inputs
+    assert (one.table_id, one.format, one.version) == (managed.table_id, "parquet", None)
+    assert not version_of(lake.head(derived)).known
+
+
 @dataclass
 class Interloper:
     """A `Directory` that is asked between pin and execution, and then commits to what was pinned."""

@@ -575,3 +575,52 @@ def test_a_stopped_undo_holds_its_tables_until_somebody_decides(desk: Desk) -> N
 def test_every_sentence_is_in_the_docs() -> None:
     page = (Path(__file__).parents[2] / "docs" / "incident.md").read_text()
     assert [name for name, sentence in SAYS.items() if sentence not in page] == []
+
+
+def test_without_cascade_the_answer_names_what_stays_bad_and_a_plan_waits_for_it(desk: Desk) -> None:
+    further = desk.folder / "lake" / "further"
+    derived = {desk.row("db.derived").table_id: desk.derived}
+    write(further, 1, 2)
+    write(further, 99, reads=derived)
+    desk.register(further)
+    planned = desk.plan()
+    assert planned.code == 0, planned
+    done = desk.call("rollback", "apply", planned.json["hash"])
+    assert done.code == 0, done
+    assert (
+        "Left as they were, though they hold, or may hold, what was made of it: db.derived, db.further"
+        in (done.err)
+    )
+    again = "lakewarden rollback plan db.source --bad 2 --cascade"
+    assert again in done.err and "waits for the owners of db.derived, db.further" in done.err
+    shown = desk.call("rollback", "show", planned.json["hash"], "-o", "json").json
+    assert shown["left"] == ["db.derived", "db.further"]
+    assert [one["command"] for one in shown["next_choices"]] == [again]
+    listed = {one["state"]: one for one in desk.call("rollback", "list", "-o", "json").json}
+    assert listed["done"]["left"] == ["db.derived", "db.further"]
+    waits = listed["planned"]
+    assert waits["tables"] == 2 and waits["left"] == []
+
+    # The table in between is written anew: what was made of its bad rows is still known.
+    overwrite(desk.derived, 8)
+    assert desk.call("daemon", "--once").code == 0
+    found = desk.call("tables", "list", "--finding", "reads_undone", "-o", "json").json
+    assert [one["name"] for one in found] == ["db.further"]
+    message = desk.call("why", "db.further").err
+    left = f"version 1 of db.derived, which rollback {planned.json['hash']} left as it was, with bad rows"
+    assert left in message
+
+    mends = shlex.split(again)[1:]
+    fresh = desk.call(*mends, "-o", "json")
+    assert fresh.code == 0, fresh
+    assert {name: one["to"] for name, one in by_name(fresh).items() if one["step"] == "restore"} == {
+        "db.further": 0
+    }
+
+
+def test_the_statement_says_what_it_leaves(desk: Desk) -> None:
+    done = desk.call("sql", "ROLLBACK TABLE db.source TO VERSION 1", "-o", "json")
+    assert done.code == 0 and done.json[0]["left"] == "db.derived", done
+    waits = next(one for one in desk.call("rollback", "list", "-o", "json").json if one["state"] == "planned")
+    assert desk.call("rollback", "apply", waits["rollback_id"], "-o", "json").json["left"] == []
+    assert ids(desk.derived) == [1, 2]

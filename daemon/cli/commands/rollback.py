@@ -24,12 +24,13 @@ from lakewarden.daemon.usecases.rollbacks.request import Wanted, consents_of, re
 from lakewarden.daemon.usecases.rollbacks.rollback import rollbacks_of_services
 from lakewarden.daemon.usecases.rollbacks.row_diff import compare_rows
 from lakewarden.jobs.rollback.details_service import details_of
+from lakewarden.jobs.rollback.journal.left_tainted import plan_for_the_left, tables_left
 from lakewarden.jobs.rollback.journal.progress import standing_of
 from lakewarden.jobs.rollback.journal.steps import NO_VERSION
 from lakewarden.jobs.rollback.journal.stored_plan import OnMoved, consents_asked, decode_plan
 from lakewarden.jobs.rollback.plan.consents import Consent
 from lakewarden.jobs.rollback.planning_service import Gathered
-from lakewarden.jobs.rollback.report.next_steps import NextStep, steps_from
+from lakewarden.jobs.rollback.report.next_steps import NextStep, plan_command, steps_from
 from lakewarden.jobs.rollback.report.text import commands_in_words
 from lakewarden.jobs.runs.row_diff import DiffRequest, RowDiff
 
@@ -246,7 +247,7 @@ def list_(
         for one in every
         if state in (None, one.head.state)
     ]
-    show(rows, columns=[*columns, "message"], format=output)
+    show(rows, columns=[*columns, "left", "message"], format=output)
 
 
 @app.command("show")
@@ -308,11 +309,22 @@ def _show(rollback: Rollback, output: Format) -> None:
     )
     why = "" if rollback.head.message is None else f": {rollback.head.message}"
     note(f"Rollback {rollback.rollback_id} is {state}{why}{window}")
+    if left := _left(rollback):
+        note(f"Left as they were, though they hold, or may hold, what was made of it: {', '.join(left)}.")
     for line in commands_in_words(_ways_on(rollback)):
         note(line)
 
 
+def _left(rollback: Rollback) -> list[str]:
+    return [one.name for one in tables_left(rollback)]
+
+
 def _ways_on(rollback: Rollback) -> tuple[NextStep, ...]:
+    again = plan_for_the_left(rollback)
+    if again is not None:
+        return (
+            NextStep(what="see what undoes that in the tables that were left", command=plan_command(again)),
+        )
     return steps_from(rollback, consents_asked(rollback))
 
 
@@ -334,6 +346,7 @@ def _summary(rollback: Rollback) -> dict[str, Any]:
         "recorded_at": head.recorded_at,
         "undo_until": head.undo_until,
         "message": head.message,
+        "left": _left(rollback),
     }
 
 

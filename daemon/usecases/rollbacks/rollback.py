@@ -8,7 +8,7 @@ from datetime import timedelta
 from functools import partial
 from typing import Final
 
-from lakewarden.catalog.errors import ConflictError, PreconditionError, UsageError
+from lakewarden.catalog.errors import ConflictError, LakewardenError, PreconditionError, UsageError
 from lakewarden.catalog.failpoints import reach
 from lakewarden.catalog.formats.registry import reader_of
 from lakewarden.catalog.model.rollbacks import Rollback, next_run_id, rollback_locks
@@ -28,6 +28,7 @@ from lakewarden.jobs.rollback.execute.interference import Clearing
 from lakewarden.jobs.rollback.execute.replan import refuse_others
 from lakewarden.jobs.rollback.execute.settlement import settled, taken_back
 from lakewarden.jobs.rollback.journal.journal import Journal
+from lakewarden.jobs.rollback.journal.left_tainted import plan_for_the_left
 from lakewarden.jobs.rollback.journal.step_rows import head_row, left_as_it_is, next_rows, superseded
 from lakewarden.jobs.rollback.journal.stored_plan import (
     OnMoved,
@@ -37,6 +38,7 @@ from lakewarden.jobs.rollback.journal.stored_plan import (
     frozen_request,
     steps_of,
 )
+from lakewarden.jobs.rollback.plan.cascade import concerned
 from lakewarden.jobs.rollback.plan.consents import Consents
 from lakewarden.jobs.rollback.plan.request import CommitsOf, RollbackRequest
 from lakewarden.jobs.rollback.planning_service import Gathered, Gatherer
@@ -99,7 +101,9 @@ class Rollbacks:
         """Execute a stored plan whose hash begins with `text`, and wait for it. Raises what `begin` does, what
         stopped it, and `PreconditionError` if it was taken back."""
         run_id = self._next_run(self.journal.find(text))
-        return _went_through(self._run(self.begin(text, actor=actor), run_id, actor, tell))
+        done = _went_through(self._run(self.begin(text, actor=actor), run_id, actor, tell))
+        self._plan_for_the_left(done, actor, tell)
+        return done
 
     def begin(self, text: str, *, actor: Actor) -> Rollback:
         """Journal that a stored plan is to be executed. From then on it is: by whoever runs it, at last by the daemon.
@@ -160,7 +164,24 @@ class Rollbacks:
             )
         back = rollback.head.undo or rollback.is_group
         done = self._run(rollback, run_id, actor, tell)
-        return done if back else _went_through(done)
+        if not back:
+            self._plan_for_the_left(_went_through(done), actor, tell)
+        return done
+
+    def _plan_for_the_left(self, done: Rollback, actor: Actor, tell: Callable[[str], None]) -> None:
+        """Make the plan that waits for the owners of the tables that were left as they are."""
+        plan = plan_for_the_left(done)
+        if plan is None:
+            return
+        try:
+            found = self.gatherer.gather(plan.request)
+            self.keep(found, actor=actor)
+        except LakewardenError as error:  # the rollback is done all the same
+            tell(f"No plan could be made for the tables that were left: {error} {error.hint}".rstrip())
+            return
+        if found.steps():
+            names = ", ".join(sorted(one.name for one in concerned(found.plan)))
+            tell(f"Plan {found.plan.hash} waits for the owners of {names}.")
 
     def undo(self, text: str, *, leave: bool = False, actor: Actor, tell: Callable[[str], None]) -> Rollback:
         """Make the old heads head again. `leave`: end an undo that stopped,

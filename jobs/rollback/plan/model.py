@@ -129,6 +129,13 @@ class TablePlan:
         return self.step is not Step.NONE and not self.waits
 
     @property
+    def stays_bad(self) -> bool:
+        """Whether its head holds, or may hold, something bad when the plan is done: it waits for its owner, or nothing
+        can be done to it."""
+        holds = self.step is not Step.NONE or self.stays_tainted or bool(self.blocked_by)
+        return holds and not self.acts
+
+    @property
     def can_reapply(self) -> bool:
         """Whether everything clean that would be lost can be added again afterwards."""
         return bool(self.collateral) and all(one.can_reapply for one in self.collateral)
@@ -158,6 +165,10 @@ class RollbackPlan:
     def applicable(self) -> bool:
         """Whether it could be applied as it is."""
         return not any(self.blockers())
+
+    def left(self) -> Iterator[TablePlan]:
+        """The tables that stay bad, or may be, once it is applied."""
+        return (table for table in self.tables if table.stays_bad)
 
     def blockers(self) -> Iterator[tuple[TablePlan, Blocker]]:
         """What keeps it from being applied; tables that wait for their owner hold up nobody."""

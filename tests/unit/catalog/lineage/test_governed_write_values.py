@@ -1,6 +1,7 @@
 """What a governed write records and compares, as values; and the edges that a comparison leaves in the catalog."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +11,15 @@ from deltalake import CommitProperties, write_deltalake
 
 from lakewarden.catalog.errors import ConflictError, NotAllowedError, RefusedError, UnavailableError
 from lakewarden.catalog.lineage.table_index import TableDirectory
-from lakewarden.catalog.model.lineage_record import LineageRecord, Operation
+from lakewarden.catalog.lineage.versions import version_of
+from lakewarden.catalog.model.lineage_record import LineageRecord, Operation, RecordVerdict
 from lakewarden.catalog.model.rows import Confidence, RowKind, TableState
 from lakewarden.catalog.storage.file_store import canonical
 from lakewarden.catalog.system.port import LINEAGE, TABLES
 from lakewarden.daemon.usecases.lineage.unrecorded_writes import record_unrecorded
 from lakewarden.jobs.session.writes import Observed, Read, Written, compare, record_of
+from support.builders.commits import counted
+from support.builders.maintenance import NOW
 from support.builders.rollbacks import Lake
 from support.builders.worlds import row
 from support.fakes.system_store import FakeSystemStore
@@ -65,6 +69,26 @@ def test_what_is_not_managed_has_a_place_and_no_id_and_what_has_no_version_comes
         (None, "delta", 4),
         (None, "jdbc", None),
     ]
+
+
+@pytest.mark.parametrize("below", ["", "/day=1", "/day=1/part-0.parquet"])
+def test_files_of_a_managed_table_read_past_its_log_are_of_no_version_that_anybody_knows(below: str) -> None:
+    made = record(Read(location=f"file:///lake/a{below}", format="parquet"))
+    [one] = made.inputs
+    assert (one.table_id, one.format, one.version) == ("id-a", "parquet", None)
+    commit = counted(
+        version=1,
+        committed_at=NOW,
+        operation="WRITE",
+        parameters={"mode": "Append"},
+        data_change=True,
+        added_files=1,
+        lineage=made,
+        lineage_verdict=RecordVerdict.COMPLETE,
+    )
+    assert not version_of(commit).known
+    elsewhere = record(Read(location="file:///elsewhere/z.parquet", format="parquet"))
+    assert version_of(replace(commit, lineage=elsewhere)).known
 
 
 def test_a_plan_that_read_another_version_than_recorded_is_told_apart() -> None:
