@@ -15,6 +15,8 @@ __all__ = [
     "NO_ROW",
     "ORDER",
     "ORDERED",
+    "TIE",
+    "TRUNCATED",
     "UNKNOWN_CODE",
     "Cdc",
     "ChangeRows",
@@ -27,6 +29,8 @@ GONE: Final = f"{_OURS}gone"
 """The column that says that a change is a deletion."""
 ORDER: Final = f"{_OURS}order"
 """The column by which the last of several changes of a row is known."""
+TIE: Final = f"{_OURS}tie"
+"""The column that tells the order of changes of one moment, where the caller names one."""
 _ROW: Final = f"{_OURS}row"
 _CHANGE: Final = f"{_OURS}change"
 _DELETES: Final = ("d", "delete", "deleted")
@@ -35,9 +39,11 @@ _PUTS: Final = ("c", "create", "i", "insert", "r", "read", "u", "update", "upser
 
 CODES: Final = (*_DELETES, *_PUTS)
 """All codes of operations that are known."""
-UNKNOWN_CODE: Final = re.compile(r"lakewarden: the change (\S+) is not known")
+TRUNCATED: Final = "t"
+"""Debezium's code of a TRUNCATE: a change of all rows, and of none that could be named."""
+UNKNOWN_CODE: Final = re.compile(r"lakewarden: the change <([^\n]*)> is not known")
 """What a source says in Spark where it has another one."""
-NO_ROW: Final = re.compile(r"lakewarden: the change (\S+) has no (before|after)")
+NO_ROW: Final = re.compile(r"lakewarden: the change <([^\n]*)> has no (before|after)")
 """What a source says in Spark where an envelope lacks the row that its code speaks of."""
 
 
@@ -63,17 +69,25 @@ class ChangeRows:
 
 
 def change_rows(
-    cdc: Cdc, schema: TableSchema, op: str, *, keys: Sequence[str] = (), settles_order: bool = True
+    cdc: Cdc,
+    schema: TableSchema,
+    op: str,
+    *,
+    keys: Sequence[str] = (),
+    settles_order: bool = True,
+    tie: str | None = None,
+    tie_in_row: bool = False,
 ) -> ChangeRows:
     """How the rows are made. `op` is the column of codes; `keys` are those of a row, where an envelope has them before
-    and after a change; `settles_order`: of several changes of a row the last one counts. Raises `UsageError` for a
-    source that is not of this kind."""
+    and after a change; `settles_order`: of several changes of a row the last one counts; `tie` is the SQL of what tells
+    those of one moment apart, in an envelope or (`tie_in_row`) in its rows. Raises `UsageError` for a source that is
+    not of this kind."""
     names = {one.name.lower(): one.name for one in schema}
     match cdc:
         case Cdc.OP:
             return _by_code(names, op)
         case Cdc.DEBEZIUM:
-            return _debezium(names, keys)
+            return _debezium(names, keys, tie, in_row=tie_in_row)
         case Cdc.DELTA:
             return _delta(names, settles_order=settles_order)
 
@@ -90,7 +104,7 @@ def _by_code(names: dict[str, str], op: str) -> ChangeRows:
     return ChangeRows(columns=(*rest, f"{_deletes(code)} AS {GONE}"), where="TRUE", unfolded=("*",))
 
 
-def _debezium(names: dict[str, str], keys: Sequence[str]) -> ChangeRows:
+def _debezium(names: dict[str, str], keys: Sequence[str], tie: str | None, *, in_row: bool) -> ChangeRows:
     """`before`, `after` and `op` as structs and a code. A tombstone has nothing of them; a message (`m`) is no row. A
     change of the key is a deletion of the old one, too."""
     _require(names, Cdc.DEBEZIUM, "before", "after", "op", "ts_ms")
@@ -100,10 +114,12 @@ def _debezium(names: dict[str, str], keys: Sequence[str]) -> ChangeRows:
         f"CASE WHEN {_deletes('op')} THEN array({goes}) "
         f"WHEN before IS NULL OR ({same}) THEN array({stays}) ELSE array({goes}, {stays}) END"
     )
+    beside = () if tie is None or in_row else (f"{tie} AS {TIE}",)
+    told = () if tie is None else (f"{_CHANGE}.{_ROW}.{tie} AS {TIE}" if in_row else TIE,)
     return ChangeRows(
-        columns=(f"explode({changes}) AS {_CHANGE}", f"ts_ms AS {ORDER}"),
-        where="op IS NOT NULL AND op <> 'm'",
-        unfolded=(f"{_CHANGE}.{_ROW}.*", f"{_CHANGE}.{GONE}", ORDER),
+        columns=(f"explode({changes}) AS {_CHANGE}", f"ts_ms AS {ORDER}", *beside),
+        where="(op IS NOT NULL OR before IS NOT NULL OR after IS NOT NULL) AND NOT (lower(op) <=> 'm')",
+        unfolded=(f"{_CHANGE}.{_ROW}.*", f"{_CHANGE}.{GONE}", ORDER, *told),
     )
 
 
@@ -113,7 +129,7 @@ def _change(row: str, *, is_gone: bool) -> str:
 
 def _there(side: str) -> str:
     """A side of an envelope; that it is not there is an error."""
-    return f"coalesce({side}, raise_error(concat('lakewarden: the change ', op, ' has no {side}')))"
+    return f"coalesce({side}, raise_error(concat('lakewarden: the change <', op, '> has no {side}')))"
 
 
 def _delta(names: dict[str, str], *, settles_order: bool) -> ChangeRows:
@@ -133,7 +149,7 @@ def _delta(names: dict[str, str], *, settles_order: bool) -> ChangeRows:
 def _deletes(code: str) -> str:
     """Whether a code is one of a deletion; one that nobody knows is an error."""
     deletes, puts = (", ".join(f"'{one}'" for one in codes) for codes in (_DELETES, _PUTS))
-    unknown = f"raise_error(concat('lakewarden: the change ', coalesce({code}, 'NULL'), ' is not known'))"
+    unknown = f"raise_error(concat('lakewarden: the change <', coalesce({code}, 'NULL'), '> is not known'))"
     return (
         f"CASE WHEN lower({code}) IN ({deletes}) THEN TRUE WHEN lower({code}) IN ({puts}) "
         f"THEN FALSE ELSE {unknown} END"

@@ -34,7 +34,8 @@ _OLD: Final = 2**32
 
 
 class Verdict(Enum):
-    """What a log says of an operation. OVERTAKEN: it was undone, and a later number of the same application is there.
+    """What a log says of an operation. OVERTAKEN: it was undone, or the table was made anew since, and a later number
+    of the same application is there.
     FURTHER: its answer lies before the commits that were looked at. UNTOLD: it lies before all that is left of the log,
     where some have been undone."""
 
@@ -122,21 +123,21 @@ def find(commits: Sequence[Commit], asked: Asked, *, whole: bool) -> Finding:
                 return _unless_later(
                     Finding(verdict=verdict, commit=one if is_done else None), later, undone=undone
                 )
-        if one.kind is CommitKind.CREATE:  # anew, without a row: nothing from before is in it
-            is_anew = one.parent is not None
-            return _unless_later(Finding(verdict=Verdict.NOT_DONE), later, undone=undone or is_anew)
+        if one.kind is CommitKind.CREATE:  # without a row: nothing from before is in it
+            return _unless_later(Finding(verdict=Verdict.NOT_DONE), later, undone=True)
         removed = _removed(one)
         if removed is None:
             return Finding(verdict=Verdict.UNTOLD)
         gone += removed
         undone = undone or bool(removed)
         before, version = one, one.parent
-    return _unless_later(Finding(verdict=Verdict.NOT_DONE), later, undone=undone)
+    return _unless_later(Finding(verdict=Verdict.NOT_DONE), later, undone=undone or bool(commits))
 
 
 def _unless_later(found: Finding, later: Commit | None, *, undone: bool) -> Finding:
     """What is found, where later ones may be there: what they came after is there as well, unless something was undone
-    between; then it is too late for it. What found nothing to change may have left no commit."""
+    between, or the table began without it; then it is too late for it. In between, what found nothing to change may
+    have left no commit."""
     if found.verdict is not Verdict.NOT_DONE or later is None:
         return found
     return Finding(verdict=Verdict.OVERTAKEN, commit=later) if undone else Finding(verdict=Verdict.DONE)

@@ -40,10 +40,12 @@ class Drift(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Duplicates:
-    """`by` is the column whose largest value wins; set for `LAST` alone."""
+    """`by` is the column whose largest value wins; set for `LAST` alone. `then` tells apart what has the same: of
+    change data that has an order of its own, what the caller names."""
 
     rule: DuplicatesRule = DuplicatesRule.ERROR
     by: str | None = None
+    then: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -120,12 +122,15 @@ def _deleting(condition: str | None, cdc: Cdc | None) -> str | None:
 
 
 def _duplicates(text: str | None, cdc: Cdc | None) -> Duplicates:
-    """What is said; of changes that have an order the last one counts."""
+    """What is said; of changes that have an order the last one counts, whatever else tells them apart."""
     if text is None:
         return Duplicates(rule=DuplicatesRule.LAST, by=ORDER) if cdc in ORDERED else Duplicates()
     last = _column_by("last", text)
     if last is not None:
-        return Duplicates(rule=DuplicatesRule.LAST, by=_bare(last))
+        named = _bare(last)
+        if cdc in ORDERED:
+            return Duplicates(rule=DuplicatesRule.LAST, by=ORDER, then=named)
+        return Duplicates(rule=DuplicatesRule.LAST, by=named)
     word = text.strip().lower()
     if word not in (DuplicatesRule.ERROR, DuplicatesRule.ANY):
         raise UsageError(

@@ -7,7 +7,7 @@ from typing import Final
 
 from lakewarden.catalog.errors import PreconditionError, UsageError
 from lakewarden.jobs.sql.compile.values import ColumnType, TableSchema
-from lakewarden.jobs.upsert.changes import is_ours
+from lakewarden.jobs.upsert.changes import Cdc, is_ours
 from lakewarden.jobs.upsert.options import Drift, UpsertOptions
 from lakewarden.jobs.upsert.type_trees import kind_of, missing_fields, parts_of
 
@@ -61,7 +61,8 @@ def columns_of(options: UpsertOptions, source: TableSchema, target: TableSchema,
         _require(name, ours, "source")
     for name in options.keys:
         _require(name, theirs, "target")
-    for by in (options.newer_by, options.duplicates.by):
+    then = None if options.cdc is Cdc.DEBEZIUM else options.duplicates.then  # the envelope's is found there
+    for by in (options.newer_by, options.duplicates.by, then):
         if by is not None:
             _require(by, ours, "source")
     if options.newer_by is not None:

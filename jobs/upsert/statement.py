@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from lakewarden.jobs.sql.compile.values import TableSchema, quoted
-from lakewarden.jobs.upsert.changes import ORDER, ORDERED
+from lakewarden.jobs.upsert.changes import ORDERED, TIE, Cdc
 from lakewarden.jobs.upsert.options import DuplicatesRule, NullKeys, UpsertOptions
 from lakewarden.jobs.upsert.pruning import KeyFacts, pruning_of
 from lakewarden.jobs.upsert.schema import Columns, Rules, columns_of
@@ -16,6 +16,12 @@ DELETED: Final = "__lakewarden_deleted"
 """The column of the prepared source that says that a row is to go."""
 _RANK: Final = "__lakewarden_rank"
 _COPY: Final = "__lakewarden_copy"
+_TIE_RANK: Final = "__lakewarden_tie_rank"
+_UNTOLD: Final = "__lakewarden_untold"
+_WHOLE: Final = (
+    "'timestampFormat', 'yyyy-MM-dd HH:mm:ss.SSSSSSXXX', 'timestampNTZFormat', 'yyyy-MM-dd HH:mm:ss.SSSSSS'"
+)
+"""Moments as text, to the microsecond: Spark's own formats end at milliseconds."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -52,12 +58,21 @@ def prepared(
             chosen = f"{_RANK} = 1"
         case DuplicatesRule.LAST:
             by = quoted(str(options.duplicates.by))
-            ties = f", {ORDER} DESC NULLS LAST" if options.cdc in ORDERED else ""
             ranks = (
-                f"RANK() OVER ({among} ORDER BY {by} DESC NULLS LAST{ties}) AS {_RANK}, "
+                f"RANK() OVER ({among} ORDER BY {by} DESC NULLS LAST) AS {_RANK}, "
                 f"ROW_NUMBER() OVER (PARTITION BY {', '.join([*keys, *everything])} ORDER BY {by}) AS {_COPY}"
             )
             chosen = f"{_RANK} = 1 AND {_COPY} = 1"
+            if options.duplicates.then is not None:
+                then = quoted(TIE if options.cdc is Cdc.DEBEZIUM else options.duplicates.then)
+                tied = f"{among}, {by}"
+                ranks += (
+                    f", RANK() OVER ({tied} ORDER BY {then} DESC) AS {_TIE_RANK}, "
+                    f"max({then} IS NULL) OVER ({tied}) AS {_UNTOLD}"
+                )
+                chosen += (
+                    f" AND ({_TIE_RANK} = 1 OR {_UNTOLD})"  # NULL tells nothing: then all of them are left
+                )
     if options.null_keys is not NullKeys.MATCH:
         chosen = f"({chosen}) OR {' OR '.join(f'{key} IS NULL' for key in keys)}"
     listed = ", ".join(quoted(name) for name in (*(one.name for one in source), DELETED))
@@ -131,4 +146,4 @@ def _source(columns: Columns, name: str) -> str:
 def _comparable(name: str, kind: str) -> str:
     """A column as something that has an order: maps and variants have none."""
     unordered = "map<" in kind or "variant" in kind
-    return f"to_json(struct({quoted(name)}))" if unordered else quoted(name)
+    return f"to_json(struct({quoted(name)}), map({_WHOLE}))" if unordered else quoted(name)

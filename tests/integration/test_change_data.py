@@ -1,6 +1,8 @@
 """Change data, and streams of it, on a real Spark session: nothing deleted stays, nothing that came is lost."""
 
+import random
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +10,7 @@ import pytest
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 
-from lakewarden.catalog.errors import PreconditionError
+from lakewarden.catalog.errors import PreconditionError, UsageError
 from support.builders.lakes import Lake, running_lake
 from support.cases import mostly_long
 
@@ -34,7 +36,7 @@ def test_changes_with_a_code_put_and_take_rows(lake: Lake) -> None:
     done = lake.lw.upsert(changes, table, keys="id", cdc="op", op="action")
     assert (done.rows_inserted, done.rows_updated, done.rows_deleted) == (1, 1, 1)
     assert lake.held(table) == [(2, "B", 2), (3, "c", 2)]
-    with pytest.raises(PreconditionError, match="code truncate"):
+    with pytest.raises(PreconditionError, match="code 'truncate'"):
         lake.lw.upsert(
             lake.rows((1, "a", 1, "truncate"), schema=schema), table, keys="id", cdc="op", op="action"
         )
@@ -92,9 +94,9 @@ def test_an_envelope_that_changes_its_key_takes_the_old_row_away(lake: Lake) -> 
 @pytest.mark.parametrize(
     ("change", "lacks"),
     [
-        ((None, None, "d", 1), "code d whose before is NULL"),
-        ((None, None, "c", 1), "code c whose after is NULL"),
-        (((1, "old"), None, "u", 1), "code u whose after is NULL"),
+        ((None, None, "d", 1), "code 'd' whose before is NULL"),
+        ((None, None, "c", 1), "code 'c' whose after is NULL"),
+        (((1, "old"), None, "u", 1), "code 'u' whose after is NULL"),
     ],
 )
 def test_an_envelope_without_its_row_is_refused(lake: Lake, change: tuple[Any, ...], lacks: str) -> None:
@@ -102,6 +104,106 @@ def test_an_envelope_without_its_row_is_refused(lake: Lake, change: tuple[Any, .
     with pytest.raises(PreconditionError, match=lacks):
         lake.lw.upsert(lake.rows(change, schema=ENVELOPE), table, keys="id", cdc="debezium")
     assert lake.held(table) == [(1, "a")]
+
+
+ORDERED = f"before {ROW}, after {ROW}, op string, ts_ms bigint, source struct<lsn: bigint>, at bigint"
+
+
+def histories(seed: int, rows: int) -> tuple[list[tuple[Any, ...]], dict[int, str]]:
+    """Changes of some rows as PostgreSQL's connector sends them, key-only deletions included, several of them in one
+    millisecond, in any order; and what is there when all of them are done."""
+    chance, there, changes = random.Random(seed), dict[int, str](), list[tuple[Any, ...]]()
+    for lsn in range(rows * 4):
+        key, value, at = chance.randrange(rows), f"v{lsn}", 1_000 + lsn // 3
+        where = ((lsn,), lsn)
+        if key not in there:
+            changes.append((None, (key, value), chance.choice("cr"), at, *where))
+            there[key] = value
+        elif chance.random() < 0.4:
+            before = (key, there.pop(key) if chance.random() < 0.5 else None)
+            there.pop(key, None)
+            changes.append((before, None, "d", at, *where))
+        elif (moved := chance.randrange(rows)) not in there and chance.random() < 0.5:
+            changes.append(((key, there.pop(key)), (moved, value), "u", at, *where))
+            there[moved] = value
+        else:
+            changes.append(((key, there[key]), (key, value), "u", at, *where))
+            there[key] = value
+    chance.shuffle(changes)
+    return changes, there
+
+
+@pytest.mark.parametrize("by", mostly_long(["source.lsn", "at"], ["source.lsn"]))
+@pytest.mark.parametrize("seed", mostly_long(range(8), [0]))
+def test_changes_of_one_millisecond_have_the_order_that_the_envelope_says(
+    lake: Lake, seed: int, by: str
+) -> None:
+    changes, there = histories(seed, 30)
+    table = lake.table((1_000, "stays"), schema="id bigint, v string")
+    lake.lw.upsert(
+        lake.rows(*changes, schema=ORDERED), table, keys="id", cdc="debezium", duplicates=f"last by {by}"
+    )
+    assert dict(lake.held(table)) == {**there, 1_000: "stays"}
+
+
+def test_the_moment_comes_first_and_a_column_of_the_row_only_tells_ties_apart(lake: Lake) -> None:
+    table = lake.table((3, "0"), schema="id bigint, v string")
+    changes = (
+        (None, (1, "9"), "c", 10, None, None),
+        ((1, None), None, "d", 20, None, None),  # key only: PostgreSQL's default
+        (None, (2, "9"), "c", 10, None, None),
+        ((2, "9"), (2, "1"), "u", 20, None, None),  # later, by a smaller number
+        ((3, "0"), (4, "5"), "u", 20, None, None),
+        ((4, "5"), (4, "7"), "u", 20, None, None),
+    )
+    words: dict[str, Any] = {"keys": "id", "cdc": "debezium", "duplicates": "last by v"}
+    lake.lw.upsert(lake.rows(*changes, schema=ORDERED), table, **words)
+    assert lake.held(table) == [(2, "1"), (4, "7")]
+    untold = ((None, (5, "9"), "c", 10, None, None), ((5, None), None, "d", 10, None, None))
+    with pytest.raises(PreconditionError, match="2 rows of the source have the key id=5"):
+        lake.lw.upsert(lake.rows(*untold, schema=ORDERED), table, **words)
+    with pytest.raises(UsageError, match="Neither the envelope nor its rows have source.offset"):
+        lake.lw.upsert(
+            lake.rows(*untold, schema=ORDERED), table, **{**words, "duplicates": "last by source.offset"}
+        )
+
+
+@pytest.mark.parametrize(
+    ("change", "says", "hint"),
+    [
+        pytest.param((None, None, "t", 5), "a TRUNCATE", "delete the table's rows", id="truncate"),
+        pytest.param((None, (1, "x"), None, 5), "code 'NULL'", "Codes are", id="no code, and a row"),
+        pytest.param((None, (1, "x"), " c ", 5), "code ' c '", "Codes are", id="blanks"),
+    ],
+)
+def test_what_an_envelope_says_besides_rows_is_told_in_our_words(
+    lake: Lake, change: tuple[Any, ...], says: str, hint: str
+) -> None:
+    table = lake.table((1, "a"), schema="id bigint, v string")
+    with pytest.raises(PreconditionError, match=says) as refused:
+        lake.lw.upsert(lake.rows(change, schema=ENVELOPE), table, keys="id", cdc="debezium")
+    assert hint in refused.value.hint
+    assert lake.held(table) == [(1, "a")]
+
+
+def test_an_envelope_of_two_tables_is_refused(lake: Lake) -> None:
+    table = lake.table((1, "a"), schema="id bigint, v string")
+    schema = f"before struct<id: bigint>, after {ROW}, op string, ts_ms bigint"
+    with pytest.raises(UsageError, match="not rows of one table"):
+        lake.lw.upsert(lake.rows(((1,), None, "d", 5), schema=schema), table, keys="id", cdc="debezium")
+
+
+def test_moments_in_a_map_that_differ_by_a_microsecond_are_two_rows(lake: Lake) -> None:
+    schema = "id bigint, seen map<string, timestamp>, ts int"
+    table = lake.table((1, {}, 0), schema=schema)
+    first, second = (datetime(2026, 1, 1, 0, 0, 0, micro, tzinfo=UTC) for micro in (1, 2))
+    with pytest.raises(PreconditionError, match="2 rows of the source have the key id=1"):
+        lake.lw.upsert(
+            lake.rows((1, {"a": first}, 1), (1, {"a": second}, 1), schema=schema),
+            table,
+            keys="id",
+            duplicates="last by ts",
+        )
 
 
 def test_a_feed_whose_files_are_gone_is_a_sentence_and_makes_no_table(lake: Lake) -> None:

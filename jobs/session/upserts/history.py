@@ -27,8 +27,9 @@ def was_done(finding: Finding, *, app: str, number: int, reads: Sequence[Read] =
     match finding:
         case Finding(verdict=Verdict.OVERTAKEN, commit=Commit() as later):
             raise PreconditionError(
-                f"Batch {number} was undone, and a later one of its query is in the table, in version "
-                f"{later.version}: written now, older rows would replace newer ones.",
+                f"Batch {number} is not in the table (it was undone, or the table was made anew since), and a "
+                f"later one of its query is, in version {later.version}: written now, older rows would replace "
+                "newer ones.",
                 hint=f"Undo that as well ({_undo(later)}), and all of them are written again; "
                 "or start the query with a new checkpoint.",
             )

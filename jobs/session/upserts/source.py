@@ -9,7 +9,7 @@ from typing import Any, Final
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, Row
-from pyspark.sql.types import StructType
+from pyspark.sql.types import DataType, StructType
 
 from lakewarden.catalog.errors import PreconditionError, UsageError
 from lakewarden.jobs.engines.spark.errors import unreadable
@@ -17,7 +17,7 @@ from lakewarden.jobs.session.pins import Pinned
 from lakewarden.jobs.session.plans import Plans
 from lakewarden.jobs.session.writes import Upsert
 from lakewarden.jobs.sql.compile.values import ColumnType, TableSchema, quoted
-from lakewarden.jobs.upsert.changes import CODES, NO_ROW, UNKNOWN_CODE, change_rows
+from lakewarden.jobs.upsert.changes import CODES, NO_ROW, TRUNCATED, UNKNOWN_CODE, Cdc, change_rows
 from lakewarden.jobs.upsert.options import DuplicatesRule, NullKeys, UpsertOptions
 from lakewarden.jobs.upsert.pruning import FEW, Ends, KeyFacts, bucket_of, fact_of, lies_close
 from lakewarden.jobs.upsert.statement import prepared
@@ -46,24 +46,72 @@ def rows_of(request: Upsert) -> DataFrame:
     if options.cdc is None:
         return frame
     schema = _struct_of(frame)
+    is_envelope = options.cdc is Cdc.DEBEZIUM
+    tie, in_row = _tie_of(schema, options.duplicates.then) if is_envelope else (None, False)
+    if is_envelope:
+        _require_same_fields(schema)
     said = change_rows(
         options.cdc,
         _columns_of(schema),
         options.op,
         keys=_keys_of_both_sides(schema, options.keys),
         settles_order=options.duplicates.rule is DuplicatesRule.LAST,
+        tie=tie,
+        tie_in_row=in_row,
     )
     return frame.where(said.where).selectExpr(*said.columns).selectExpr(*said.unfolded)
 
 
 def _keys_of_both_sides(schema: StructType, keys: Sequence[str]) -> Sequence[str]:
-    """The keys, where an envelope has all of them before and after a change."""
-    sides = {one.name.lower(): one.dataType for one in schema}
-    for side in ("before", "after"):
-        row = sides.get(side)
-        if not isinstance(row, StructType) or not {*keys} <= {name.lower() for name in row.names}:
-            return ()
-    return keys
+    """The keys, as an envelope calls them, where it has all of them before and after a change."""
+    sides = [_row_of(schema, side) for side in ("before", "after")]
+    if not all({*keys} <= side.keys() for side in sides):
+        return ()
+    return [sides[1][key] for key in keys]
+
+
+def _row_of(schema: StructType, side: str) -> Mapping[str, str]:
+    """The columns that an envelope has on one side, as it calls them, by their names in lower case."""
+    row = next((one.dataType for one in schema if one.name.lower() == side), None)
+    return {name.lower(): name for name in row.names} if isinstance(row, StructType) else {}
+
+
+def _require_same_fields(schema: StructType) -> None:
+    """Raise `UsageError` for an envelope whose sides are not rows of one table."""
+    before, after = (
+        next((one.dataType.simpleString() for one in schema if one.name.lower() == side), None)
+        for side in ("before", "after")
+    )
+    if None not in (before, after) and before != after:
+        raise UsageError(
+            f"`before` is {before} and `after` is {after}: not rows of one table.",
+            hint="Parse both with one schema, that of the table's rows.",
+        )
+
+
+def _tie_of(schema: StructType, named: str | None) -> tuple[str | None, bool]:
+    """What tells changes of one moment apart, as SQL, and whether it is a column of the row: a column or a field of the
+    envelope (`source.lsn`), else a column of its rows. Raises `UsageError` if it is neither."""
+    if named is None:
+        return None, False
+    field: DataType = schema
+    path: list[str] = []
+    for part in named.split("."):
+        inside = field if isinstance(field, StructType) else StructType()
+        found = next((one for one in inside if one.name.lower() == part), None)
+        if found is None:
+            break
+        path.append(found.name)
+        field = found.dataType
+    else:
+        return ".".join(map(quoted, path)), False
+    row = _row_of(schema, "after")
+    if named in row:
+        return quoted(row[named]), True
+    raise UsageError(
+        f"Neither the envelope nor its rows have {named}, by which the last change is to be known.",
+        hint=f"The envelope has: {', '.join(schema.names)}; its rows: {', '.join(row.values()) or 'nothing'}.",
+    )
 
 
 def schema_of(frame: DataFrame) -> TableSchema:
@@ -122,15 +170,21 @@ def _bad_source_explained() -> Iterator[None]:
         lacks, code = NO_ROW.search(str(error)), UNKNOWN_CODE.search(str(error))
         if lacks is not None:
             raise PreconditionError(
-                f"The source has a change with the code {lacks[1]} whose {lacks[2]} is NULL, "
+                f"The source has a change with the code '{lacks[1]}' whose {lacks[2]} is NULL, "
                 "where its row would be.",
                 hint="Let the connector send it (in PostgreSQL: REPLICA IDENTITY), "
                 "or leave such changes out.",
             ) from error
         if code is None:
             raise
+        if code[1].strip().lower() == TRUNCATED:
+            raise PreconditionError(
+                f"The source has a TRUNCATE (code {code[1]}): all rows that were there before it are gone.",
+                hint="Apply what comes before it, then delete the table's rows (DELETE FROM), then apply what comes "
+                "after it. Left out, what it deleted would stay for ever.",
+            ) from error
         raise PreconditionError(
-            f"The source has a change with the code {code[1]}, which is unknown.",
+            f"The source has a change with the code '{code[1]}', which is unknown.",
             hint=f"Codes are {', '.join(CODES)}, in any case. Leave other rows out.",
         ) from error
 

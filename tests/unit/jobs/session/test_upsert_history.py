@@ -118,13 +118,23 @@ def test_what_a_restore_has_undone_was_not_done() -> None:
 def test_what_was_undone_comes_too_late_where_a_later_batch_is_there() -> None:
     log = (commit(0), batch(1, 0), batch(2, 1), batch(3, 2), restore(4, 1), batch(5, 3), batch(6, 4))
     for number in (1, 2):
-        with pytest.raises(PreconditionError, match=f"Batch {number} was undone, .* in version 5: "):
+        with pytest.raises(PreconditionError, match=f"Batch {number} is not in the table .* in version 5: "):
             done(number, *log)
     assert all(done(number, *log) for number in (0, 3, 4))
     assert not done(1, *log, restore(7, 4)), "the later ones were undone as well"
     with pytest.raises(PreconditionError, match="later one"):
         done(1, commit(0), batch(1, 1), batch(2, 2), removal(3, 1))
     assert done(2, commit(0), batch(1, 1), batch(2, 3)), "it changed nothing, and left no commit"
+
+
+@pytest.mark.parametrize(
+    "first", [pytest.param(commit(0, "CREATE TABLE"), id="made"), pytest.param(batch(0, 5), id="written")]
+)
+def test_what_a_table_made_anew_has_not_had_was_not_done_and_comes_too_late(first: Commit) -> None:
+    log = (first, batch(1, 6), batch(2, 7))
+    with pytest.raises(PreconditionError, match="Batch 3 is not in the table .* made anew since"):
+        done(3, *log)
+    assert done(6, *log) and not done(8, *log)
 
 
 @pytest.mark.parametrize(("upto", "is_same"), [(2, True), (3, False)])

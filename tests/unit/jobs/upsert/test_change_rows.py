@@ -4,7 +4,7 @@ import pytest
 
 from lakewarden.catalog.errors import UsageError
 from lakewarden.jobs.sql.compile.values import ColumnType, TableSchema
-from lakewarden.jobs.upsert.changes import GONE, ORDER, Cdc, change_rows, is_ours
+from lakewarden.jobs.upsert.changes import GONE, ORDER, TIE, Cdc, change_rows, is_ours
 from lakewarden.jobs.upsert.options import Duplicates, DuplicatesRule, options_of
 from lakewarden.jobs.upsert.schema import Rules, columns_of
 
@@ -24,6 +24,14 @@ def test_an_envelope_has_the_row_after_or_before() -> None:
     rows = change_rows(Cdc.DEBEZIUM, schema("before", "after", "op", "ts_ms", "source"), "op", keys=("k",))
     assert "before.`k` <=> after.`k`" in rows.columns[0] and rows.columns[1] == f"ts_ms AS {ORDER}"
     assert "op IS NOT NULL" in rows.where
+
+
+def test_what_orders_changes_of_one_moment_is_told_beside_the_row() -> None:
+    envelope = schema("before", "after", "op", "ts_ms", "source")
+    beside = change_rows(Cdc.DEBEZIUM, envelope, "op", tie="`source`.`lsn`")
+    assert beside.columns[-1] == f"`source`.`lsn` AS {TIE}" and beside.unfolded[-1] == TIE
+    inside = change_rows(Cdc.DEBEZIUM, envelope, "op", tie="`seq`", tie_in_row=True)
+    assert inside.columns[-1] == f"ts_ms AS {ORDER}" and inside.unfolded[-1].endswith(f".`seq` AS {TIE}")
 
 
 @pytest.mark.parametrize(

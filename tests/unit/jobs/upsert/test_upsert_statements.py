@@ -4,6 +4,7 @@ import pytest
 
 from lakewarden.catalog.errors import PreconditionError, UsageError
 from lakewarden.jobs.sql.compile.values import ColumnType, TableSchema
+from lakewarden.jobs.upsert.changes import ORDER, TIE
 from lakewarden.jobs.upsert.options import UpsertOptions, options_of
 from lakewarden.jobs.upsert.pruning import (
     FEW,
@@ -86,10 +87,18 @@ def test_the_last_of_several_rows_is_chosen_before_the_merge() -> None:
     assert query.endswith("WHERE (__lakewarden_rank = 1 AND __lakewarden_copy = 1) OR `id` IS NULL")
 
 
+def test_what_tells_changes_apart_comes_after_their_order() -> None:
+    query = prepared(options_of("id", cdc="debezium", duplicates="last by source.lsn"), T, "given")
+    assert f"RANK() OVER (PARTITION BY `id` ORDER BY `{ORDER}` DESC NULLS LAST)" in query
+    assert f"RANK() OVER (PARTITION BY `id`, `{ORDER}` ORDER BY `{TIE}` DESC)" in query
+    feed = prepared(options_of("id", cdc="delta", duplicates="last by ts"), T, "given")
+    assert f"RANK() OVER (PARTITION BY `id`, `{ORDER}` ORDER BY `ts` DESC)" in feed
+
+
 def test_any_of_several_rows_is_the_smallest_whatever_the_order_of_tasks() -> None:
     source = schema(id="bigint", tags="map<string,int>")
     query = prepared(options_of("id", duplicates="any"), source, "given")
-    assert "ROW_NUMBER() OVER (PARTITION BY `id` ORDER BY `id`, to_json(struct(`tags`)))" in query
+    assert "ROW_NUMBER() OVER (PARTITION BY `id` ORDER BY `id`, to_json(struct(`tags`), map(" in query
 
 
 @pytest.mark.parametrize(
