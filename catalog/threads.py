@@ -4,10 +4,10 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from threading import Condition, Event
+from threading import Condition, Event, Thread
 from typing import Final, Generic, TypeVar
 
-__all__ = ["in_threads", "in_turns"]
+__all__ = ["Late", "in_threads", "in_time", "in_turns"]
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -15,6 +15,9 @@ _PART: Final = 32
 """So many things are done between two looks at the clock, and handed to a thread at once."""
 _WAITS_SECONDS: Final = 0.001
 """Who needs longer than this for each thing, and works less than half of it, waits for a network or a slow disk."""
+_STALLED_SECONDS: Final = 1.0
+"""Who has not come to an end of anything for so long gets help: the next may lie elsewhere."""
+_TICK_SECONDS: Final = 0.2
 
 
 def in_threads(do: Callable[[T], U], things: Sequence[T], *, threads: int) -> Iterator[U]:
@@ -51,6 +54,118 @@ def in_turns(
             for one in [pool.submit(turns.work) for _ in range(helpers)]:
                 one.result()
     return turns.result()
+
+
+def in_time(
+    do: Callable[[T], U],
+    things: Sequence[T],
+    *,
+    threads: int,
+    limit: float,
+    tick: Callable[[], None],
+) -> tuple[list[U], list["Late[T, U]"]]:
+    """What `do` makes of each of the things, without those that take longer than `limit` (seconds): these stay under
+    way in threads of their own, which nobody waits for.
+
+    Begins with one thread; others help where it waits for a slow disk, or has come to no end for a while. `tick` is
+    called while it goes on, and may raise. What `do` raises is raised.
+    """
+    return _InTime(do, things, threads=threads, limit=limit, tick=tick).done()
+
+
+class Late(Generic[T, U]):
+    """A thing that somebody is at, and since when (monotonic). It may go on for ever."""
+
+    def __init__(self, thing: T) -> None:
+        self.thing, self.since = thing, time.monotonic()
+        self.is_given_up = False
+        self.result: list[U] | None = None
+        """What came of it after it was given up, empty for an error; None while it goes on."""
+
+
+class _InTime(Generic[T, U]):
+    """Things on their way through some threads, watched by the one that began."""
+
+    def __init__(
+        self,
+        do: Callable[[T], U],
+        things: Sequence[T],
+        *,
+        threads: int,
+        limit: float,
+        tick: Callable[[], None],
+    ) -> None:
+        self._do, self._waiting = do, deque(things)
+        self._threads, self._limit, self._tick = threads, limit, tick
+        self._done = list[U]()
+        self._under_way = set[Late[T, U]]()
+        self._late = list[Late[T, U]]()
+        self._working = 0
+        self._ended_at = time.monotonic()
+        self._wants_help = False
+        self._error: BaseException | None = None
+        self._changed = Condition()
+
+    def done(self) -> tuple[list[U], list[Late[T, U]]]:
+        try:
+            while self._waiting or self._under_way:
+                with self._changed:
+                    self._help()
+                    self._changed.wait(_TICK_SECONDS)
+                    if self._error is not None:
+                        raise self._error
+                    self._give_up()
+                self._tick()
+        finally:
+            with self._changed:
+                self._waiting.clear()
+        if self._error is not None:
+            raise self._error
+        return self._done, self._late
+
+    def _help(self) -> None:
+        stalled = time.monotonic() - self._ended_at > _STALLED_SECONDS
+        wanted = self._working == 0 or ((stalled or self._wants_help) and self._working < self._threads)
+        if self._waiting and wanted:
+            self._working += 1
+            self._ended_at = time.monotonic()
+            Thread(target=self._work, name="looks", daemon=True).start()
+
+    def _give_up(self) -> None:
+        for one in [one for one in self._under_way if time.monotonic() - one.since > self._limit]:
+            one.is_given_up = True
+            self._under_way.discard(one)
+            self._working -= 1
+            self._late.append(one)
+
+    def _work(self) -> None:
+        began, worked, number = time.monotonic(), -time.thread_time(), 0
+        while True:
+            with self._changed:
+                if not self._waiting or self._error is not None:
+                    self._working -= 1
+                    self._changed.notify_all()
+                    return
+                one = Late[T, U](self._waiting.popleft())
+                self._under_way.add(one)
+            result, error = list[U](), None
+            try:
+                result.append(self._do(one.thing))
+            except BaseException as raised:  # noqa: BLE001  # it is raised by who waits
+                error = raised
+            with self._changed:
+                if one.is_given_up:
+                    one.result = result
+                    return
+                self._under_way.discard(one)
+                self._done += result
+                self._error = self._error or error
+                self._ended_at = time.monotonic()
+            number += 1
+            if number == _PART:
+                took = time.monotonic() - began
+                waits = took > _WAITS_SECONDS * _PART and took > 2 * (worked + time.thread_time())
+                self._wants_help = self._wants_help or waits
 
 
 def _shared(do: Callable[[T], U], parts: Sequence[Sequence[T]], threads: int) -> Iterator[U]:

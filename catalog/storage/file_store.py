@@ -23,6 +23,7 @@ from lakewarden.catalog.bounds import as_moment
 from lakewarden.catalog.errors import RefusedError, UsageError
 from lakewarden.catalog.storage.arrow_handler import ArrowHandler
 from lakewarden.catalog.storage.credentials import NO_OPTIONS, StorageOptions
+from lakewarden.catalog.storage.regular_files import opened
 from lakewarden.catalog.storage.secret_files import current
 from lakewarden.catalog.storage.troubles import answering, trouble_at
 from lakewarden.catalog.units import storable
@@ -208,9 +209,11 @@ class _LocalStore:
         return True
 
     def read(self, path: str) -> bytes:
-        return self._at(path).read_bytes()
+        with open(opened(self._at(path)), "rb") as file:
+            return file.read()
 
     def open(self, path: str) -> pa.NativeFile:
+        os.close(opened(self._at(path)))
         return pa.OSFile(str(self._at(path)), "rb")
 
     def stat(self, path: str) -> FileEntry:

@@ -24,7 +24,7 @@ from lakewarden.catalog.storage.file_store import (
 )
 from lakewarden.catalog.storage.troubles import trouble_at
 
-__all__ = ["Moment", "Place", "Presence"]
+__all__ = ["Moment", "Place", "Presence", "ask_mount", "mount_points"]
 
 _MOUNTS: Final = Path("/proc/self/mountinfo")
 _ESCAPED: Final = pattern(r"\\([0-7]{3})")
@@ -97,11 +97,11 @@ class Moment:
     """What is asked at one moment: mounts are read once, each folder is looked at once. Make a new one for the next.
 
     `strict`: raise `UnavailableError` for a folder of which it cannot be told where it leads; without that, it counts
-    as it is spelled.
+    as it is spelled. So does what lies below one of `unanswered`, which is not asked: the mount points that hang.
     """
 
-    def __init__(self, *, strict: bool = False) -> None:
-        self._strict = strict
+    def __init__(self, *, strict: bool = False, unanswered: Collection[str] = ()) -> None:
+        self._strict, self._unanswered = strict, tuple(unanswered)
         self._real: dict[str, str] = {"": ""}
         names = _other_names()
         self._points = tuple(names)
@@ -151,6 +151,8 @@ class Moment:
 
     def _resolved(self, path: str) -> str:
         known = self._real.get(path)
+        if known is None and any(path == one or is_inside(path, one) for one in self._unanswered):
+            known = self._real[path] = path
         if known is None:
             parent, _, name = path.rpartition("/")
             joined = f"{self._resolved(parent)}/{name}"
@@ -194,6 +196,18 @@ def _other_names() -> dict[str, str]:
                 "/"
             )
     return names
+
+
+def mount_points() -> tuple[str, ...]:
+    """Where something is mounted, but for the root; the innermost first. Asks the system, and none of them."""
+    points = {point.rstrip("/") for _, _, point in _mounts()} - {""}
+    return tuple(sorted(points, key=len, reverse=True))
+
+
+def ask_mount(point: str) -> None:
+    """Return once what is mounted there answers, whatever it says: a dead network mount never does."""
+    with suppress(OSError):
+        os.stat(point)
 
 
 def _mounts() -> Iterator[tuple[str, str, str]]:

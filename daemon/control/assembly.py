@@ -181,9 +181,7 @@ def _cycle(
             budget=services.budget,
             checks_per_cycle=settings.sweep_checks_per_cycle,
             threads=settings.sweep_threads,
-            stores=Stores(
-                clock=clock, longest_pause=settings.sweep_longest_pause, threads=settings.sweep_threads
-            ),
+            stores=_stores(settings, clock),
             store_of=settings.storage.store_of,
             adopt=settings.discovery_adopt,
             carrier=RestoreCarrier(
@@ -196,8 +194,13 @@ def _cycle(
             streams=_clerk(services, memory, harvest).record,
             unrecorded=lambda fence: services.audit_spool.drain(store, fence=fence),
             no_spark=services.no_spark,
+            disks=services.inspection.disks,
         )
     )
+
+
+def _stores(settings: Settings, clock: Clock) -> Stores:
+    return Stores(clock=clock, longest_pause=settings.sweep_longest_pause, threads=settings.sweep_threads)
 
 
 def _reaper(services: Services, pool: WorkerPool) -> Reaper:

@@ -33,6 +33,7 @@ from lakewarden.daemon.control.run_recorder import Ended, Recorder
 from lakewarden.daemon.control.sweep_writer import Writer
 from lakewarden.daemon.control.system_maintenance import Caretaker
 from lakewarden.daemon.fleet.cache import Memory
+from lakewarden.daemon.fleet.disks import Disks
 from lakewarden.daemon.fleet.isolation import Stopped, in_one_line, isolated
 from lakewarden.daemon.fleet.look import Look, OnRecord
 from lakewarden.daemon.fleet.observer import Observer
@@ -62,7 +63,7 @@ class CycleParts:
     whether it shall end at the next table; `streams` records what sessions noted, `unrecorded` audit entries that could
     not be written; `no_spark` says why Spark may not work at a location; `checks_per_cycle` tables at most get the
     daily checks, so many `threads` look at tables; `store_of` says which store answers for a location, `stores` how
-    much it is asked."""
+    much it is asked; `disks` those that hang."""
 
     queue: Queue
     memory: Memory
@@ -88,6 +89,7 @@ class CycleParts:
     streams: Callable[[Fence], object] = lambda fence: None
     unrecorded: Callable[[Fence], object] = lambda fence: None
     no_spark: Callable[[str], str | None] = lambda location: None
+    disks: Disks = field(default_factory=Disks)
 
 
 @dataclass(slots=True)
@@ -110,6 +112,8 @@ class Cycle:
             store_of=parts.store_of,
             threads=parts.threads,
             passed_over=self._skipped.__setitem__,
+            tick=self._go_on,
+            disks=parts.disks,
         )
 
     def run(self, fence: Fence, *, may_plan: bool, discover: bool = False) -> CycleReport:

@@ -6,30 +6,42 @@ A store that does not answer holds up neither the tables of another one, nor a s
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import Any, Final, TypeVar
 
 from lakewarden.catalog.errors import AccessDeniedError, UnavailableError
 from lakewarden.catalog.policy.scopes import Governed
 from lakewarden.catalog.storage.troubles import denied, silent
-from lakewarden.catalog.threads import in_threads, in_turns
+from lakewarden.catalog.threads import Late, in_time, in_turns
 from lakewarden.catalog.units import count_of
+from lakewarden.daemon.fleet.disks import Disks
 from lakewarden.daemon.fleet.stores import Stores
 from lakewarden.daemon.telemetry.outages import Outage
 
 __all__ = ["Rounds"]
 
 T = TypeVar("T")
+_LONGEST_LOOK: Final = 30.0
+"""Seconds: longer than a look at the largest log on a disk that answers."""
 
 
 @dataclass(slots=True)
 class Rounds:
     """Goes round all tables. `store_of` says what answers for a location (None: a local disk), `passed_over` hears of
-    a table that was not looked at, by name, and why."""
+    a table that was not looked at, by name, and why. `tick` is called while looks at local disks go on, and may raise;
+    one that takes more than `longest_look` seconds is waited for no longer."""
 
     stores: Stores
     store_of: Callable[[str], str | None]
     threads: int
     passed_over: Callable[[str, str], None]
+    tick: Callable[[], None] = lambda: None
+    disks: Disks = field(default_factory=Disks)
+    longest_look: float = _LONGEST_LOOK
+    _late: dict[str, Late[Governed, Any]] = field(default_factory=dict)
+    """The looks at tables on local disks that go on from an earlier sweep, by `table_id`."""
+    _hanging: Outage = field(
+        default_factory=lambda: Outage("cycle", "a disk does not answer", "all disks answer again")
+    )
     _outages: dict[str, Outage] = field(default_factory=dict)
     _denying: set[str] = field(default_factory=set)
     """The stores that denied access when they were asked last."""
@@ -44,7 +56,7 @@ class Rounds:
             else:
                 far[store][one.row.table_id] = one
         self.stores.begin(far)
-        seen = list(in_threads(look, near, threads=self.threads))
+        seen = self._near(near, look)
         names = list(far)
         lanes = [[far[name][one] for one in self.stores.in_order(name, list(far[name]))] for name in names]
         more, left = in_turns(
@@ -54,6 +66,32 @@ class Rounds:
             why = denied if self._store(one) in self._denying else silent
             self.passed_over(one.row.name, str(why(one.row.location or "")))
         self._tell({name: len(far[name]) for name in names})
+        return seen + more
+
+    def _near(self, tables: Sequence[Governed], look: Callable[[Governed], T]) -> list[T]:
+        """Look at tables on local disks. What hangs holds up no other table: a disk that does not answer is left alone,
+        and a look that takes too long goes on by itself; what comes of it is taken up by a later sweep."""
+        silent_disks = self.disks.ask(one.row.location or "" for one in tables)
+        late = self._late
+        ids = {one.row.table_id for one in tables}
+        seen = [one for table_id, each in late.items() if table_id in ids for one in each.result or ()]
+        self._late = {table_id: each for table_id, each in late.items() if each.result is None}
+        able = list[Governed]()
+        for one in tables:
+            location = one.row.location or ""
+            if self.disks.holds(location, silent_disks):
+                self.passed_over(one.row.name, str(silent(location)))
+            elif one.row.table_id not in late:
+                able.append(one)
+        more, left = in_time(look, able, threads=self.threads, limit=self.longest_look, tick=self.tick)
+        self._late |= {each.thing.row.table_id: each for each in left}
+        for each in self._late.values():
+            self.passed_over(each.thing.row.name, str(silent(each.thing.row.location or "")))
+        hanging = sorted({*silent_disks, *(each.thing.row.location or "" for each in self._late.values())})
+        if hanging:
+            self._hanging.met(f"No answer from {', '.join(hanging)}: the tables there keep their last state.")
+        else:
+            self._hanging.over()
         return seen + more
 
     def asked(self, governed: Governed, look: Callable[[], T]) -> T | None:
@@ -79,8 +117,10 @@ class Rounds:
 
     def is_away(self, governed: Governed) -> bool:
         """Whether the store of a table did not answer when it was asked last."""
-        store = self._store(governed)
-        return store is not None and self.stores.is_away(store)
+        store, location = self._store(governed), governed.row.location or ""
+        if store is None:
+            return governed.row.table_id in self._late or self.disks.holds(location, self.disks.hanging())
+        return self.stores.is_away(store)
 
     def _store(self, governed: Governed) -> str | None:
         return self.store_of(governed.row.location or "")

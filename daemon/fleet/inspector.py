@@ -24,6 +24,7 @@ from lakewarden.catalog.validation.daily import daily_findings
 from lakewarden.catalog.validation.metastore import Answer, Known, Silent, Unknown
 from lakewarden.catalog.validation.nesting import NEIGHBOUR_COLUMNS, Neighbours
 from lakewarden.catalog.validation.on_change import gone_findings, on_change_findings
+from lakewarden.daemon.fleet.disks import Disks
 
 __all__ = ["Inspection"]
 
@@ -33,19 +34,20 @@ _LINKS_LAST: Final = timedelta(minutes=1)
 @dataclass(kw_only=True, slots=True)
 class Inspection:
     """Runs the checks of each tier. `metastore` is called for when a table is judged: None where none is configured;
-    one that does not answer leaves its earlier findings standing."""
+    one that does not answer leaves its earlier findings standing. Links on `disks` that hang are not followed."""
 
     clock: Clock
     store: SystemStore
     readers: tuple[TableReader, ...]
     metastore: Callable[[], Metastore | None]
     storage: Callable[[str], StorageOptions]
+    disks: Disks = field(default_factory=Disks)
     _neighbours: tuple[int, Neighbours] | None = field(default=None, init=False)
     _installation: str | None = field(default=None, init=False)
     _links: "_Links" = field(init=False)
 
     def __post_init__(self) -> None:
-        self._links = _Links(clock=self.clock, storage=self.storage)
+        self._links = _Links(clock=self.clock, storage=self.storage, disks=self.disks)
 
     def on_register(
         self, row: TableRow, policy: EffectivePolicy, seen: Observation | LogProblem
@@ -166,6 +168,7 @@ class _Links:
 
     clock: Clock
     storage: Callable[[str], StorageOptions]
+    disks: Disks
     _last: tuple[datetime, Moment, Outer] | None = field(default=None, init=False)
 
     def follow(self, location: str) -> str:
@@ -179,5 +182,5 @@ class _Links:
     def _now(self) -> tuple[Moment, Outer]:
         now = self.clock.now()
         if self._last is None or now - self._last[0] >= _LINKS_LAST:
-            self._last = (now, Moment(), Outer(self.storage))
+            self._last = (now, Moment(unanswered=self.disks.hanging()), Outer(self.storage))
         return self._last[1:]

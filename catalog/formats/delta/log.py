@@ -8,6 +8,7 @@ from typing import Final, cast
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from lakewarden.catalog.errors import UnreadableError
 from lakewarden.catalog.formats.delta.errors import LOG_READABLE, BrokenLogError, VanishedError
 from lakewarden.catalog.formats.delta.log_names import FOLDER, is_after
 from lakewarden.catalog.formats.delta.segment import Listing, listing_of
@@ -120,6 +121,10 @@ class DeltaLog:
     def _answering(self) -> Iterator[None]:
         try:
             yield
+        except BrokenLogError:
+            raise
+        except UnreadableError as error:  # what stands there is no file
+            raise BrokenLogError(LOG_READABLE, str(error)) from error
         except FileNotFoundError as error:
             raise VanishedError(
                 f"A file of the log of {self.location} vanished while it was read."

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from lakewarden.catalog.threads import in_threads, in_turns
+from lakewarden.catalog.threads import in_threads, in_time, in_turns
 
 THINGS = range(200)
 
@@ -110,3 +110,53 @@ def test_an_error_in_a_lane_ends_all_of_them() -> None:
     with pytest.raises(RuntimeError, match="the 41st"):
         in_turns(do, [range(2_000)], width=lambda _: 4, threads=4)
     assert len(begun) < 1_000
+
+
+def in_time_of(
+    do: Callable[[int], int], limit: float = 30.0, things: int = 100
+) -> tuple[list[int], list[int]]:
+    done, late = in_time(do, range(things), threads=3, limit=limit, tick=lambda: None)
+    return done, [one.thing for one in late]
+
+
+def test_what_is_done_in_time_is_done_in_order_by_one_thread() -> None:
+    seen: set[str] = set()
+    assert in_time_of(waits(0, seen)) == ([number * 2 for number in range(100)], [])
+    assert len(seen) == 1
+
+
+@pytest.mark.heavy
+def test_what_hangs_is_given_up_and_holds_up_nothing_else() -> None:
+    released = threading.Event()
+
+    def do(number: int) -> int:
+        if number in (3, 5):
+            assert released.wait(60)
+        return number
+
+    began = time.monotonic()
+    done, late = in_time(do, range(100), threads=2, limit=0.5, tick=lambda: None)
+    assert time.monotonic() - began < 20
+    assert sorted(done) == [number for number in range(100) if number not in (3, 5)]
+    assert sorted(one.thing for one in late) == [3, 5] and {one.result for one in late} == {None}
+    released.set()
+    until = time.monotonic() + 20
+    while any(one.result is None for one in late) and time.monotonic() < until:
+        time.sleep(0.01)
+    assert sorted(number for one in late for number in one.result or ()) == [3, 5]
+
+
+def test_an_error_in_time_is_raised_and_so_is_one_of_who_watches() -> None:
+    def do(number: int) -> int:
+        if number == 40:
+            raise RuntimeError("the 41st")
+        return number
+
+    with pytest.raises(RuntimeError, match="the 41st"):
+        in_time_of(do)
+
+    def stop() -> None:
+        raise InterruptedError
+
+    with pytest.raises(InterruptedError):
+        in_time(lambda number: time.sleep(0.001), range(10_000), threads=1, limit=30, tick=stop)
