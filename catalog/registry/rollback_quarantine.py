@@ -6,6 +6,7 @@ from functools import partial
 
 from lakewarden.catalog.clock import Clock
 from lakewarden.catalog.errors import ConflictError, PreconditionError
+from lakewarden.catalog.formats.outer_tables import Above
 from lakewarden.catalog.model.identity import check_nesting
 from lakewarden.catalog.model.pending_quarantine import Aside, beside, taken_in
 from lakewarden.catalog.model.rows import GONE, TableRow, TableState
@@ -56,14 +57,24 @@ def is_aside(store: SystemStore, table_id: str, *, rollback_id: str) -> bool:
 
 
 def take_in(
-    store: SystemStore, clock: Clock, table_id: str, *, rollback_id: str, actor: str, begun: bool = False
+    store: SystemStore,
+    clock: Clock,
+    table_id: str,
+    *,
+    rollback_id: str,
+    actor: str,
+    above: Above,
+    begun: bool = False,
 ) -> None:
     """Undo `set_aside`: the table gets the state that it had. One that came back otherwise is left alone.
     Where it may have been `begun` and was not seen, the row is written all the same,
-    so that whoever sleeps right before that finds it changed.
+    so that whoever sleeps right before that finds it changed. `above` tells which table lies around a dropped one now.
 
     Raises `PreconditionError` if its files are being deleted, its name is taken, or its place is.
     """
+
+    now = row_of(store.rows(TABLES), table_id)
+    outer = above(now.location or "") if now.state in GONE else None
 
     def changed(rows: Rows[TableRow]) -> Iterable[TableRow]:
         row = row_of(rows, table_id)
@@ -78,7 +89,7 @@ def take_in(
         back = taken_in(row)
         if row.state in GONE and back.state not in GONE:
             refuse_taken(rows.find(name=row.name), except_for=table_id)
-            check_nesting(places_of(rows), row.location or "", outer=None, but=table_id)
+            check_nesting(places_of(rows), row.location or "", outer=outer, but=table_id)
         return [_touched(back, clock, actor)]
 
     store.edit(TABLES, changed, because=f"undo of rollback {rollback_id}", run_id=rollback_id)

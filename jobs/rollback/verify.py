@@ -34,7 +34,7 @@ def verify_step(step: TableStep, reader: TableReader, store: FileStore) -> Table
         return step
     seen = _observe(step, reader, store)
     if step.kind in (RollbackStep.DROP, RollbackStep.QUARANTINE):
-        return step
+        return step.verified(head=seen.head)
     if not seen.capabilities.restore:
         raise RefusedError(
             f"{step.name} uses {', '.join(seen.capabilities.unsupported)}, which lakewarden does not write.",

@@ -23,7 +23,7 @@ from lakewarden.jobs.rollback.execute.commit_records import again_record, remova
 from lakewarden.jobs.rollback.execute.later_commits import Since, since_restore
 from lakewarden.jobs.rollback.journal.steps import TableStep
 from lakewarden.jobs.rollback.plan.consents import Consent, flags_of
-from lakewarden.jobs.rollback.verify import missing_files
+from lakewarden.jobs.rollback.verify import missing_files, require_same_head
 from lakewarden.jobs.runs.port import Tools
 
 __all__ = ["Hands", "mark_found", "mark_of"]
@@ -137,9 +137,11 @@ class Hands:
         )
 
     def require_head(self, step: TableStep) -> None:
-        """Raise `ConflictError` if somebody wrote to the table since the plan."""
-        if self.tools.reader(step.format).probe(step.location, seen=step.from_version).moved:
+        """Raise `ConflictError` if somebody wrote to the table since the plan, or made it anew."""
+        reader = self.tools.reader(step.format)
+        if reader.probe(step.location, seen=step.from_version).moved:
             raise self._moved(step)
+        require_same_head(step, reader)
 
     def keep_properties(self, row: RollbackRow, step: TableStep) -> int | None:
         """Set again those of our properties that the restore rewound; None if there were none. What somebody has set

@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from lakewarden.catalog.errors import ConflictError, LakewardenError, UnavailableError
 from lakewarden.catalog.failpoints import reach
+from lakewarden.catalog.formats.outer_tables import Outer
 from lakewarden.catalog.model.rollbacks import Rollback
 from lakewarden.catalog.model.rows import RollbackRow, RollbackState, RollbackStep
 from lakewarden.catalog.registry.rollback_quarantine import take_in
@@ -112,7 +113,7 @@ def _undone(
     try:
         if row.kind in (RollbackStep.DROP, RollbackStep.QUARANTINE):
             version, was_done = None, begun
-            _taken_in(journal, row, begun=begun)
+            _taken_in(journal, hands, row, begun=begun)
         else:
             version = hands.take_back(row, ours, step_of(row), begun=begun)
             was_done = version is not None or row.kind is RollbackStep.CHANGE
@@ -126,13 +127,14 @@ def _undone(
     return [taken, *(replace(one, state=state) for one in following)]
 
 
-def _taken_in(journal: Journal, row: RollbackRow, *, begun: bool) -> None:
+def _taken_in(journal: Journal, hands: Hands, row: RollbackRow, *, begun: bool) -> None:
     take_in(
         journal.store,
         journal.clock,
         row.table_id,
         rollback_id=row.rollback_id,
         actor=row.actor or row.rollback_id,
+        above=Outer(hands.storage),
         begun=begun,
     )
     reach("rollback.taken_in")

@@ -1,8 +1,10 @@
 """Rollbacks that do not only rewind: files taken out, appends added again, tables set aside. On real Delta tables."""
 
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
@@ -36,6 +38,11 @@ def lake(tmp_path: Path) -> Lake:
 def lost_and_added_again(lake: Lake) -> None:
     """The bad version 2 is rewound, and version 3, which was clean, comes again."""
     lake.begin(lake.step("source", 1), lake.again("source", 3))
+
+
+def alone(location: str) -> str | None:
+    """No table lies around any other."""
+    return None
 
 
 # files taken out
@@ -220,7 +227,9 @@ def test_a_permit_is_asked_anew_where_the_row_was_changed_after_it(lake: Lake) -
     def permit() -> None:
         asked.append(lake.row("source").updated_by)
         if len(asked) == 1:
-            take_in(lake.store, lake.clock, "id-source", rollback_id="r1", actor="bob", begun=True)
+            take_in(
+                lake.store, lake.clock, "id-source", rollback_id="r1", actor="bob", above=alone, begun=True
+            )
         else:
             raise ConflictError("It is not ours any more.")
 
@@ -249,7 +258,7 @@ def test_a_row_that_is_changed_on_every_try_is_given_up(lake: Lake) -> None:
             rollback_id="r1",
             actor="ana",
             permit=lambda: take_in(
-                lake.store, lake.clock, "id-source", rollback_id="r1", actor="bob", begun=True
+                lake.store, lake.clock, "id-source", rollback_id="r1", actor="bob", above=alone, begun=True
             ),
         )
     assert lake.row("source").state is TableState.ACTIVE
@@ -262,6 +271,33 @@ def test_a_table_somebody_wrote_to_since_the_plan_is_not_set_aside(lake: Lake) -
     stopped = lake.go_on(still_ours=lambda: lake.append("source", 5) if next(calls) == 1 else None)
     assert stopped.head.state is State.CONFLICT
     assert lake.row("source").state is TableState.ACTIVE
+
+
+def test_a_table_made_anew_with_as_many_versions_is_not_set_aside(lake: Lake) -> None:
+    lake.manage("source")
+    lake.begin(lake.aside("source", Kind.DROP))
+    calls = iter(range(9))
+
+    def made_anew() -> None:
+        if next(calls) == 1:
+            shutil.rmtree(lake.path("source"))
+            for number in (5, 6, 7, 8):
+                lake.append("source", number)
+
+    stopped = lake.go_on(still_ours=made_anew)
+    assert stopped.head.state is State.CONFLICT
+    assert lake.row("source").state is TableState.ACTIVE
+
+
+def test_an_undo_takes_no_table_in_around_which_another_one_lies_by_then(lake: Lake) -> None:
+    lake.manage("source")
+    lake.begin(lake.aside("source", Kind.DROP))
+    assert lake.go_on().head.state is State.DONE
+    write_deltalake(lake.path("source").parent, pa.table({"id": [1]}))
+    stopped = lake.undo()
+    assert stopped.head.state is State.CONFLICT
+    assert "lies inside another table" in (stopped.head.message or "")
+    assert lake.row("source").state is TableState.DROPPED
 
 
 def test_several_kinds_of_steps_make_one_rollback_and_one_undo(lake: Lake) -> None:
