@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from lakewarden.catalog.errors import RefusedError
+from lakewarden.catalog.errors import PreconditionError, RefusedError
 from lakewarden.catalog.failpoints import reach
 from lakewarden.catalog.formats.files_elsewhere import with_reach
 from lakewarden.catalog.formats.port import LogProblem, Observation
@@ -55,7 +55,7 @@ def begin_conversion(desk: Desk, where: str, wanted: WantedConversion, *, actor:
     place = asked.place
 
     def change(rows: Rows[TableRow]) -> Iterable[TableRow]:
-        return [] if _is_managed(rows, place) else [_converting(desk, rows, asked)]
+        return [] if _is_managed(rows, place, is_table=asked.is_table) else [_converting(desk, rows, asked)]
 
     done = desk.store.edit(TABLES, change, because=f"convert {where}")
     reach("registry.converting")
@@ -67,7 +67,7 @@ def foreseen_conversion(desk: Desk, where: str, wanted: WantedConversion, *, act
     writes nothing."""
     asked = _asked(desk, where, wanted, actor)
     rows = desk.store.rows(TABLES)
-    if _is_managed(rows, asked.place):
+    if _is_managed(rows, asked.place, is_table=asked.is_table):
         return desk.resolve(asked.place.location)
     return _converting(desk, rows, asked)
 
@@ -99,13 +99,19 @@ def _asked(desk: Desk, where: str, wanted: WantedConversion, actor: Actor) -> _A
     )
 
 
-def _is_managed(rows: Rows[TableRow], place: NamedLocation) -> bool:
-    """Raises `PreconditionError` for a table that was dropped from management."""
+def _is_managed(rows: Rows[TableRow], place: NamedLocation, *, is_table: bool) -> bool:
+    """Raises `PreconditionError` for a table that was dropped from management, or whose log is gone."""
     found = identify(places_of(rows), place.location, None, alive=())
-    if isinstance(found, Known):
-        known(rows, found.table_id, found.state)
-        return True
-    return False
+    if not isinstance(found, Known):
+        return False
+    known(rows, found.table_id, found.state)
+    row = row_of(rows, found.table_id)
+    if not is_table and row.state is not TableState.CONVERTING:
+        raise PreconditionError(
+            f"{row.name} is managed at {place.location}, and its log is gone: it is no table any more.",
+            hint="Bring its log back from a backup, or let it go: `lakewarden tables drop`.",
+        )
+    return True
 
 
 def _converting(desk: Desk, rows: Rows[TableRow], asked: _Asked) -> TableRow:

@@ -40,7 +40,7 @@ from lakewarden.catalog.model.rows import (
     TableRow,
 )
 from lakewarden.catalog.policy.scopes import Governed, govern, scopes_by_name
-from lakewarden.catalog.storage.file_store import StorageOptions, open_store
+from lakewarden.catalog.storage.file_store import StorageOptions
 from lakewarden.catalog.system.codec import codec
 from lakewarden.catalog.system.port import HEALTH, LINEAGE, TABLES, SystemStore
 from lakewarden.jobs.rollback.journal.steps import TableStep
@@ -216,11 +216,12 @@ class Gatherer:
         seen: Observation | LogProblem | None,
     ) -> TableFacts:
         """The facts, with what the plan makes it worth looking at in the table's files."""
-        known, location = facts[table.table_id], table.location or ""
+        known = facts[table.table_id]
         if table.step is not Step.RESTORE or table.to_version is None or known.unreadable is not None:
             return known
-        store = open_store(location, self.storage(location))
-        target = TargetCheck(table=table, target=table.to_version, reader=self._reader(row), store=store)
+        target = TargetCheck(
+            table=table, target=table.to_version, reader=self._reader(row), storage=self.storage
+        )
         return target.completed(known, seen)
 
     def _reader(self, row: TableRow | None) -> TableReader:

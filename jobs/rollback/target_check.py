@@ -1,13 +1,13 @@
 """Can a table be taken back to the version that a plan chose, and what goes with it? Asked of its log and its files."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from lakewarden.catalog.errors import UnreadableError
 from lakewarden.catalog.formats.heads import commit_at
 from lakewarden.catalog.formats.port import CommitKind, LogProblem, Observation, TableReader
 from lakewarden.catalog.formats.registry import retention_of
-from lakewarden.catalog.storage.file_store import FileStore
+from lakewarden.catalog.storage.file_store import StorageOptions
 from lakewarden.catalog.units import count_of
 from lakewarden.jobs.rollback.plan.facts import PropertyChange, Reach, TableFacts, Unreachable
 from lakewarden.jobs.rollback.plan.model import TablePlan
@@ -23,7 +23,7 @@ class TargetCheck:
     table: TablePlan
     target: int
     reader: TableReader
-    store: FileStore
+    storage: Callable[[str], StorageOptions]
 
     def completed(self, facts: TableFacts, seen: Observation | LogProblem | None) -> TableFacts:
         """The facts, with whether the target can be restored, which lost appends are still whole,
@@ -49,7 +49,7 @@ class TargetCheck:
     def _reach(self) -> Unreachable | None:
         name, head = self.table.name, self.table.from_version
         try:
-            gone = missing_files(self.reader, self.store, self._location, head=head, target=self.target)
+            gone = missing_files(self.reader, self.storage, self._location, head=head, target=self.target)
         except UnreadableError:
             message = f"Version {self.target} of {name} has expired: its log no longer goes back that far."
             return Unreachable(why=Reach.EXPIRED, message=message)

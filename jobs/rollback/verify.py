@@ -4,16 +4,17 @@ Heads, identity and protocol are compared with the plan; of the files only those
 because the others are in use today.
 """
 
+from collections.abc import Callable
 from typing import Final
 
 from lakewarden.catalog.errors import ConflictError, PreconditionError, RefusedError, UnreadableError
 from lakewarden.catalog.formats.port import DataFile, LogProblem, Observation, TableReader
 from lakewarden.catalog.formats.registry import retention_of
 from lakewarden.catalog.model.rows import RollbackStep
-from lakewarden.catalog.storage.file_store import FileStore
+from lakewarden.catalog.storage.file_store import StorageOptions
 from lakewarden.catalog.units import count_of
 from lakewarden.jobs.rollback.journal.steps import TableStep
-from lakewarden.jobs.runs.table_files import existing, relative_to
+from lakewarden.jobs.runs.table_files import lacking
 
 __all__ = ["missing_files", "require_same_head", "verify_step"]
 
@@ -22,7 +23,7 @@ _UNTOUCHED: Final = "Nothing was changed."
 sentence of the error alone."""
 
 
-def verify_step(step: TableStep, reader: TableReader, store: FileStore) -> TableStep:
+def verify_step(step: TableStep, reader: TableReader, storage: Callable[[str], StorageOptions]) -> TableStep:
     """The step; a restore is completed with the properties to keep and the transaction ids to take back.
 
     What is added again is looked at when its turn comes: the restore before it changes the table.
@@ -32,7 +33,7 @@ def verify_step(step: TableStep, reader: TableReader, store: FileStore) -> Table
     """
     if step.kind is RollbackStep.REAPPLY:
         return step
-    seen = _observe(step, reader, store)
+    seen = _observe(step, reader)
     if step.kind in (RollbackStep.DROP, RollbackStep.QUARANTINE):
         return step.verified(head=seen.head)
     if not seen.capabilities.restore:
@@ -42,7 +43,7 @@ def verify_step(step: TableStep, reader: TableReader, store: FileStore) -> Table
         )
     if step.kind is RollbackStep.REMOVE_FILES:
         return step.verified(head=seen.head)
-    _check_files(step, reader, store)
+    _check_files(step, reader, storage)
     return step.verified(head=seen.head, apps=_apps(step, reader), properties=_ours(seen))
 
 
@@ -59,9 +60,14 @@ def require_same_head(step: TableStep, reader: TableReader) -> None:
 
 
 def missing_files(
-    reader: TableReader, store: FileStore, location: str, *, head: int, target: int
+    reader: TableReader,
+    storage: Callable[[str], StorageOptions],
+    location: str,
+    *,
+    head: int,
+    target: int,
 ) -> tuple[str, ...]:
-    """Paths that version `target` has and `head` has not, and that are gone from storage.
+    """Paths that version `target` has and `head` has not, and that are gone from storage, wherever they lie.
 
     Raises `UnreadableError` if the log cannot rebuild one of the two versions.
     """
@@ -70,13 +76,10 @@ def missing_files(
     for file in reader.files(location, version=target):
         if (file.path, file.deletion_vector) not in live:
             wanted.update(_paths(file))
-    inside = {path: relative_to(location, path) for path in wanted}
-    there = {entry.path for entry in existing(store, (path for path in inside.values() if path is not None))}
-    # What lies elsewhere is a shallow clone's source: its table's own vacuum is what could have taken it.
-    return tuple(sorted(path for path, found in inside.items() if found is not None and found not in there))
+    return lacking(location, wanted, storage)
 
 
-def _observe(step: TableStep, reader: TableReader, store: FileStore) -> Observation:
+def _observe(step: TableStep, reader: TableReader) -> Observation:
     if not reader.is_table(step.location):
         raise PreconditionError(
             f"{step.name} is no longer at {step.location}.",
@@ -111,9 +114,9 @@ def _refuse_other_table(step: TableStep, reader: TableReader, seen: Observation)
     )
 
 
-def _check_files(step: TableStep, reader: TableReader, store: FileStore) -> None:
+def _check_files(step: TableStep, reader: TableReader, storage: Callable[[str], StorageOptions]) -> None:
     try:
-        gone = missing_files(reader, store, step.location, head=step.from_version, target=step.to_version)
+        gone = missing_files(reader, storage, step.location, head=step.from_version, target=step.to_version)
     except UnreadableError as error:
         raise PreconditionError(
             f"Version {step.to_version} of {step.name} has expired: its log no longer goes back that far.",

@@ -2,14 +2,22 @@
 
 import os
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from pathlib import PurePosixPath
 from typing import Final
 
-from lakewarden.catalog.storage.file_store import FileEntry, FileStore, canonical, local_path
+from lakewarden.catalog.storage.file_store import (
+    FileEntry,
+    FileStore,
+    StorageOptions,
+    canonical,
+    local_path,
+    location_of,
+    open_store,
+)
 
-__all__ = ["delete_empty_local", "existing", "relative_to"]
+__all__ = ["delete_empty_local", "existing", "lacking", "relative_to"]
 
 _FEW: Final = 8
 """Up to so many files of one folder are looked up one by one; for more the folder is listed."""
@@ -46,6 +54,35 @@ def existing(store: FileStore, paths: Iterable[str]) -> tuple[FileEntry, ...]:
         else:
             found.extend(entry for path in sorted(wanted) if (entry := _stat(store, path)) is not None)
     return tuple(found)
+
+
+def lacking(location: str, paths: Iterable[str], storage: Callable[[str], StorageOptions]) -> tuple[str, ...]:
+    """Those of the paths, as the log of the table at `location` has them, that are gone: in its folder, or where they
+    lie elsewhere (a shallow clone's are its source's)."""
+    places = {
+        path: (location, inside) for path in paths if (inside := relative_to(location, path)) is not None
+    }
+    places |= {path: _elsewhere(path) for path in paths if path not in places}
+    by_folder: dict[str, list[str]] = defaultdict(list)
+    for folder, name in places.values():
+        by_folder[folder].append(name)
+    there = {
+        (folder, entry.path)
+        for folder, names in by_folder.items()
+        for entry in existing(open_store(folder, storage(folder)), names)
+    }
+    return tuple(sorted(path for path, place in places.items() if place not in there))
+
+
+def _elsewhere(path: str) -> tuple[str, str]:
+    """Folder (canonical) and name of a file that a log names by an absolute path or a URI, decoded."""
+    scheme, separator, rest = path.partition(":/")
+    if path.startswith("/") or not separator or scheme.lower() == "file":
+        folder, _, name = ("/" + (path if path.startswith("/") else rest).lstrip("/")).rpartition("/")
+        return location_of(folder or "/"), name
+    authority, _, inner = rest.lstrip("/").partition("/")
+    folder, _, name = inner.rpartition("/")
+    return f"{canonical(f'{scheme}://{authority}')}/{folder}".rstrip("/"), name
 
 
 def _stat(store: FileStore, path: str) -> FileEntry | None:

@@ -359,6 +359,21 @@ def test_a_clone_that_may_hold_bad_rows_is_named_and_becomes_part_of_the_plan_wh
     assert asked.code == 4 and by_name(asked)["db.clone"]["unknown"] == [0] and asked.json["clones"] == []
 
 
+def test_a_clone_whose_source_file_is_gone_is_not_taken_back_to_it(desk: Desk) -> None:
+    clone = shallow_clone(desk.source, desk.folder / "lake" / "clone")
+    desk.register(clone)
+    overwrite(clone, 5)
+    back = ("rollback", "plan", "db.clone", "--to-version", "0", "-o", "json")
+    assert desk.call(*back).code == 0
+    lost = Path(DeltaTable(str(desk.source)).file_uris()[0].removeprefix("file://"))
+    lost.unlink()
+    asked = desk.call(*back)
+    assert asked.code == 4
+    [blocked] = by_name(asked)["db.clone"]["blocked_by"]
+    assert "1 file is gone" in blocked["message"] and lost.name in blocked["message"]
+    assert ids(clone) == [5]
+
+
 def test_files_are_removed_only_from_tables_of_the_plan(desk: Desk) -> None:
     said = desk.plan("--remove-files", "db.clean")
     assert said.code == 2 and "db.clean is not in this plan" in said.err

@@ -15,7 +15,6 @@ from lakewarden.catalog.model.rollbacks import Rollback, next_run_id, rollback_l
 from lakewarden.catalog.model.rows import Action, RollbackState, TableRow
 from lakewarden.catalog.policy.access import Actor, Deed, require
 from lakewarden.catalog.state.port import RunRequest, runtime_of
-from lakewarden.catalog.storage.file_store import open_store
 from lakewarden.catalog.system.port import TABLES
 from lakewarden.catalog.units import about_seconds
 from lakewarden.daemon.installation.services import Services
@@ -280,9 +279,8 @@ class Rollbacks:
                     hint=f"Make a new plan: {again}.",
                 )
             reader = reader_of(self.services.readers, step.format)
-            store = open_store(step.location, storage(step.location))
             try:
-                verify_step(replace(step, name=row.name), reader, store)
+                verify_step(replace(step, name=row.name), reader, storage)
             except ConflictError as error:
                 raise ConflictError(str(error), hint=f"{error.hint} {again}") from error
         found = self.gatherer.gather(stored.plan.request)

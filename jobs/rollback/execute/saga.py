@@ -15,7 +15,6 @@ from lakewarden.catalog.failpoints import reach
 from lakewarden.catalog.model.rollbacks import Rollback
 from lakewarden.catalog.model.rows import RollbackRow, RollbackState, RollbackStep, TableState
 from lakewarden.catalog.registry.rollback_quarantine import is_aside, set_aside
-from lakewarden.catalog.storage.file_store import open_store
 from lakewarden.jobs.rollback.execute.permit import Permit
 from lakewarden.jobs.rollback.execute.settlement import COMMITS, settled, settled_group
 from lakewarden.jobs.rollback.execute.table_steps import Hands
@@ -128,11 +127,9 @@ class Saga:
         for row in rows:
             self.still_ours()
             step = step_of(row)
-            store = open_store(step.location, self.hands.storage(step.location))
+            reader = self.hands.tools.reader(step.format)
             try:
-                found.extend(
-                    verified_row(row, verify_step(step, self.hands.tools.reader(step.format), store))
-                )
+                found.extend(verified_row(row, verify_step(step, reader, self.hands.storage)))
             except LakewardenError as error:
                 if _comes_again(error):
                     raise

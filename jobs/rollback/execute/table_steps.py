@@ -18,7 +18,7 @@ from lakewarden.catalog.lineage.versions import Effect, version_of
 from lakewarden.catalog.model.lineage_record import group_app
 from lakewarden.catalog.model.rollbacks import marked_by
 from lakewarden.catalog.model.rows import RollbackRow, RollbackStep
-from lakewarden.catalog.storage.file_store import StorageOptions, open_store
+from lakewarden.catalog.storage.file_store import StorageOptions
 from lakewarden.jobs.rollback.execute.commit_records import again_record, removal_record
 from lakewarden.jobs.rollback.execute.later_commits import Since, since_restore
 from lakewarden.jobs.rollback.journal.steps import TableStep
@@ -344,10 +344,13 @@ class Hands:
                 )
 
     def _check_old_files(self, step: TableStep, head: int) -> None:
-        store = open_store(step.location, self.storage(step.location))
         try:
             gone = missing_files(
-                self.tools.reader(step.format), store, step.location, head=head, target=step.from_version
+                self.tools.reader(step.format),
+                self.storage,
+                step.location,
+                head=head,
+                target=step.from_version,
             )
         except UnreadableError as error:
             raise PreconditionError(

@@ -196,6 +196,18 @@ def test_a_delta_table_is_not_converted_but_registered(
         begin_conversion(desk, location, WantedConversion(), actor=ANA)
 
 
+def test_a_managed_table_whose_log_is_gone_is_not_called_managed_by_a_conversion(
+    desk: Desk, reader: FakeReader, tmp_path: Path
+) -> None:
+    location = folder(reader, tmp_path / "delta")
+    register(desk, location, actor=ANA, name="db.t")
+    assert not begin_conversion(desk, location, WantedConversion(), actor=ANA).created
+    del reader.tables[desk.resolve("db.t").location or ""]
+    for convert in (begin_conversion, foreseen_conversion):
+        with pytest.raises(PreconditionError, match=r"db\.t is managed at .*, and its log is gone"):
+            convert(desk, location, WantedConversion(), actor=ANA)
+
+
 def test_dropped_tables_come_back_and_purged_ones_do_not(
     desk: Desk, reader: FakeReader, tmp_path: Path
 ) -> None:
