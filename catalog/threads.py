@@ -125,8 +125,8 @@ class _InTime(Generic[T, U]):
 
     def _help(self) -> None:
         stalled = time.monotonic() - self._ended_at > _STALLED_SECONDS
-        wanted = self._working == 0 or ((stalled or self._wants_help) and self._working < self._threads)
-        if self._waiting and wanted:
+        most = self._threads if self._wants_help else min(self._working + stalled, self._threads)
+        for _ in range(min(max(most, 1) - self._working, len(self._waiting))):
             self._working += 1
             self._ended_at = time.monotonic()
             Thread(target=self._work, name="looks", daemon=True).start()
@@ -165,7 +165,10 @@ class _InTime(Generic[T, U]):
             if number == _PART:
                 took = time.monotonic() - began
                 waits = took > _WAITS_SECONDS * _PART and took > 2 * (worked + time.thread_time())
-                self._wants_help = self._wants_help or waits
+                if waits and not self._wants_help:
+                    with self._changed:
+                        self._wants_help = True
+                        self._changed.notify_all()
 
 
 def _shared(do: Callable[[T], U], parts: Sequence[Sequence[T]], threads: int) -> Iterator[U]:
