@@ -32,10 +32,13 @@ class Disks:
         self._patience, self._ask, self._told = patience, ask, points
         self._asked: dict[str, Thread] = {}
         self._points: Sequence[str] = ()
+        self._found: dict[str, str | None] = {}
 
     def ask(self, locations: Iterable[str]) -> frozenset[str]:
         """Ask the mount points on which these locations are. Returns those that hang."""
-        self._points = self._told()
+        points = self._told()
+        if points != self._points:
+            self._points, self._found = points, {}
         wanted = {point for one in locations if (point := self._point_of(one)) is not None}
         self._asked = {point: thread for point, thread in self._asked.items() if thread.is_alive()}
         hanging = frozenset(self._asked)
@@ -53,10 +56,11 @@ class Disks:
 
     def holds(self, location: str, points: Collection[str]) -> bool:
         """Whether a location is on one of these mount points."""
-        return self._point_of(location) in points
+        return bool(points) and self._point_of(location) in points
 
     def _point_of(self, location: str) -> str | None:
-        path = local_path(location)
-        if path is None:
-            return None
-        return next((one for one in self._points if str(path) == one or is_inside(str(path), one)), None)
+        if location not in self._found:
+            path = local_path(location)
+            around = (one for one in self._points if path and (str(path) == one or is_inside(str(path), one)))
+            self._found[location] = next(around, None)
+        return self._found[location]
