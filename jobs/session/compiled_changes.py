@@ -27,6 +27,7 @@ from lakewarden.jobs.sql.compile.places import WrongPartError, wrong_at
 from lakewarden.jobs.sql.compile.reading import Draft, tokens_of_any
 from lakewarden.jobs.sql.compile.refusals import is_known, query_in_merge, returning, told_in_our_words
 from lakewarden.jobs.sql.compile.values import (
+    DIALECT_KEY,
     MATCHES_KEY,
     TWICE,
     ColumnType,
@@ -34,6 +35,7 @@ from lakewarden.jobs.sql.compile.values import (
     Dialect,
     TableName,
     TableSchema,
+    dialect_of,
     keys_in,
     policy_of,
 )
@@ -44,6 +46,7 @@ __all__ = [
     "mean_what_is_written",
     "refusals_explained",
     "require_own_words",
+    "require_sensible",
     "wrong_rows_explained",
 ]
 
@@ -241,3 +244,9 @@ def _unlike(place: int, message: str, key: str) -> WrongPartError:
 
 def _is_on(session: Any, key: str) -> bool:
     return str(session.conf().get(key, "false")).lower() == "true"
+
+
+def require_sensible(key: str, value: str | None) -> None:
+    """Complain of a setting when it is made, not with the statement that comes next. Raises `UsageError`."""
+    if key == DIALECT_KEY and value is not None:
+        dialect_of(value)

@@ -20,6 +20,7 @@ from lakewarden.jobs.session.compiled_changes import (
     mean_what_is_written,
     refusals_explained,
     require_own_words,
+    require_sensible,
     wrong_rows_explained,
 )
 from lakewarden.jobs.session.conflicts.lost_races import LostRaceError
@@ -55,12 +56,10 @@ from lakewarden.jobs.session.writes import (
 from lakewarden.jobs.sql.compile.merges.reading import is_merge
 from lakewarden.jobs.sql.compile.reading import Draft, is_change
 from lakewarden.jobs.sql.compile.values import (
-    DIALECT_KEY,
     OPERATION_KEY,
     Chosen,
     Compiled,
     Dialect,
-    dialect_of,
 )
 
 __all__ = ["SparkWriter"]
@@ -226,7 +225,7 @@ class SparkWriter:
             self._judge.require_said(plan)
         self._unrecorded.require_readable(session, plan)
         if kind(plan) == "SetCommand" and (said := self._plans.option(plan.kv())) is not None:
-            _require_sensible(str(said._1()), self._plans.option(said._2()))
+            require_sensible(str(said._1()), self._plans.option(said._2()))
         if kind(plan) in _RUN_BY_ANALYSIS:
             return run_sql(self._spark, text)
         analysed = self._plans.analysed(session, plan)
@@ -386,12 +385,6 @@ class SparkWriter:
 
     def _writer_options(self, options: Mapping[str, str]) -> Any:
         return self._plans.scala_map((key, value) for key, value in options.items() if key != USER_METADATA)
-
-
-def _require_sensible(key: str, value: str | None) -> None:
-    """Complain of a setting when it is made, not with the statement that comes next."""
-    if key == DIALECT_KEY and value is not None:
-        dialect_of(value)
 
 
 def _merges(request: Request) -> bool:

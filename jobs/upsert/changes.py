@@ -41,9 +41,9 @@ CODES: Final = (*_DELETES, *_PUTS)
 """All codes of operations that are known."""
 TRUNCATED: Final = "t"
 """Debezium's code of a TRUNCATE: a change of all rows, and of none that could be named."""
-UNKNOWN_CODE: Final = re.compile(r"lakewarden: the change <([^\n]*)> is not known")
+UNKNOWN_CODE: Final = re.compile(r"lakewarden: the change <([^\n<]*)> is not known")
 """What a source says in Spark where it has another one."""
-NO_ROW: Final = re.compile(r"lakewarden: the change <([^\n]*)> has no (before|after)")
+NO_ROW: Final = re.compile(r"lakewarden: the change <([^\n<]*)> has no (before|after)")
 """What a source says in Spark where an envelope lacks the row that its code speaks of."""
 
 

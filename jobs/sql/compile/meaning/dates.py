@@ -34,7 +34,6 @@ _UNITS: Final = {
 }
 """By the name of a unit: months, days or seconds, and how many of them."""
 _DAY_IN_SECONDS: Final = 86_400
-_PART: Final = re.compile(r"\s*([+-]?\d{1,9})\s+([A-Za-z]{1,9})(?=\s|$)")
 _WHOLE: Final = re.compile(r"\s*[+-]?\d{1,9}\s*")
 _TRUNCATED: Final = frozenset({"YEAR", "QUARTER", "MONTH", "WEEK", "DAY", "HOUR", "MINUTE", "SECOND"})
 _SHIFTS: Final = (exp.DateAdd, exp.DateSub, exp.TimestampAdd, exp.AddMonths)
@@ -127,11 +126,11 @@ def _span_of(interval: exp.Expr, sign: int, node: exp.Expr, dialect: Dialect) ->
     if unit is not None:
         return _span(text, unit.name, sign, node, dialect)
     found: dict[str, int] = {}
-    parts = list(_PART.finditer(text))
-    if not parts or "".join(part[0] for part in parts).strip() != text.strip():
+    words = text.split()
+    if not words or len(words) % 2:
         raise _unclear(node, dialect)
-    for part in parts:
-        for one, count in _span(part[1], part[2], sign, node, dialect).items():
+    for number, unit_word in zip(words[::2], words[1::2], strict=True):
+        for one, count in _span(number, unit_word, sign, node, dialect).items():
             found[one] = found.get(one, 0) + count
     return found
 
