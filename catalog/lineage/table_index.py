@@ -6,17 +6,30 @@ still has each input's location and format UUID. Asked, too, whether a governed 
 
 import threading
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from lakewarden.catalog.errors import ConflictError, NotAllowedError, RefusedError, UnavailableError
 from lakewarden.catalog.model.rollbacks import Rollback, rollbacks_of
-from lakewarden.catalog.model.rows import GONE, RowKind
+from lakewarden.catalog.model.rows import GONE, RowKind, TableRow
+from lakewarden.catalog.policy.scopes import govern, scopes_by_name
 from lakewarden.catalog.storage.file_store import is_inside
 from lakewarden.catalog.system.port import ROLLBACKS, TABLES, SystemStore
 
 __all__ = ["TableDirectory"]
 
 _GONE = frozenset(one.value for one in GONE)
-_COLUMNS = ("kind", "state", "location", "table_id")
+_COLUMNS = ("kind", "state", "location", "table_id", "format_ids")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Known:
+    """The managed tables of one version of `lakewarden.tables`."""
+
+    version: int = -1
+    ids: Mapping[str, str]
+    """By canonical location."""
+    places: Mapping[str, str]
+    """Where a table is by its row, by each UUID that it has had."""
 
 
 class TableDirectory:
@@ -26,8 +39,7 @@ class TableDirectory:
         self._store = store
         self._system = store.location(TABLES).rpartition("/")[0]
         self._lock = threading.Lock()
-        self._version = -1
-        self._ids: dict[str, str] = {}
+        self._known = _Known(ids={}, places={})
         self._held_as_of = -1
         self._held: Mapping[str, Rollback] = {}
 
@@ -36,34 +48,66 @@ class TableDirectory:
         if not locations:
             return {}
         try:
-            ids = self._ids_now()
+            ids = self._now().ids
         except UnavailableError:
             return {}
         return {place: ids[place] for place in locations if place in ids}
 
-    def require_unmanaged(self, location: str, called: str) -> None:
+    def require_unmanaged(self, location: str, called: str, format_id: str | None = None) -> None:
         """Raise `RefusedError` for what is `called` so, and changes rows or files unrecorded, if a managed table is at
-        a canonical location, or below or around it. Raise `UnavailableError` if nobody can tell."""
-        for place in self._ids_now():
-            if place == location or is_inside(place, location) or is_inside(location, place):
-                raise RefusedError(
-                    f"{called} would change {place}, which is managed, without a record. Nothing was run.",
-                    hint="INSERT, UPDATE, DELETE, MERGE, CREATE OR REPLACE TABLE AS, VACUUM and ROLLBACK "
-                    "TABLE are recorded, each as a statement of its own.",
-                )
+        a canonical location, or below or around it, or is the one with this UUID, which somebody may just have moved.
+        Raise `UnavailableError` if nobody can tell."""
+        known = self._now()
+        moved = known.places.get(format_id or "")
+        touched = [
+            place
+            for place in known.ids
+            if place == location or is_inside(place, location) or is_inside(location, place)
+        ]
+        for place in touched or [one for one in (moved,) if one is not None]:
+            raise RefusedError(
+                f"{called} would change {place}, which is managed, without a record. Nothing was run.",
+                hint="INSERT, UPDATE, DELETE, MERGE, CREATE OR REPLACE TABLE AS, VACUUM and ROLLBACK "
+                "TABLE are recorded, each as a statement of its own.",
+            )
 
-    def _ids_now(self) -> Mapping[str, str]:
+    def require_removable(
+        self,
+        called: str,
+        *,
+        location: str | None = None,
+        format_id: str | None = None,
+        database: str | None = None,
+    ) -> None:
+        """Raise `RefusedError` for what is `called` so, and drops or moves the table at a canonical location, with this
+        UUID, or all tables of a database, if one of them is under a legal hold, or closed to readers: at another place
+        nobody would know so. Raise `UnavailableError` if nobody can tell."""
+        rows = self._store.rows(TABLES)
+        scopes = scopes_by_name(rows.find(kind=RowKind.SCOPE))
+        place = self._now().places.get(format_id or "", location)
+        found = [] if place is None else list(rows.find(location=place))
+        if database is not None:
+            found += [row for row in rows.find(kind=RowKind.TABLE) if row.name.startswith(f"{database}.")]
+        for row in found:
+            if row.kind is RowKind.TABLE and row.state not in GONE:
+                _require_removable(row, scopes, called)
+
+    def _now(self) -> _Known:
         rows = self._store.rows(TABLES)
         with self._lock:
-            if rows.version != self._version:
+            if rows.version != self._known.version:
                 columns = (rows.arrow(_COLUMNS).column(name).to_pylist() for name in _COLUMNS)
-                self._ids = {
-                    place: table_id
-                    for kind, state, place, table_id in zip(*columns, strict=True)
+                managed = [
+                    (place, table_id, uuids)
+                    for kind, state, place, table_id, uuids in zip(*columns, strict=True)
                     if kind == RowKind.TABLE and place is not None and state not in _GONE
-                }
-                self._version = rows.version
-            return self._ids
+                ]
+                self._known = _Known(
+                    version=rows.version,
+                    ids={place: table_id for place, table_id, _ in managed},
+                    places={uuid: place for place, _, uuids in managed for uuid in uuids or ()},
+                )
+            return self._known
 
     def require_writable(self, location: str) -> None:
         """Raise `NotAllowedError` for the system tables: Spark and delta-rs together would lose commits on them.
@@ -106,3 +150,18 @@ class TableDirectory:
                 return self._held.get(location)
         except UnavailableError:
             return None
+
+
+def _require_removable(row: TableRow, scopes: Mapping[str, TableRow], called: str) -> None:
+    governed = govern(row, scopes)
+    if governed.hold is not None:
+        raise RefusedError(
+            f"{row.name} is under a legal hold ({governed.hold}): {called} is refused. Nothing was run.",
+            hint="An admin lifts it: `lakewarden tables hold --lift`.",
+        )
+    if governed.policy.settings.access_closed:
+        raise RefusedError(
+            f"{row.name} is closed to readers: {called} is refused, as nobody would know so of what comes of it. "
+            "Nothing was run.",
+            hint="Open it first (policy access.closed), or `lakewarden tables drop`.",
+        )

@@ -42,6 +42,7 @@ __all__ = [
     "custom_metadata",
     "encode_record",
     "group_app",
+    "is_like_record",
     "read_record",
     "user_metadata",
 ]
@@ -182,6 +183,17 @@ def user_metadata(record: LineageRecord) -> str:
 def custom_metadata(record: LineageRecord) -> dict[str, str]:
     """The keys for a commit by delta-rs, beside its run id. Raises like `encode_record`."""
     return {RECORD_KEY: encode_record(record)}
+
+
+def is_like_record(text: str) -> bool:
+    """Whether a user's metadata has the key under which records stand, however it is written."""
+    if f'"{USER_KEY}"' in text:
+        return True
+    try:
+        outer = orjson.loads(text)
+    except ValueError:
+        return False
+    return isinstance(outer, dict) and USER_KEY in outer
 
 
 def read_record(own: object, user: object) -> RecordReading:

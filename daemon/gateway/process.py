@@ -57,6 +57,8 @@ _TEND_SECONDS: Final = 1.0
 _MOST_OF_A_RESULT: Final = "spark.driver.maxResultSize"
 _PART: Final = 4
 _FAIR: Final = ("spark.scheduler.mode", "FAIR")
+_REAPED: Final = (("spark.task.reaper.enabled", "true"), ("spark.task.reaper.killTimeout", "60s"))
+"""An executor that goes on with a cancelled task is ended."""
 _SLACK: Final = timedelta(seconds=10)
 
 
@@ -168,6 +170,8 @@ class GatewayProcess:
             return
         self._sessions.tend()
         self._readers.tend()
+        if self._spark is not None:
+            self._spark.tend()
 
     def _close(self) -> None:
         if self._engines is not None:
@@ -210,4 +214,4 @@ def _bounded(settings: Settings) -> SparkSettings:
     most."""
     spark = spark_settings(settings)
     most = (_MOST_OF_A_RESULT, str(spark.driver_memory_bytes // _PART))
-    return replace(spark, conf=(most, _FAIR, *spark.conf))
+    return replace(spark, conf=(most, _FAIR, *_REAPED, *spark.conf))

@@ -4,6 +4,7 @@ Imports PySpark, so it is imported late. Called from the threads that operations
 """
 
 import threading
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -28,6 +29,7 @@ from lakewarden.jobs.runs.spark_settings import SparkSettings
 from lakewarden.jobs.session import session_catalog
 from lakewarden.jobs.session.attached import Attached
 from lakewarden.jobs.session.catalog_listener import SparkSession
+from lakewarden.jobs.session.compiled_changes import require_sensible
 from lakewarden.jobs.session.frames import (
     DataFrame,
     database_of,
@@ -46,6 +48,7 @@ from lakewarden.jobs.session.served_sessions import (
     collected,
     fields_of,
     is_alive,
+    left_tasks,
     new_session,
     serving,
     stages_of,
@@ -58,6 +61,9 @@ __all__ = ["SparkSide"]
 
 _GLANCE_SECONDS: Final = 1.0
 """How long a client that asks how far its statement is may wait for Spark to say so."""
+_PATIENCE_SECONDS: Final = 120.0
+"""How long Spark may go on with what was cancelled; on a cluster it ends the executor itself before."""
+_LOOKS: Final = 5
 _OURS: Final = "lakewarden."
 _ENDED: Final = "The gateway's Spark session has ended."
 
@@ -87,6 +93,10 @@ class SparkSide:
     def __init__(self, services: Services, settings: SparkSettings) -> None:
         self._services, self._settings = services, settings
         self._application: _Application | None = None
+        self._cancelled: float | None = None
+        """Since when something may go on that was cancelled."""
+        self._lingering = 0
+        """How often in a row it was seen to go on."""
         self._starting = threading.Lock()
         self._cancelling = ThreadPoolExecutor(1, thread_name_prefix="cancel")
         self._watching = ThreadPoolExecutor(1, thread_name_prefix="watch")
@@ -151,6 +161,28 @@ class SparkSide:
         with self._looking(session, operation) as spark:
             return session_catalog.keys(spark, schema, table)
 
+    def tend(self) -> None:
+        """End a Spark that goes on with what was cancelled long ago: an expression looks at nothing while it computes,
+        and nothing else runs where it does."""
+        application, cancelled = self._application, self._cancelled
+        if application is None or cancelled is None or time.monotonic() - cancelled < _PATIENCE_SECONDS:
+            return
+        asked = self._watching.submit(left_tasks, application.root)
+        try:
+            left = asked.result(_GLANCE_SECONDS)
+        except TimeoutError:
+            asked.cancel()
+            return
+        self._lingering = self._lingering + 1 if left else 0
+        if not left:
+            self._cancelled = None
+        if self._lingering > _LOOKS:  # a single look may come between two of Spark's own figures
+            self._cancelled, self._lingering = None, 0
+            get_log("gateway").warning("Spark goes on with what was cancelled, and is ended")
+            with self._starting:
+                if self._application is application:
+                    self._abandon()
+
     def stop(self) -> None:
         """End the application."""
         for pool in (self._cancelling, self._watching):
@@ -184,6 +216,7 @@ class SparkSide:
         store, caller = self._services.store, session.caller
         with serving(spark, "open"):
             for key, value in _spark_settings(session.settings).items():
+                require_sensible(key, value)
                 if reach is Reach.EVERYTHING or (Writing if reach is Reach.SQL else Reading).may_set(key):
                     spark.conf.set(key, value)
             judge: Judge | None = None
@@ -234,6 +267,7 @@ class SparkSide:
             return ()
 
     def _stop(self, connection: _Connection, operation: Operation) -> None:
+        self._cancelled = self._cancelled or time.monotonic()
         self._cancelling.submit(cancel, connection.spark, operation.id)
 
 

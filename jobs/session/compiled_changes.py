@@ -14,6 +14,7 @@ from pyspark.errors import ParseException, PySparkException
 from pyspark.sql.types import StructField, StructType
 
 from lakewarden.catalog.errors import LakewardenError, PreconditionError, RefusedError, UsageError
+from lakewarden.catalog.model.lineage_record import USER_KEY, is_like_record
 from lakewarden.jobs.engines.spark.errors import (
     conditions_of,
     refusal_of_delta,
@@ -52,6 +53,7 @@ __all__ = [
 
 _QUERIES: Final = ("DELTA_UNSUPPORTED_SUBQUERY", "UNSUPPORTED_SUBQUERY_EXPRESSION_CATEGORY")
 """What Delta and Spark call queries in places where a command has none."""
+_USER_METADATA: Final = "spark.databricks.delta.commitInfo.userMetadata"
 _OWN_TYPE: Final = "__CHAR_VARCHAR_TYPE_STRING"
 _LOST_COLUMN: Final = "DELTA_MERGE_RESOLVED_ATTRIBUTE_MISSING_FROM_INPUT"
 _SEVERAL: Final = "DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE"
@@ -247,6 +249,12 @@ def _is_on(session: Any, key: str) -> bool:
 
 
 def require_sensible(key: str, value: str | None) -> None:
-    """Complain of a setting when it is made, not with the statement that comes next. Raises `UsageError`."""
+    """Complain of a setting when it is made, not with the statement that comes next. Raises `UsageError`, also for
+    metadata that would stand in a commit as if it were our record."""
     if key == DIALECT_KEY and value is not None:
         dialect_of(value)
+    if key == _USER_METADATA and value is not None and is_like_record(value):
+        raise UsageError(
+            f"userMetadata may not have the key '{USER_KEY}': it is that of lakewarden's own record.",
+            hint="Give it another name.",
+        )

@@ -39,6 +39,7 @@ __all__ = [
     "collected",
     "fields_of",
     "is_alive",
+    "left_tasks",
     "new_session",
     "serving",
     "stages_of",
@@ -134,6 +135,18 @@ def cancel(spark: SparkSession, operation: str) -> None:
     with suppress(LakewardenError), _told("cancel a statement"):
         context: Any = spark.sparkContext._jsc
         context.sc().cancelJobGroupAndFutureJobs(operation)
+
+
+def left_tasks(spark: SparkSession) -> int:
+    """How many tasks compute for no stage: they were cancelled, and do not look whether they were. 0 if Spark does not
+    answer."""
+    with suppress(LakewardenError), _told("ask what still runs"):
+        context: Any = spark.sparkContext._jsc
+        tracker = context.sc().statusTracker()
+        stages = [tracker.getStageInfo(number) for number in tracker.getActiveStageIds()]
+        wanted = sum(int(one.get().numActiveTasks()) for one in stages if one.isDefined())
+        return sum(int(one.numRunningTasks()) for one in tracker.getExecutorInfos()) - wanted
+    return 0
 
 
 def stages_of(spark: SparkSession, operation: str) -> tuple[Stage, ...]:

@@ -209,8 +209,20 @@ class Directory(Protocol):
     def require_writable(self, location: str) -> None:
         """Raise `NotAllowedError` if no user's session may write there: system tables."""
 
-    def require_unmanaged(self, location: str, called: str) -> None:
-        """Raise `RefusedError` if what is `called` so would change a managed table there, or around it, unrecorded."""
+    def require_unmanaged(self, location: str, called: str, format_id: str | None = None) -> None:
+        """Raise `RefusedError` if what is `called` so would change a managed table there, or around it, or the one with
+        this UUID, unrecorded."""
+
+    def require_removable(
+        self,
+        called: str,
+        *,
+        location: str | None = None,
+        format_id: str | None = None,
+        database: str | None = None,
+    ) -> None:
+        """Raise `RefusedError` if what is `called` so drops or moves a managed table, there, with this UUID, or in this
+        database, that has to stay where it is."""
 
 
 class Judge(Protocol):

@@ -6,6 +6,7 @@ Each attack runs while somebody else asks for something small, who is answered a
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from pathlib import Path
 from typing import Final
 
 import psutil
@@ -16,6 +17,10 @@ from TCLIService import ttypes
 from support.security.attacked import ENDLESS, GREEDY, LONG_TO_READ, Attacked, attacked_gateway
 
 PATIENCE_SECONDS: Final = 120
+DEAF: Final = (
+    "SELECT aggregate(sequence(1, 20000), 0L, (a, x) -> a + aggregate(sequence(1, 20000), 0L, "
+    "(b, y) -> b + aggregate(sequence(1, 1000), 0L, (c, z) -> c + hash(z, y))))"
+)
 OVER: Final = frozenset({ttypes.TOperationState.ERROR_STATE, ttypes.TOperationState.FINISHED_STATE})
 MOST_BYTES: Final = 400 * 1024 * 1024
 
@@ -105,3 +110,18 @@ def test_reading_what_is_long_takes_nothing_from_others_and_ends_with_its_client
         assert attacked.answers_others()
         line.close()
         until(one_ended(readers))
+
+
+@pytest.mark.long
+@pytest.mark.spark
+def test_what_does_not_look_whether_it_is_cancelled_ends_with_its_spark(tmp_path: Path) -> None:
+    """An expression computes for hours on the only core: others wait until the gateway ends that Spark."""
+    with attacked_gateway(tmp_path, {"gateway.readers": "*", "spark.master": "local[1]"}) as there:
+        with there.connect("mallory") as connection, connection.cursor() as cursor:
+            cursor.execute("SELECT 1")
+            cursor.execute(DEAF, async_=True)
+            time.sleep(3)
+            cursor.cancel()
+        with pytest.raises(OperationalError, match="session has ended"):
+            there.asked("victim", "SELECT 1")
+        assert there.asked("victim", "SELECT 1") == [(1,)]

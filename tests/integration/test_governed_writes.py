@@ -216,7 +216,17 @@ class Interloper:
     def require_writable(self, location: str) -> None:
         return
 
-    def require_unmanaged(self, location: str, called: str) -> None:
+    def require_unmanaged(self, location: str, called: str, format_id: str | None = None) -> None:
+        raise AssertionError(f"{called} is no governed write.")
+
+    def require_removable(
+        self,
+        called: str,
+        *,
+        location: str | None = None,
+        format_id: str | None = None,
+        database: str | None = None,
+    ) -> None:
         raise AssertionError(f"{called} is no governed write.")
 
 

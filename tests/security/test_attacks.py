@@ -17,6 +17,8 @@ pytestmark = pytest.mark.spark
 REFUSALS = (
     "may not",
     "is longer than",
+    "is closed to readers",
+    "may not have the key",
     "TABLE_OR_VIEW_NOT_FOUND",
     "UNRESOLVED_ROUTINE",
     "UNRESOLVABLE_TABLE_VALUED_FUNCTION",

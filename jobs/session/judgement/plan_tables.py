@@ -10,7 +10,7 @@ from lakewarden.jobs.session.judgement.statement_kinds import Kind, kind_of
 from lakewarden.jobs.session.plans import JavaPlan, Plans, kind
 from lakewarden.jobs.session.reads import location_of
 
-__all__ = ["PlanTables", "Source"]
+__all__ = ["Affected", "PlanTables", "Source"]
 
 _PLAN: Final = "org.apache.spark.sql.catalyst.plans.logical.LogicalPlan"
 _SCRIPT: Final = "org.apache.spark.sql.catalyst.plans.logical.CompoundPlanStatement"
@@ -25,6 +25,14 @@ class Source:
     name: str
     location: str | None
     format: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Affected:
+    """What a command is about: a table or a folder, by its canonical location; of a Delta table also its UUID."""
+
+    location: str
+    format_id: str | None = None
 
 
 class PlanTables:
@@ -61,10 +69,10 @@ class PlanTables:
             format=None if provider is None else provider.lower(),
         )
 
-    def about(self, session: Any, command: JavaPlan) -> frozenset[str]:
-        """The canonical locations of the tables and folders that an analysed command is about, wherever it holds them;
-        not of those that its query reads."""
-        found: set[str] = set()
+    def about(self, session: Any, command: JavaPlan) -> frozenset[Affected]:
+        """The tables and folders that an analysed command is about, wherever it holds them; not those that its query
+        reads."""
+        found: set[Affected] = set()
         for part in self._parts(command):
             found |= self._located(session, part)
         for below in self._plans.sequence(command.children()):
@@ -106,11 +114,12 @@ class PlanTables:
         else:
             yield part
 
-    def _located(self, session: Any, part: Any) -> frozenset[str]:
+    def _located(self, session: Any, part: Any) -> frozenset[Affected]:
         """Where a part of a command lies, if it is a table or a folder."""
         match kind(part):
             case "DeltaTableV2":
-                return frozenset({location_of(part.path())})
+                uuid = str(part.deltaLog().unsafeVolatileSnapshot().metadata().id())
+                return frozenset({Affected(location_of(part.path()), uuid)})
             case "V1Table":
                 return self._located(session, part.v1Table())
             case "ResolvedTable" | "DataSourceV2Relation":
@@ -137,12 +146,12 @@ class PlanTables:
             case "TableSpec":
                 return self._placed(part.location())
             case "Path":
-                return frozenset({location_of(part)})
+                return frozenset({Affected(location_of(part))})
             case _:
                 return frozenset()
 
-    def _placed(self, uri: Any) -> frozenset[str]:
-        return frozenset({self._place(uri.get())} if uri.isDefined() else ())
+    def _placed(self, uri: Any) -> frozenset[Affected]:
+        return frozenset({Affected(self._place(uri.get()))} if uri.isDefined() else ())
 
     def _place(self, uri: Any) -> str:
         return location_of(self._path(uri))

@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 
 from lakewarden.catalog.errors import NotAllowedError
 from lakewarden.jobs.session.judgement.functions import keep_listed
+from lakewarden.jobs.session.judgement.moments import require_plain_moment
 from lakewarden.jobs.session.judgement.plan_tables import PlanTables, Source
 from lakewarden.jobs.session.judgement.statement_kinds import QUERIES, Kind, kind_of
 from lakewarden.jobs.session.plans import JavaPlan, Plans, kind
@@ -156,9 +157,14 @@ class Reading:
                 raise _refused(name)
             if node.children().isEmpty() and name not in _NAMED:
                 raise _refused(f"{name} that is no table of the catalog")
-            relation = node.relation() if name == "RelationTimeTravel" else node
+            relation = node
+            if name == "RelationTimeTravel":
+                require_plain_moment(self._plans, node, _refused)
+                relation = node.relation()
             if kind(relation) == "UnresolvedRelation":
                 _require_options(relation, _READ_OPTIONS)
+                if any("/" in part for part in self._plans.sequence(relation.multipartIdentifier())):
+                    raise _refused("a path")
 
     def _require_open_sources(self, query: JavaPlan) -> None:
         """An analysed query reads tables of the catalog, each of them open to whoever asks, and does nothing else."""

@@ -13,6 +13,16 @@ from lakewarden.jobs.session.writes import Directory
 __all__ = ["Unrecorded"]
 
 _LOOKS: Final = frozenset({Kind.QUERY, Kind.SHOWS})
+_REMOVING: Final = {
+    "AlterTableRenameCommand": "RENAME",
+    "AlterTableSetLocationCommand": "SET LOCATION",
+    "AlterTableSetLocationDeltaCommand": "SET LOCATION",
+    "DropTable": "DROP TABLE",
+    "DropTableCommand": "DROP TABLE",
+    "RenameTable": "RENAME",
+    "SetTableLocation": "SET LOCATION",
+}
+"""What takes a table away from where it is, by the class of its analysed plan."""
 _SYSTEM_DATABASE: Final = "lakewarden"
 
 
@@ -53,10 +63,16 @@ class Unrecorded:
             raise NotAllowedError(
                 "The database of the system tables is not dropped.", hint="It is the daemon's."
             )
-        for location in sorted(self.tables.about(session, analysed)):
-            self.directory.require_writable(location)
+        if kind(analysed) == "DropNamespace" and analysed.cascade():
+            self.directory.require_removable("DROP DATABASE", database=self._name(analysed.namespace()))
+        for one in sorted(self.tables.about(session, analysed), key=lambda one: one.location):
+            self.directory.require_writable(one.location)
             if kind_ is not Kind.DEFINES:
-                self.directory.require_unmanaged(location, called(self.plans, plan))
+                self.directory.require_unmanaged(one.location, called(self.plans, plan), one.format_id)
+            elif kind(analysed) in _REMOVING:
+                self.directory.require_removable(
+                    _REMOVING[kind(analysed)], location=one.location, format_id=one.format_id
+                )
 
     def _only_looks(self, session: Any, plan: JavaPlan) -> bool:
         if kind(plan) != "UnresolvedExecuteImmediate":

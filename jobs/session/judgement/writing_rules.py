@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 
 from lakewarden.catalog.errors import NotAllowedError
 from lakewarden.jobs.session.judgement.functions import keep_listed
+from lakewarden.jobs.session.judgement.moments import require_plain_moment
 from lakewarden.jobs.session.judgement.plan_tables import PlanTables
 from lakewarden.jobs.session.plans import JavaPlan, Plans, kind
 
@@ -44,15 +45,31 @@ _REFUSED: Final = {
     "CreateTempViewUsing": "CREATE VIEW ... USING",
     "Call": "CALL",
     "CompoundBody": "a script (BEGIN ... END)",
+    "RefreshResource": "REFRESH of a path",
+    "SetViewProperties": "ALTER VIEW ... SET TBLPROPERTIES (they say by which settings it is read)",
+    "UnresolvedPathBasedDeltaTable": "a path",
+    "UnresolvedPathBasedDeltaTableRelation": "a path",
+    "UnresolvedPathBasedTable": "a path",
+    "UnsetViewProperties": "ALTER VIEW ... UNSET TBLPROPERTIES",
     "UnresolvedExecuteImmediate": "EXECUTE IMMEDIATE",
 }
 """Plans by the simple name of their class, and what users call them."""
+_NAMING: Final = frozenset(
+    {
+        "UnresolvedIdentifier",
+        "UnresolvedRelation",
+        "UnresolvedTable",
+        "UnresolvedTableOrView",
+        "UnresolvedView",
+    }
+)
+"""How a parsed statement names a table, a view, or what is to be one."""
 _SPECIFIED: Final = frozenset({"CreateTable", "CreateTableAsSelect", "ReplaceTable", "ReplaceTableAsSelect"})
 _FORMATS: Final = frozenset({"delta", "parquet", "orc", "json", "csv", "text", "iceberg", "hive"})
 """Whose readers open nothing but a table's own files; Avro's opens the schema that an option names."""
 _STORED: Final = frozenset({"parquet", "orc", "textfile", "sequencefile"})
 """Likewise, for STORED AS."""
-_PLACES: Final = ("path", "url", "uri", "file", "location", "class")
+_PLACES: Final = ("path", "url", "uri", "file", "location", "class", "provider", "codec")
 """An option whose name has one of these may name a place or a program."""
 
 
@@ -78,8 +95,10 @@ class Writing:
                 raise _refused(_REFUSED[name])
             if name in ("SetCommand", "ResetCommand"):
                 self._require_key(name, node)
-            elif name == "UnresolvedRelation":
-                _require_plain_options(node.options().keySet())
+            elif name in _NAMING:
+                self._require_name(name, node)
+            elif name == "RelationTimeTravel":
+                require_plain_moment(self._plans, node, _refused)
             elif self._is_placed(name, node):
                 raise _refused("LOCATION")
             elif name in _SPECIFIED:
@@ -90,6 +109,14 @@ class Writing:
 
     def require_written(self, plan: JavaPlan, target: str | None, query: JavaPlan | None) -> None:
         """A writer may change every table of the catalog."""
+
+    def _require_name(self, name: str, node: JavaPlan) -> None:
+        """A table of the catalog is named, not a folder, and read with options that open nothing else."""
+        parts = node.nameParts() if name == "UnresolvedIdentifier" else node.multipartIdentifier()
+        if any("/" in part for part in self._plans.sequence(parts)):
+            raise _refused("a path")
+        if name == "UnresolvedRelation":
+            _require_plain_options(node.options().keySet())
 
     def _is_placed(self, name: str, node: JavaPlan) -> bool:
         """Whether a statement says where something is to lie."""
@@ -126,6 +153,8 @@ class Writing:
             self._require_stored_plainly(serde)
         options = self._plans.sequence(spec.optionExpression().options())
         _require_plain_options(str(option._1()) for option in options)
+        if any(key.lower().startswith("option.") for key in self._plans.texts(spec.properties())):
+            raise _refused("options as properties (option.*)")
 
     def _require_stored_plainly(self, serde: Any) -> None:
         stored = self._plans.option(serde.storedAs())

@@ -275,6 +275,35 @@ ATTACKS: Final = (
         allowed=_refused(Role.READER, Role.OWNER, Role.WRITER),
     ),
     Attack(
+        name="settings in the properties of a view",
+        text="ALTER VIEW shop.behind SET TBLPROPERTIES ('view.sqlConfig.spark.sql.catalog.k' = 'no.Class')",
+        allowed=_FOR_ALL_BUT_ADMINS,
+    ),
+    Attack(name="a folder to compact", text="OPTIMIZE '{home}/system/audit'", allowed=_FOR_ALL_BUT_ADMINS),
+    Attack(name="a folder's history", text="DESCRIBE HISTORY '{plain}'", allowed=_FOR_ALL_BUT_ADMINS),
+    Attack(name="a folder's details", text="DESCRIBE DETAIL '{home}'", allowed=_FOR_ALL_BUT_ADMINS),
+    Attack(name="a folder to look at anew", text="REFRESH '{home}'", allowed=_FOR_ALL_BUT_ADMINS),
+    Attack(
+        name="options as properties",
+        text="CREATE TABLE shop.spy (x INT) USING csv TBLPROPERTIES ('option.path' = '{away}')",
+        allowed=_FOR_ALL_BUT_ADMINS,
+    ),
+    Attack(
+        name="a query that says when",
+        text="SELECT * FROM shop.open TIMESTAMP AS OF (SELECT current_timestamp() FROM shop.open)",
+        allowed=_refused(Role.READER, Role.OWNER, Role.WRITER),
+    ),
+    Attack(
+        name="a record that is none",
+        text='SET spark.databricks.delta.commitInfo.userMetadata = {{"lakewarden":{{"run_id":"f"}}}}',
+        allowed=_FOR_ALL_BUT_ADMINS,
+    ),
+    Attack(
+        name="a closed table moved", text="ALTER TABLE shop.closed RENAME TO shop.opened", allowed=_from(None)
+    ),
+    Attack(name="a closed table dropped", text="DROP TABLE shop.closed", allowed=_from(None)),
+    Attack(name="all tables dropped", text="DROP DATABASE shop CASCADE", allowed=_from(None)),
+    Attack(
         name="columns added by an option",
         text="INSERT INTO shop.own WITH ('mergeSchema' = 'true') SELECT 1 AS x WHERE false",
         allowed=_refused(Role.OWNER),

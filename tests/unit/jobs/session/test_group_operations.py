@@ -98,7 +98,17 @@ class Desk:
         if held is not None:
             raise ConflictError(f"{location} is being changed by statement {held.rollback_id}.")
 
-    def require_unmanaged(self, location: str, called: str) -> None:
+    def require_unmanaged(self, location: str, called: str, format_id: str | None = None) -> None:
+        raise AssertionError(f"{called} is no governed write.")
+
+    def require_removable(
+        self,
+        called: str,
+        *,
+        location: str | None = None,
+        format_id: str | None = None,
+        database: str | None = None,
+    ) -> None:
         raise AssertionError(f"{called} is no governed write.")
 
     def rows(self) -> list[list[int]]:
