@@ -116,6 +116,15 @@ CHECKS: Final[tuple[Check, ...]] = (
         hint="Time travel and rollback reach only versions that the log can rebuild.",
     ),
     Check(
+        name="last_checkpoint",
+        tier=Tier.ON_CHANGE,
+        severity=Severity.WARNING,
+        looks_at="Whether the checkpoint that the log sends its readers to, or a later one, is there.",
+        sentences=_PROBLEM,
+        hint="Log care writes a new checkpoint with Spark by itself, or with `lakewarden jobs run`. The named file "
+        "only saves readers time: without it they list the log.",
+    ),
+    Check(
         name="retention_properties",
         tier=Tier.ON_CHANGE,
         severity=Severity.WARNING,

@@ -14,6 +14,7 @@ from lakewarden.jobs.actions.answers import NotDue, WhyNot
 from lakewarden.jobs.actions.world import TableView, World
 
 __all__ = [
+    "LOST_CHECKPOINT_CHECK",
     "READABLE_CHECK",
     "RETENTION_CHECK",
     "SHORTEST_REST",
@@ -34,6 +35,7 @@ __all__ = [
 
 RETENTION_CHECK: Final = "retention_properties"
 READABLE_CHECK: Final = "retention_readable"
+LOST_CHECKPOINT_CHECK: Final = "last_checkpoint"
 SHORTEST_REST: Final = timedelta(minutes=1)
 
 

@@ -9,6 +9,7 @@ from lakewarden.catalog.model.rows import Action, HealthRow
 from lakewarden.catalog.units import count_of
 from lakewarden.jobs.actions.answers import Answer, Due
 from lakewarden.jobs.actions.conditions import (
+    LOST_CHECKPOINT_CHECK,
     READABLE_CHECK,
     SHORTEST_REST,
     about,
@@ -47,7 +48,8 @@ def _due(view: TableView, world: World, now: datetime) -> Answer:
     since = health.commits_since_checkpoint or 0
     allowed = governed.policy.settings.log_checkpoint_commits or 2
     past = view.past.get(Action.LOG_CARE)
-    checkpoint = since >= allowed
+    lost = findings_of(view, (LOST_CHECKPOINT_CHECK,))
+    checkpoint = since >= allowed or (since > 0 and lost != "")
     kept = (health.version or 0) - (health.first_version or 0)
     cleaned_at = (past.thorough_at if past else None) or governed.row.registered_at
     rest = max(CLEANING_REST, timedelta(seconds=governed.policy.log_retention_seconds / 30))
@@ -55,6 +57,8 @@ def _due(view: TableView, world: World, now: datetime) -> Answer:
     cleanable = governed.hold is None and not unclear and kept > allowed
     clean = cleanable and now - cleaned_at >= rest
     words = f"{count_of(since, 'commit')} since the last checkpoint, policy allows {allowed}"
+    if lost:
+        words += f"; {lost}"
     if not checkpoint and not clean:
         return below(Action.LOG_CARE, words, until=cleaned_at + rest if cleanable else None)
     waits = recent(view, Action.LOG_CARE, SHORTEST_REST, now)

@@ -1,5 +1,6 @@
 """Checkpoints, cleanup and properties on real tables: Spark goes on reading, restoring and writing them."""
 
+import json
 import os
 import signal
 import subprocess
@@ -83,6 +84,33 @@ def test_a_folder_that_delta_rs_would_misread_is_left_to_spark(spark: SparkSessi
     assert table.run(SetProperties(requires=3, properties=OURS)).committed_version == 4
     assert table.run(LogCare(requires=4, retention_seconds=1)).message == "wrote a checkpoint of version 4"
     assert not (tmp_path / "xA").exists() and table.observe().checkpoint_version == 4
+
+
+@pytest.mark.parametrize(
+    ("named", "kept"),
+    [
+        pytest.param(2, None, id="from commit 0"),
+        pytest.param(2, 1, id="an older one", marks=pytest.mark.long),
+        pytest.param(99, None, id="beyond head", marks=pytest.mark.long),
+    ],
+)
+def test_a_table_whose_last_checkpoint_is_gone_is_looked_after(
+    table: DeltaTableOnDisk, named: int, kept: int | None
+) -> None:
+    for version in range(4):
+        frame = pa.table({"id": [version]})
+        write_deltalake(str(table.folder), frame, mode="append", post_commithook_properties=HOOKS)
+        if version == kept:
+            DeltaTable(str(table.folder)).create_checkpoint()
+    hint = table.folder / "_delta_log" / "_last_checkpoint"
+    hint.write_text(f'{{"version":{named},"size":3}}')
+    assert [one.check for one in table.observe().warnings] == ["last_checkpoint"]
+    assert table.run(SetProperties(requires=3, properties=OURS)).committed_version == 4
+    assert table.run(LogCare(requires=4, retention_seconds=1)).message == "wrote a checkpoint of version 4"
+    seen = table.observe()
+    assert (seen.checkpoint_version, seen.warnings) == (4, ())
+    assert DeltaTable(str(table.folder)).to_pyarrow_table().num_rows == 4
+    assert json.loads(hint.read_text())["version"] == 4
 
 
 def test_spark_writes_no_checkpoint_where_it_would_clean_the_log(table: DeltaTableOnDisk) -> None:

@@ -7,6 +7,7 @@ __all__ = [
     "CHECKSUM",
     "EXISTS",
     "HISTORY",
+    "LAST_CHECKPOINT",
     "LOG_CONTIGUOUS",
     "LOG_READABLE",
     "PROTOCOL",
@@ -20,6 +21,7 @@ LOG_READABLE = "log_readable"
 PROTOCOL = "protocol_supported"
 HISTORY = "history_complete"
 CHECKSUM = "checksum_agrees"
+LAST_CHECKPOINT = "last_checkpoint"
 
 
 class BrokenLogError(UnreadableError):

@@ -3,6 +3,7 @@
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
 from lakewarden.catalog.clock import to_millis
@@ -11,6 +12,7 @@ from lakewarden.catalog.formats.delta.actions import AddFile
 from lakewarden.catalog.formats.delta.cache import Memory, remember
 from lakewarden.catalog.formats.delta.commit_info import read_commit
 from lakewarden.catalog.formats.delta.errors import CHECKSUM, BrokenLogError, VanishedError
+from lakewarden.catalog.formats.delta.hint import lost_checkpoint
 from lakewarden.catalog.formats.delta.log import DeltaLog
 from lakewarden.catalog.formats.delta.log_names import FOLDER, HINT, commit_path
 from lakewarden.catalog.formats.delta.observation import observation_of
@@ -180,7 +182,8 @@ class DeltaReader:
         seen = observation_of(log.location, replayed, segment)
         _check_totals(log, listing, seen)
         self._memory.put(log.location, remember(replayed, segment))
-        return seen
+        lost = lost_checkpoint(log, listing)
+        return seen if lost is None else replace(seen, warnings=(*seen.warnings, lost))
 
     def _replayed(
         self, log: DeltaLog, listing: Listing, segment: Segment, since: Observation | None

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from lakewarden.catalog.formats.delta.errors import EXISTS, HISTORY, LOG_CONTIGUOUS, BrokenLogError
-from lakewarden.catalog.formats.delta.log_names import Kind, parse_name
+from lakewarden.catalog.formats.delta.log_names import HINT, Kind, parse_name
 from lakewarden.catalog.formats.port import LogProblem
 from lakewarden.catalog.storage.file_store import FileEntry
 
@@ -35,6 +35,7 @@ class Listing:
     checksums: Mapping[int, FileEntry] = field(default_factory=dict)
     incomplete: tuple[int, ...] = ()
     companions: frozenset[str] = frozenset()
+    hint: FileEntry | None = None
 
     @property
     def is_empty(self) -> bool:
@@ -70,9 +71,12 @@ def listing_of(entries: Iterable[FileEntry]) -> Listing:
     whole: dict[int, Checkpoint] = {}
     parts: dict[tuple[int, int], dict[int, FileEntry]] = {}
     companions: set[str] = set()
+    hint: FileEntry | None = None
     for entry in entries:
         name = parse_name(entry.path.rsplit("/", 1)[-1])
-        if name is None or entry.is_dir:
+        if entry.path == HINT and not entry.is_dir:
+            hint = entry
+        elif name is None or entry.is_dir:
             companions.add(entry.path)
         elif name.kind is Kind.COMMIT:
             commits[name.version] = entry
@@ -96,6 +100,7 @@ def listing_of(entries: Iterable[FileEntry]) -> Listing:
         checksums=checksums,
         incomplete=tuple(sorted(incomplete - whole.keys())),
         companions=frozenset(companions),
+        hint=hint,
     )
 
 

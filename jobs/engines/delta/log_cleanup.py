@@ -5,7 +5,6 @@ checkpoint that is not younger than the oldest version to keep and that was foun
 https://github.com/delta-io/delta/blob/master/PROTOCOL.md#metadata-cleanup
 """
 
-import json
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -17,6 +16,7 @@ import orjson
 
 from lakewarden.catalog.errors import UnreadableError
 from lakewarden.catalog.failpoints import reach
+from lakewarden.catalog.formats.delta.hint import hinted_version
 from lakewarden.catalog.formats.delta.log import DeltaLog
 from lakewarden.catalog.formats.delta.log_names import FOLDER, HINT, SIDECARS, Kind, LogName, parse_name
 from lakewarden.catalog.formats.delta.proof.agreement import Verdict, judge
@@ -133,11 +133,10 @@ def _unbroken_from(listing: Listing) -> int:
 def _hinted(store: FileStore) -> int:
     """Where `_last_checkpoint` sends readers: what it names, and everything later, has to stay."""
     try:
-        return int(json.loads(store.read(HINT))["version"])
+        named = hinted_version(store.read(HINT))
     except FileNotFoundError:
         return _NEVER_NAMED  # readers list the log from its beginning
-    except (ValueError, KeyError, TypeError):
-        return -1
+    return -1 if named is None else named
 
 
 def _lost_sidecar(log: DeltaLog, checkpoint: Checkpoint, listing: Listing) -> Verdict | None:

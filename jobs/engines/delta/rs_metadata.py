@@ -2,7 +2,8 @@
 
 Every commit is a compare-and-set: made on the handle of the version it was decided on and never retried. What is not
 for delta-rs is left to Spark, and the functions answer None or False: tables that use a protocol feature outside
-`FEATURES`, and folders with a `%` in their name, which delta-rs 1.6 decodes once too often (run: not found).
+`FEATURES`, those whose `_last_checkpoint` names one that is gone, and folders with a `%` in their name, which delta-rs
+1.6 decodes once too often (run: not found).
 delta-rs does not survive a fork: nothing here may run in a process that forks later.
 """
 
@@ -14,7 +15,9 @@ from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, Tr
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 
 from lakewarden.catalog.errors import ConflictError, ExecutionError, NotFoundError, UnavailableError
-from lakewarden.catalog.storage.file_store import StorageOptions, local_path
+from lakewarden.catalog.formats.delta.hint import lost_checkpoint
+from lakewarden.catalog.formats.delta.log import DeltaLog
+from lakewarden.catalog.storage.file_store import StorageOptions, local_path, open_store
 from lakewarden.catalog.storage.secret_files import current
 
 __all__ = [
@@ -142,7 +145,7 @@ def fence(
 def checkpoint(location: str, *, requires: int, storage: StorageOptions) -> bool:
     """Write a checkpoint of version `requires`; nothing else changes. False if the table's features are not ours."""
     table = open_version(location, requires, storage)
-    if table is None:
+    if table is None or _lost_checkpoint(location, storage):  # which stays the one that readers are sent to
         return False
     try:
         table.create_checkpoint()
@@ -165,10 +168,18 @@ def open_version(location: str, version: int, storage: StorageOptions) -> DeltaT
             f"There is no version {version} of a Delta table at {location}.", hint="Validate the table."
         ) from error
     except (DeltaError, OSError) as error:
+        if _lost_checkpoint(location, storage):
+            return None
         raise UnavailableError(
             f"Version {version} of {location} cannot be opened.", hint="Check the storage, then retry."
         ) from error
     return table if _can_write(table) else None
+
+
+def _lost_checkpoint(location: str, storage: StorageOptions) -> bool:
+    """Whether the log sends readers to a checkpoint that is gone: delta-rs then refuses the table, Spark does not."""
+    log = DeltaLog(open_store(location, storage))
+    return lost_checkpoint(log, log.listing()) is not None
 
 
 def _can_write(table: DeltaTable) -> bool:

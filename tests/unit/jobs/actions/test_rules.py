@@ -254,6 +254,15 @@ def test_checkpoints_are_written_and_the_log_is_cleaned_now_and_then() -> None:
     assert why_not(held, Action.LOG_CARE).why is WhyNot.BELOW_THRESHOLD
 
 
+def test_a_checkpoint_that_is_gone_is_replaced_at_once_by_one_of_head() -> None:
+    lost = finding("last_checkpoint", "It names a checkpoint of version 4.")
+    answer = due(view(version=7, commits_since_checkpoint=1, findings=(lost,)), Action.LOG_CARE)
+    assert isinstance(answer.action, LogCare) and answer.action.checkpoint
+    assert answer.because.endswith("; It names a checkpoint of version 4.")
+    at_head = view(version=7, commits_since_checkpoint=0, findings=(lost,))
+    assert why_not(at_head, Action.LOG_CARE).why is WhyNot.BELOW_THRESHOLD
+
+
 def test_drift_is_synced_if_there_is_a_metastore() -> None:
     drifted = view(findings=(finding("schema_matches_metastore", "Column b is missing there."),))
     assert due(drifted, Action.SYNC).because == "Column b is missing there."
