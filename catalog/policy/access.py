@@ -17,8 +17,8 @@ __all__ = ["Actor", "Caller", "Deed", "Role", "audit_row", "require"]
 
 
 class Deed(StrEnum):
-    """Governed calls, by what they change. The last two are what the gateway refuses: reading a closed table, and any
-    other statement."""
+    """Governed calls, by what they change. Of the last three nobody asks the rule: what follows from looking at a table
+    that is broken, and what the gateway refuses: reading a closed table, and any other statement."""
 
     REGISTER = "register"
     CONVERT = "convert"
@@ -36,6 +36,7 @@ class Deed(StrEnum):
     SYNC = "sync"
     SYSTEM = "system"
     TOKEN = "token"
+    QUARANTINE = "quarantine"
     QUERY = "query"
     STATEMENT = "statement"
 

@@ -148,11 +148,11 @@ class Desk:
 
     def quarantine(
         self, row: TableRow, seen: LogProblem | Observation, findings: tuple[Finding, ...]
-    ) -> None:
-        """Stop all work on an active table in which a check has just found an error; nothing if there is none. The next
+    ) -> bool:
+        """Stop all work on an active table in which a check has just found an error; False if there is none. The next
         sweep that finds it sound releases it."""
         if row.state is not TableState.ACTIVE or with_verdict(row, findings).state is row.state:
-            return
+            return False
 
         def stopped(rows: Rows[TableRow]) -> Iterable[TableRow]:
             current = with_verdict(row_of(rows, row.table_id), findings)
@@ -160,6 +160,7 @@ class Desk:
 
         self.store.edit(TABLES, stopped, because=f"validated {row.name}")
         self.record_health(row, seen, findings)
+        return True
 
     def record_healths(
         self, read: Sequence[Read], *, before: Rows[HealthRow], because: str

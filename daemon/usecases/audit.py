@@ -14,7 +14,7 @@ from lakewarden.catalog.system.port import AUDIT, Fence
 from lakewarden.daemon.installation.services import Services
 from lakewarden.daemon.usecases.declared import Subject, UseCase
 
-__all__ = ["Part", "Refusal", "note_refusals", "run"]
+__all__ = ["Part", "Refusal", "note_done", "note_refusals", "run"]
 
 Rows = Callable[[], Iterable[TableRow | None]]
 
@@ -58,6 +58,15 @@ def note_refusals(services: Services, refusals: Iterable[Refusal]) -> None:
         for one in refusals
     ]
     services.store.append(AUDIT, entries, because="refused")
+
+
+def note_done(services: Services, caller: Caller, deed: Deed, on: str) -> None:
+    """An entry for what followed from something that is for anyone. What cannot be written now is kept, as by `run`.
+    Raises `UnrecordedError`."""
+    entry = audit_row(caller, deed, on, services.clock.now())
+    told = _put_down(services, [entry], None, because=f"{deed} {on}", done=True)
+    if told is not None:
+        raise told
 
 
 @contextmanager

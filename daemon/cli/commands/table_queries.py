@@ -9,7 +9,7 @@ from lakewarden.catalog.errors import ExitCode
 from lakewarden.catalog.model.rows import Severity
 from lakewarden.catalog.system.export import write_json
 from lakewarden.catalog.system.port import HEALTH, SCHEMAS
-from lakewarden.daemon.cli.common import Home, Table, opened
+from lakewarden.daemon.cli.common import Home, Table, calling, opened
 from lakewarden.daemon.cli.format import View, view
 from lakewarden.daemon.cli.listing import Listing, LiveListing
 from lakewarden.daemon.cli.output import Format, Output, note, plain, show, show_one
@@ -102,7 +102,8 @@ def show_table(where: Table, home: Home = None, output: Output = Format.TABLE) -
 
 def validate(where: Table, home: Home = None, output: Output = Format.TABLE) -> None:
     """Run every check on one table now, the daily ones too. An error quarantines the table: exit 3."""
-    findings = validate_table(opened(home), where)
+    services = opened(home)
+    findings = validate_table(services, calling(services), where)
     show(findings, columns=["check", "severity", "since", "message"], format=output)
     if not findings:
         note("Every check passed.")
