@@ -69,6 +69,7 @@ SYNC: Final = Spec(
     recover=retry,
     order=_ordered,
     needs_features=False,
+    on_any_head=True,  # the entry follows the head; whether it is the same table is asked
     switch=Switch(key="metastore.sync", value=lambda settings: settings.metastore_sync),
     foresees=lambda action, of: list(of.drifts()),
 )

@@ -1,5 +1,6 @@
 """One run from claim to finish, on real Delta tables without Spark."""
 
+import shutil
 import time
 from collections.abc import Sequence
 from dataclasses import replace
@@ -16,11 +17,13 @@ from lakewarden.catalog.errors import (
     PreconditionError,
     UnavailableError,
 )
+from lakewarden.catalog.metastore.port import Entry
 from lakewarden.catalog.model.rows import Outcome
 from lakewarden.catalog.state.port import Result, Run, RunState
 from lakewarden.jobs.actions.compact import Compact
 from lakewarden.jobs.actions.convert import Convert
 from lakewarden.jobs.actions.properties import SetProperties
+from lakewarden.jobs.actions.sync import SyncMetastore
 from lakewarden.jobs.actions.vacuum import Vacuum
 from lakewarden.jobs.runs.port import FileChange, Partition
 from lakewarden.jobs.worker.runner import Finished
@@ -76,6 +79,29 @@ def test_a_stale_plan_changes_nothing_and_may_be_made_anew(bench: Bench, tmp_pat
     result = finish(bench).result
     assert (result.outcome, result.error_class, result.retry) == (Outcome.FAILED, "ConflictError", True)
     assert bench.seen(location).version == 1
+
+
+@pytest.mark.parametrize("anew", [False, True], ids=["written meanwhile", "made anew meanwhile"])
+def test_an_entry_follows_the_head_of_the_same_table(bench: Bench, tmp_path: Path, anew: bool) -> None:
+    """System tables move with every run that is recorded, that of a sync itself included."""
+    location = delta_table(tmp_path / "t")
+    bench.metastore.create_database("db")
+    bench.metastore.create(
+        Entry(database="db", table="t", location=location, table_type="EXTERNAL_TABLE", provider=None)
+    )
+    sync = SyncMetastore(requires=0, decided_on=bench.seen(location).head, name="db.t")
+    bench.queue.enqueue([request_of(location, sync)])
+    if anew:
+        shutil.rmtree(tmp_path / "t")
+    delta_table(tmp_path / "t", commits=2)
+    result, entry = finish(bench).result, bench.metastore.get("db", "t")
+    assert entry is not None
+    if anew:
+        assert (result.outcome, result.error_class) == (Outcome.FAILED, "ConflictError")
+        assert entry.provider is None
+    else:
+        assert (result.outcome, entry.provider) == (Outcome.SUCCEEDED, "delta"), result.message
+        assert "the metastore agrees with version 2" in (result.message or "")
 
 
 def test_a_payload_of_another_version_is_refused_with_a_sentence(bench: Bench, tmp_path: Path) -> None:
