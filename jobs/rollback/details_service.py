@@ -14,7 +14,8 @@ from lakewarden.catalog.formats.files_elsewhere import folders_elsewhere
 from lakewarden.catalog.lineage.graph.graph import NO_NODE, Closure, EdgeArrays
 from lakewarden.catalog.lineage.graph.incarnations import base_of
 from lakewarden.catalog.lineage.versions import Version
-from lakewarden.catalog.model.rows import Confidence
+from lakewarden.catalog.model.arrow_columns import coded
+from lakewarden.catalog.model.rows import Confidence, TableRow
 from lakewarden.catalog.registry.clones import is_clone_of
 from lakewarden.catalog.storage.place import Moment
 from lakewarden.jobs.rollback.plan.model import Lost, RollbackPlan, TablePlan
@@ -47,16 +48,42 @@ def details_of(found: Gathered) -> Details:
                 more=left_out.get(table.table_id, 0),
             )
         )
-    return Details(tables=tuple(tables), clones=tuple(_clones(found)))
+    clones = list(_clones(found))
+    return Details(
+        tables=tuple(tables),
+        clones=tuple((row.name, source) for row, source in clones),
+        beyond=tuple(_beyond(found, {row.table_id: row.name for row, _ in clones})),
+    )
 
 
-def _clones(found: Gathered) -> Iterator[tuple[str, str]]:
+def _clones(found: Gathered) -> Iterator[tuple[TableRow, str]]:
     acting, now = [table for table in found.plan.tables if table.acts], Moment()
     planned = {table.table_id for table in found.plan.tables}
     for row in found.rows.values():
         if folders_elsewhere(row) and row.table_id not in planned:
             sources = (one for one in acting if is_clone_of(row, one.table_id, one.location, now))
-            yield from ((row.name, one.name) for one in sources)
+            yield from ((row, one.name) for one in sources)
+
+
+def _beyond(found: Gathered, clones: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """Who read a clone that stays as it is, or what is not managed, by name."""
+    acting = {table.table_id for table in found.plan.tables if table.acts}
+    if not acting:
+        return
+    inputs = coded(found.lineage["input_id"]).dictionary.to_pylist()
+    ids = {row.location: key for key, row in found.rows.items()}
+    placed = {one: ids.get(one, one) for one in inputs}
+    read = {one: clones.get(of, of) for one, of in placed.items() if of in clones or "://" in of}
+    rows = found.lineage.filter(
+        pc.is_in(found.lineage["input_id"], value_set=pa.array(sorted(read), pa.string()))
+    )
+    pairs = rows.group_by(["output_id", "input_id"]).aggregate([]).to_pydict()
+    readers = {
+        (found.rows[key].name, read[one])
+        for key, one in zip(pairs["output_id"], pairs["input_id"], strict=True)
+        if key in found.rows and key not in acting
+    }
+    yield from sorted(readers)
 
 
 _Chosen = Mapping[str, Sequence[tuple[int, Role]]]

@@ -13,11 +13,12 @@ import pytest
 from deltalake import DeltaTable
 
 from lakewarden.catalog.model.rows import Finding, HealthRow, Severity, TableRow
+from lakewarden.catalog.storage.file_store import canonical
 from lakewarden.catalog.system.port import AUDIT, HEALTH, TABLES, Rows
 from lakewarden.daemon.callers import real_user
 from lakewarden.daemon.settings.settings import load_settings
 from support.builders.clones import shallow_clone
-from support.builders.derived import ids, overwrite, write
+from support.builders.derived import ids, overwrite, reading, write
 from support.builders.rollback_messages import SAYS
 from support.processes import beside_worker, fake_worker
 from support.processes.commands import Cli, Said
@@ -357,6 +358,33 @@ def test_a_clone_that_may_hold_bad_rows_is_named_and_becomes_part_of_the_plan_wh
     assert desk.call(*shlex.split(declare)[1:]).code == 0
     asked = desk.plan("--cascade")
     assert asked.code == 4 and by_name(asked)["db.clone"]["unknown"] == [0] and asked.json["clones"] == []
+
+
+def test_a_table_that_read_what_no_plan_follows_is_named_until_it_declares_its_source(desk: Desk) -> None:
+    between, last = desk.folder / "lake" / "between", desk.folder / "lake" / "last"
+    clone, of_clone = desk.folder / "lake" / "clone", desk.folder / "lake" / "of_clone"
+    write(between, 99, reads=desk.reads)
+    outside = reading({"": between})
+    write(
+        last, 99, said=replace(outside, inputs=tuple(replace(one, table_id=None) for one in outside.inputs))
+    )
+    clone_id = desk.register(shallow_clone(desk.source, clone))
+    write(of_clone, 99, reads={clone_id: clone})
+    for place in (last, of_clone):
+        desk.register(place)
+    planned = desk.plan("--cascade")
+    assert planned.json["not_followed"] == [
+        {"name": "db.last", "read": canonical(str(between))},
+        {"name": "db.of_clone", "read": "db.clone"},
+    ]
+    assert {"db.last", "db.of_clone"}.isdisjoint(by_name(planned))
+    text = desk.call("rollback", "plan", "db.source", "--to-version", "1", "--cascade").out
+    declare = "lakewarden lineage declare db.last --upstream db.source --on-rollback plan"
+    assert "db.of_clone (read db.clone)" in " ".join(text.split()) and declare in " ".join(text.split())
+    desk.call("lineage", "declare", "db.clone", "--upstream", "db.source", "--on-rollback", "plan")
+    assert desk.call(*shlex.split(declare)[1:]).code == 0
+    asked = desk.plan("--cascade", "--consent", "lose_unknown", "--consent", "quarantine_born_tainted")
+    assert {"db.last", "db.of_clone"} <= by_name(asked).keys(), asked.json["tables"]
 
 
 def test_a_clone_whose_source_file_is_gone_is_not_taken_back_to_it(desk: Desk) -> None:

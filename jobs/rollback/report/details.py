@@ -62,10 +62,13 @@ class TableDetails:
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Details:
     """Of every table of a plan, in its order. `clones` are managed shallow clones that the plan leaves as they are,
-    each with the table that goes back and whose files it reads: what a clone has copied is on no record."""
+    each with the table that goes back and whose files it reads: what a clone has copied is on no record.
+    `beyond` are managed tables that the plan does not change, each with something that it has read and no plan follows:
+    one of `clones`, or a table that is not managed (its location), which may have read what goes back."""
 
     tables: tuple[TableDetails, ...] = ()
     clones: tuple[tuple[str, str], ...] = ()
+    beyond: tuple[tuple[str, str], ...] = ()
 
     def of(self, table_id: str) -> TableDetails | None:
         """What is known of one table."""

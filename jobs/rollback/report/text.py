@@ -54,8 +54,8 @@ def commands_in_words(steps: Sequence[NextStep]) -> Iterator[str]:
 def with_details(
     plan: RollbackPlan, details: Details, steps: Sequence[NextStep], caller: Caller
 ) -> dict[str, Any]:
-    """`as_json` with `next` (a command, null if there is none), `next_choices`, `clones`, and by table `owner`,
-    `may_apply` (whether `caller` may), `commits` and `commits_left_out`."""
+    """`as_json` with `next` (a command, null if there is none), `next_choices`, `clones`, `not_followed`, and by table
+    `owner`, `may_apply` (whether `caller` may), `commits` and `commits_left_out`."""
     told = as_json(plan)
     of = {one.table_id: one for one in details.tables}
     return {
@@ -63,6 +63,7 @@ def with_details(
         "next": steps[0].command if steps else None,
         "next_choices": [{"what": one.what, "command": one.command} for one in steps],
         "clones": [{"name": clone, "of": source} for clone, source in details.clones],
+        "not_followed": [{"name": name, "read": source} for name, source in details.beyond],
         "tables": [
             {
                 **table,
@@ -89,6 +90,7 @@ def _summary(plan: RollbackPlan, details: Details, caller: Caller, width: int) -
         ("waits", _waiting([one for one in plan.tables if one.waits], details)),
         ("must agree", _asked(plan, details, caller)),
         ("stays as it is", _clones(details)),
+        ("not followed", _beyond(plan, details)),
     ]  # fmt: skip
     for what, text in told:
         if text:
@@ -133,12 +135,27 @@ def _clones(details: Details) -> str:
     if not details.clones:
         return ""
     names = _some([f"{clone} (of {source})" for clone, source in details.clones])
-    clone, source = details.clones[0]
-    declare = shlex.join(
-        ["lakewarden", "lineage", "declare", clone, "--upstream", source, "--on-rollback", "plan"]
-    )
+    declare = _declare(*details.clones[0])
     return (
         f"{names}: shallow clones; what they copied is on no record. `{declare}` makes one part of the plan"
+    )
+
+
+def _beyond(plan: RollbackPlan, details: Details) -> str:
+    """The tables that may hold bad rows by way of one that no plan follows."""
+    if not details.beyond:
+        return ""
+    names = _some([f"{name} (read {source})" for name, source in details.beyond])
+    root = next(table.name for table in plan.tables if table.acts)
+    return (
+        f"{names}: what a shallow clone, or a table that is not managed, has of the bad rows is on no record. "
+        f"`{_declare(details.beyond[0][0], root)}` makes one part of the plan"
+    )
+
+
+def _declare(table: str, upstream: str) -> str:
+    return shlex.join(
+        ["lakewarden", "lineage", "declare", table, "--upstream", upstream, "--on-rollback", "plan"]
     )
 
 
