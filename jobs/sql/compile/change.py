@@ -118,10 +118,38 @@ def with_joins(base: exp.Expr) -> Iterator[Relation]:
     """A FROM item and what is joined to it, one after the other. Takes the joins out of `base`."""
     joins = base.args.get("joins") or ()
     base.set("joins", None)
-    yield Relation(item=base)
+    yield from with_joins(base.this) if _is_join(base) else [Relation(item=base)]
     for join in joins:
         is_comma = not join.args.get("on") and not join.args.get("using") and not join.side and not join.kind
-        yield Relation(item=join.this, join=None if is_comma and not join.method else join)
+        one = Relation(item=join.this, join=None if is_comma and not join.method else join)
+        yield from _together(one) if _is_join(join.this) or join.this.args.get("joins") else [one]
+
+
+def _is_join(item: exp.Expr) -> bool:
+    """Whether it is a join, or a table, in parentheses that have no name."""
+    inside = isinstance(item, exp.Subquery) and isinstance(item.this, exp.Table | exp.Subquery)
+    return inside and not any(value for key, value in item.args.items() if key not in ("this", "joins"))
+
+
+def _together(joined: Relation) -> Iterator[Relation]:
+    """A join that is joined as a whole: one after the other, with both conditions behind the last."""
+    first, *more = with_joins(joined.item.this if _is_join(joined.item) else joined.item)
+    if joined.join is None or not more:
+        yield from (replace(first, join=joined.join), *more)
+        return
+    joins = [one.join for one in (joined, *more) if one.join is not None]
+    if not all(one.inner for one in (joined, *more)) or any(
+        one.method or one.args.get("using") for one in joins
+    ):
+        raise wrong_in(
+            first.item,
+            "A join that is joined as a whole is read here where all of it is JOIN with ON.",
+            hint="Join one by one, or write it as a query: JOIN (SELECT ... FROM a JOIN b ON ...) AS q ON ...",
+        )
+    last = more[-1].join or exp.Join(kind="CROSS")
+    asked = [one.args["on"].copy() for one in (last, joined.join) if one.args.get("on")]
+    yield from (replace(first, join=exp.Join(kind="CROSS")), *more[:-1])
+    yield replace(more[-1], join=exp.Join(on=exp.and_(*asked, copy=False)) if asked else last)
 
 
 def always_there(relations: tuple[Relation, ...], place: int) -> tuple[Relation, ...]:

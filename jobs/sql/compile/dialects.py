@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from typing import ClassVar, Final
+from typing import Any, ClassVar, Final
 
 from sqlglot import Dialect as SqlDialect
 from sqlglot import Parser, Token, TokenType, exp
@@ -82,13 +82,23 @@ class _SparkParser(SparkParser):
     FUNCTIONS: ClassVar = {name: SparkParser.FUNCTIONS[name] for name in _KNOWN_IN_SPARK}
 
 
-class _PostgresParser(PostgresParser):
+class _Joins(Parser):
+    """sqlglot lacks a join behind USING of a MERGE."""
+
+    def _parse_table(self, *args: Any, **kwargs: Any) -> exp.Expr | None:
+        if self._prev.token_type is TokenType.USING:
+            kwargs["joins"] = True
+        found: exp.Expr | None = super()._parse_table(*args, **kwargs)
+        return found
+
+
+class _PostgresParser(_Joins, PostgresParser):
     """sqlglot takes E'...' for bytes."""
 
     PRIMARY_PARSERS: ClassVar = {**PostgresParser.PRIMARY_PARSERS, TokenType.BYTE_STRING: _escaped}
 
 
-class _TSQLParser(TSQLParser):
+class _TSQLParser(_Joins, TSQLParser):
     """sqlglot lacks `SET a += 1` and `DELETE FROM t FROM t JOIN s`."""
 
     PRIMARY_PARSERS: ClassVar = {**TSQLParser.PRIMARY_PARSERS, TokenType.NATIONAL_STRING: _text}

@@ -21,7 +21,7 @@ from lakewarden.jobs.sql.compile.dialects import OWN, STRAIGHT
 from lakewarden.jobs.sql.compile.places import wrong_in
 from lakewarden.jobs.sql.compile.values import Dialect
 
-__all__ = ["RETURNING", "ForeignError", "leave_hints_out", "shapes_of"]
+__all__ = ["RETURNING", "ForeignError", "leave_hints_out", "refuse_item", "shapes_of"]
 
 RETURNING: Final = "RETURNING and OUTPUT return rows, which a governed statement does not."
 
@@ -72,7 +72,7 @@ def shapes_of(tree: exp.Expr, dialect: Dialect) -> tuple[Change, ...]:
         )
     relations, places = _relations_of(tree, dialect)
     for relation in relations:
-        _refuse_item(relation)
+        refuse_item(relation)
     for place in places:
         _refuse_target(relations[place].item, ctes)
     for column in tree.find_all(exp.Column):
@@ -329,15 +329,13 @@ def _refuse_clauses(tree: exp.Expr) -> None:
         raise wrong_in(where, reason, hint="Leave it out.")
 
 
-def _refuse_item(relation: Relation) -> None:
+def refuse_item(relation: Relation) -> None:
+    """Raise `UsageError` for what is no table, query or VALUES with a name, and for joins of another kind."""
     item, join = relation.item, relation.join
     odd = [name for name, value in item.args.items() if value and name not in _TABLE_PARTS]
-    if isinstance(item, exp.Table) and isinstance(item.this, exp.Identifier) and not odd:
-        if item.args.get("joins"):
-            raise wrong_in(item, "Joins in one another are not supported.", hint="Join one by one.")
-    elif not isinstance(item, exp.Values) and not (
-        isinstance(item, exp.Subquery) and isinstance(item.this, exp.Query)
-    ):
+    is_table = isinstance(item, exp.Table) and isinstance(item.this, exp.Identifier) and not odd
+    is_query = isinstance(item, exp.Subquery) and isinstance(item.this, exp.Query)
+    if not is_table and not is_query and not isinstance(item, exp.Values):
         raise wrong_in(
             item, "This is no table, query or VALUES.", hint="Name a table, or write (SELECT ...) AS s."
         )

@@ -285,6 +285,18 @@ CASES: Final = {
         "UPDATE t SET a = (' ' || k || id || ' ')::int + ('-' || id)::bigint",
         SAME,
     ),
+    "postgres: a join in parentheses": (
+        "UPDATE t SET a = s.b FROM (s JOIN u ON s.k = u.k AND u.e <> 6) WHERE t.k = s.k",
+        SAME,
+    ),
+    "mysql: a join in parentheses": (
+        "UPDATE t JOIN (s JOIN u ON s.k = u.k AND u.e <> 6) ON t.k = s.k SET t.a = s.b",
+        "UPDATE t SET a = s.b FROM s JOIN u ON s.k = u.k AND u.e <> 6 WHERE t.k = s.k",
+    ),
+    "tsql: conditions behind several joins": (
+        "DELETE t FROM t JOIN s JOIN u ON u.k = s.k ON t.k = s.k AND u.e > t.a",
+        "DELETE FROM t USING s JOIN u ON u.k = s.k WHERE t.k = s.k AND u.e > t.a",
+    ),
     "mysql: numbers as conditions": (
         "UPDATE t SET a = IF(a + 41, 1, 0), s = CASE WHEN k THEN 'k' ELSE s END WHERE k - 2 OR NOT (d * 2)",
         (

@@ -61,6 +61,10 @@ UPSERTS: Final = {
         "INSERT INTO p (k, a) VALUES (1, 2) AS new ON DUPLICATE KEY UPDATE a = new.a",
         "INSERT INTO p (k, a) VALUES (1, 2) ON CONFLICT (k) DO UPDATE SET a = excluded.a",
     ),
+    "mysql: a column of the query's tables": (
+        "INSERT INTO p (k, a) SELECT q.k, q.b FROM s AS q ON DUPLICATE KEY UPDATE a = p.a + q.b",
+        "INSERT INTO p (k, a) SELECT k, b FROM s ON CONFLICT (k) DO UPDATE SET a = p.a + excluded.a",
+    ),
     "mysql: REPLACE": (
         "REPLACE INTO p (k, a, s) SELECT k, b, c FROM s",
         "INSERT INTO p SELECT k, b, c FROM s ON CONFLICT (k) DO UPDATE SET a = excluded.a, s = excluded.s",
@@ -138,6 +142,14 @@ MERGES: Final = {
         "WITH q AS (SELECT k, max(e) AS m FROM u GROUP BY k) MERGE INTO t USING q ON t.k = q.k"
         " WHEN MATCHED AND q.m > (SELECT min(m) FROM q) THEN UPDATE SET a = q.m WHEN NOT MATCHED "
         "THEN INSERT (k) VALUES (q.m)"
+    ),
+    "postgres: a join behind USING": (
+        "MERGE INTO t USING s LEFT JOIN u ON s.k = u.k AND u.e <> 6 ON t.k = s.k"
+        " WHEN MATCHED THEN UPDATE SET a = u.e + b WHEN NOT MATCHED THEN INSERT (k, a) VALUES (s.k, u.e)"
+    ),
+    "postgres: a query about a join behind USING": (
+        "MERGE INTO t USING (s LEFT JOIN u ON s.k = u.k AND u.e <> 6) ON t.k = s.k"
+        " WHEN MATCHED AND NOT EXISTS (SELECT 1 FROM u AS s WHERE s.e < u.e) THEN DELETE"
     ),
     "postgres: its division and rounding": (
         "MERGE INTO t USING s ON t.k = s.k WHEN MATCHED THEN UPDATE SET a = s.b / -7, d = t.a / 2"

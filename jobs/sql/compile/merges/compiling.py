@@ -39,6 +39,7 @@ __all__ = ["merge_compiled"]
 
 _ANSWER: Final = "lakewarden_q"
 _KEY: Final = "lakewarden_t"
+_JOINED: Final = "lakewarden_joined"
 _THERE: Final = "lakewarden_there"
 _ASKED: Final = "Delta allows no queries in the conditions of a MERGE: its source answers them."
 _SAID: Final = "The same in Spark's words."
@@ -74,7 +75,8 @@ def merge_compiled(draft: Draft, schemas: Schemas, policy: MatchPolicy) -> Compi
         for clause in clauses.each
     ]
     query, tables = looked_up(named_, schemas)
-    _refuse_unseen(draft, clauses, query)
+    _refuse_unseen(clauses, query)
+    _fold_sources(query)
     query, notes = translated(with_distinct_on(query), dialect)
     told = dict.fromkeys((*draft.change.notes, *notes, *(note for _, note in chances(query, dialect))))
     parts = iter([one.unalias().copy() for one in query.expressions])
@@ -141,17 +143,40 @@ def _filled(
     return Clauses(on=on, each=tuple(each))
 
 
-def _refuse_unseen(draft: Draft, clauses: Clauses, query: exp.Select) -> None:
+def _fold_sources(query: exp.Select) -> None:
+    """A join behind USING as one query, which gives what is read of it."""
+    first, *more = query.args["joins"]
+    if not more:
+        return
+    tables, names = {join.this.alias for join in (first, *more)}, dict[tuple[str, str], exp.Expr]()
+    joining = {id(column) for join in more for column in join.find_all(exp.Column)}
+    scope = build_scope(query)
+    assert isinstance(scope, Scope)
+    for column in scope.columns:  # a query inside may have a table of the same name
+        if column.table in tables and id(column) not in joining:
+            one = exp.alias_(column.copy(), f"c{len(names)}", quoted=True)
+            name = names.setdefault((column.table, column.name), one).alias
+            column.set("this", exp.to_identifier(name, quoted=True))
+            column.set("table", exp.to_identifier(_JOINED, quoted=True))
+    joined = exp.Select(
+        expressions=list(names.values()) or [exp.alias_(exp.true(), "c0")],
+        from_=exp.From(this=first.this),
+        joins=more,
+    )
+    query.set("joins", [exp.Join(this=joined.subquery(exp.to_identifier(_JOINED, quoted=True), copy=False))])
+
+
+def _refuse_unseen(clauses: Clauses, query: exp.Select) -> None:
     """Raise `UsageError` for a column of the table that a clause does not see."""
-    target, source = _items(query)
-    owners = {Seen.SOURCE: target.alias, Seen.TARGET: source.alias}
+    sources = {join.this.alias for join in query.args["joins"]}
+    owners = {Seen.SOURCE: {query.args["from_"].this.alias}, Seen.TARGET: sources}
     resolved = iter([one.unalias() for one in query.expressions])
     next(resolved)
     for clause in clauses.each:
         for _ in range(len(clause.assignments) + (clause.condition is not None)):
             part = next(resolved)
             odd = next(
-                (one for one in _outer_columns(part, query) if one.table == owners.get(clause.seen)), None
+                (one for one in _outer_columns(part, query) if one.table in owners.get(clause.seen, ())), None
             )
             if odd is not None:
                 raise wrong_in(

@@ -8,13 +8,20 @@ from sqlglot import exp
 from sqlglot.errors import ParseError, SqlglotError
 
 from lakewarden.catalog.errors import UsageError
-from lakewarden.jobs.sql.compile.change import Assignment, Change, Relation, assignments_of, refuse_default
+from lakewarden.jobs.sql.compile.change import (
+    Assignment,
+    Change,
+    Relation,
+    assignments_of,
+    refuse_default,
+    with_joins,
+)
 from lakewarden.jobs.sql.compile.clauses import Clause, Clauses, Seen
 from lakewarden.jobs.sql.compile.dialects import PARSERS
 from lakewarden.jobs.sql.compile.places import told_with_places, wrong_at, wrong_in, wrong_part
 from lakewarden.jobs.sql.compile.precedence import refuse_unclear
 from lakewarden.jobs.sql.compile.reading import Draft, outer_tokens, parse_error, refuse_system, tables_read
-from lakewarden.jobs.sql.compile.shapes import RETURNING, leave_hints_out
+from lakewarden.jobs.sql.compile.shapes import RETURNING, leave_hints_out, refuse_item
 from lakewarden.jobs.sql.compile.values import Dialect
 
 __all__ = ["is_merge", "merge_draft"]
@@ -55,17 +62,20 @@ def _draft(text: str, dialect: Dialect, *, chosen: bool) -> Draft | None:
     if own and not _asks(merge):
         return None
     notes = leave_hints_out(merge)
+    sources = tuple(with_joins(merge.args["using"]))
     if not own:
-        _refuse(merge)
+        _refuse(merge, sources)
     _refuse_unreachable(merge)
-    each = sorted(_clauses(merge, text), key=lambda one: list(Seen).index(one.seen))  # as Spark wants them
+    each = sorted(
+        _clauses(merge, text, sources), key=lambda one: list(Seen).index(one.seen)
+    )  # as Spark wants them
     if not each:
         raise wrong_in(merge.args["whens"], "This MERGE does nothing.", hint="Say what becomes of the rows.")
     clauses = Clauses(on=merge.args["on"], each=tuple(each))
     refuse_unclear((node for part in clauses.parts() for node in part.find_all(exp.Binary, exp.In)), dialect)
     with_ = merge.args.get("with_")
     change = Change(
-        relations=(Relation(item=merge.this), Relation(item=merge.args["using"])),
+        relations=(Relation(item=merge.this), *sources),
         place=0,
         assignments=tuple(Assignment(column=exp.column("value"), value=part) for part in clauses.parts()),
         ctes=() if with_ is None else tuple(with_.expressions),
@@ -134,20 +144,26 @@ def _given(merge: exp.Merge) -> list[str]:
     return [key for key, value in merge.args.items() if value]
 
 
-def _refuse(merge: exp.Merge) -> None:
+def _refuse(merge: exp.Merge, sources: Sequence[Relation]) -> None:
     """Raise `UsageError` for clauses that Delta's MERGE has not."""
     if merge.args.get("returning"):
         raise wrong_in(
             merge.args["returning"], RETURNING, hint="Leave it away, and SELECT the rows afterwards."
         )
-    target, using, with_ = merge.this, merge.args["using"], merge.args.get("with_")
+    target, with_ = merge.this, merge.args.get("with_")
     if not isinstance(target, exp.Table) or target.args.get("joins") or target.args.get("version"):
         raise wrong_in(target, "This is no table that can be changed.", hint="Name the table itself.")
-    if not isinstance(using, exp.Table | exp.Subquery | exp.Values) or not using.alias_or_name:
-        raise wrong_in(using, "What is read here needs a name.", hint="Write USING (SELECT ...) AS s.")
-    if isinstance(using, exp.Table) and not isinstance(using.this, exp.Identifier):
+    for item in (source.item for source in sources):
+        if isinstance(item, exp.Table) and not isinstance(item.this, exp.Identifier):
+            hint = "Write USING (SELECT ...) AS s, or make a view of it."
+            raise wrong_in(item, "A function is no table here.", hint=hint)
+    for source in sources:
+        refuse_item(source)
+    if merge.args.get("on") is None or not isinstance(merge.args["on"], exp.Expr):
         raise wrong_in(
-            using, "A function is no table here.", hint="Write USING (SELECT ...) AS s, or make a view of it."
+            sources[-1].item,
+            "ON is missing behind it.",
+            hint="Write ON; and JOIN u ON 1 = 1 for CROSS JOIN u.",
         )
     if with_ is not None and with_.recursive:
         raise wrong_in(
@@ -173,7 +189,7 @@ def _refuse(merge: exp.Merge) -> None:
             )
 
 
-def _clauses(merge: exp.Merge, text: str) -> Iterator[Clause]:
+def _clauses(merge: exp.Merge, text: str, sources: Sequence[Relation]) -> Iterator[Clause]:
     left_alone: dict[Seen, list[exp.Expr]] = {seen: [] for seen in Seen}
     for when in merge.args["whens"].expressions:
         seen = Seen.BOTH if when.args["matched"] else Seen.TARGET if when.args.get("source") else Seen.SOURCE
@@ -192,9 +208,9 @@ def _clauses(merge: exp.Merge, text: str) -> Iterator[Clause]:
                 f"{then.name} is not supported here.",
                 hint="Say it in the conditions of the clauses behind it: WHEN MATCHED AND NOT (...) THEN ...",
             )
-        owner = {Seen.SOURCE: merge.args["using"], Seen.TARGET: merge.this}.get(seen)
-        if owner is not None:
-            _say_whose(found, owner.alias_or_name)
+        owners = {Seen.SOURCE: [one.item for one in sources], Seen.TARGET: [merge.this]}.get(seen, [])
+        if len(owners) == 1:
+            _say_whose(found, owners[0].alias_or_name)
         yield found
 
 
@@ -255,7 +271,7 @@ def _inserts(then: exp.Insert) -> tuple[Assignment, ...]:
         raise wrong_in(
             then,
             "INSERT in a MERGE has columns and VALUES here.",
-            hint="Write INSERT (k, a) VALUES (s.k, s.a).",
+            hint="Write INSERT (k, a) VALUES (s.k, s.a): a column that is left out has its default.",
         )
     for value in given.expressions:
         refuse_default(value)

@@ -11,7 +11,7 @@ from typing import Final
 from sqlglot import exp
 
 from lakewarden.catalog.errors import UsageError
-from lakewarden.jobs.sql.compile.change import Assignment, Change, Relation
+from lakewarden.jobs.sql.compile.change import Assignment, Change, Relation, name_of
 from lakewarden.jobs.sql.compile.emission import named, sql_of
 from lakewarden.jobs.sql.compile.meaning.conditions import with_conditions
 from lakewarden.jobs.sql.compile.meaning.expressions import translated
@@ -102,6 +102,7 @@ def upsert_compiled(
     )
     found, added, notes = _resolved(replace(draft, change=adds), schemas, dialect)
     _refuse_queries(draft)
+    draft = replace(draft, change=_as_given(draft, columns, schemas))
     _refuse_not_given(draft, placement, columns)
     changes = replace(draft.change, relations=(target_item, _as_stored(placement)), ctes=())
     if placement.replaces:
@@ -201,6 +202,44 @@ def _resolved(
     mine = replace(found, query=with_conditions(query))
     values = tuple(replace(one, value=assigned(one.value, one.type, dialect)) for one in mine.values)
     return mine, values, (*notes, *(note for _, note in chances(found.query, dialect)))
+
+
+def _as_given(draft: Draft, columns: Sequence[str], schemas: Schemas) -> Change:
+    """MySQL's ON DUPLICATE KEY UPDATE a = q.b, where q.b is a column of the query's tables: the new row has its value.
+    Raises `UsageError` where the row has it as another type, or not at all."""
+    change, placed = draft.change, draft.placement
+    assert placed is not None
+    source = placed.source
+    if not isinstance(source, exp.Select) or draft.dialects != (Dialect.MYSQL,):
+        return change
+    kinds = {one.name.lower(): one.type for one in schemas[draft.tables[0]]}
+    tables = {
+        table.alias_or_name.lower(): {one.name.lower(): one.type for one in schemas.get(name_of(table), ())}
+        for table in source.find_all(exp.Table)
+        if table.parent_select is source
+    }
+    own = {"", placed.alias, change.relations[0].name}
+    given = {
+        (one.table.lower() or next(iter(tables)), one.name.lower()): name
+        for name, one in zip(columns, (one.unalias() for one in source.selects), strict=False)
+        if isinstance(one, exp.Column) and (one.table or len(tables) == 1)
+    }
+    grouped = any(source.args.get(key) for key in ("group", "distinct", "having"))
+    assignments = tuple(replace(one, value=one.value.copy()) for one in change.assignments)
+    for column in (column for one in assignments for column in one.value.find_all(exp.Column)):
+        table, name = column.table.lower(), column.name.lower()
+        if table in own or table not in tables:
+            continue
+        into = given.get((table, name))
+        if into is None or grouped or tables[table].get(name) != kinds[into.lower()]:
+            raise wrong_in(
+                column,
+                f"The new row does not have {column.sql()} as it is.",
+                hint=f"Select it for a column of its type, or write VALUES({column.name}): what is inserted.",
+            )
+        column.set("this", exp.to_identifier(into))
+        column.set("table", exp.to_identifier(placed.alias))
+    return replace(change, assignments=assignments)
 
 
 def _refuse_not_given(draft: Draft, placement: Placement, columns: Sequence[str]) -> None:

@@ -231,3 +231,66 @@ def test_is_distinct_from_is_no_second_from() -> None:
 def test_not_like_passes() -> None:
     (step,) = done("DELETE FROM t WHERE s NOT LIKE 'a%'", "postgres").steps
     assert step.sql == "DELETE FROM `t` AS `t` WHERE `t`.`s` NOT LIKE 'a%'"
+
+
+@pytest.mark.parametrize(
+    ("dialect", "text", "said", "at"),
+    [
+        (
+            "mysql",
+            "UPDATE t LEFT JOIN (s JOIN quick ON s.b = quick.a) ON t.k = s.k SET t.a = 1",
+            "as a whole",
+            "s JOIN",
+        ),
+        (
+            "mysql",
+            "UPDATE t JOIN (s LEFT JOIN quick ON s.b = quick.a) ON t.k = s.k SET t.a = 1",
+            "as a whole",
+            "s LEFT",
+        ),
+        ("mysql", "DELETE t FROM t JOIN (s JOIN quick USING (a)) ON t.k = s.k", "as a whole", "s JOIN"),
+        (
+            "tsql",
+            "DELETE t FROM t LEFT JOIN s JOIN quick ON s.b = quick.a ON t.k = s.k",
+            "as a whole",
+            "s JOIN",
+        ),
+        (
+            "postgres",
+            "UPDATE t SET a = 1 FROM (s JOIN quick ON b = a) AS q WHERE t.k = q.k",
+            "no table, query",
+            "s JOIN",
+        ),
+    ],
+)
+def test_a_join_that_is_joined_as_a_whole_is_refused_where_that_matters(
+    dialect: str, text: str, said: str, at: str
+) -> None:
+    with pytest.raises(UsageError, match=said) as caught:
+        done(text, dialect)
+    _, _, shown = str(caught.value).rpartition(", column ")
+    assert text[int(shown.partition(":")[0]) - 1 :].startswith(at)
+
+
+@pytest.mark.parametrize(
+    ("dialect", "text", "said"),
+    [
+        ("postgres", "USING s CROSS JOIN quick ON t.k = s.k WHEN MATCHED THEN DELETE", "ON is missing"),
+        (
+            "tsql",
+            "USING s JOIN quick ON 1 = 1 ON t.k = s.k WHEN NOT MATCHED BY SOURCE AND s.b = 1 THEN DELETE;",
+            "does not see b of s",
+        ),
+        ("postgres", "USING s NATURAL JOIN quick ON t.k = s.k WHEN MATCHED THEN DELETE", "NATURAL JOIN"),
+        (
+            "postgres",
+            "USING s ON t.k = s.k WHEN NOT MATCHED THEN INSERT DEFAULT VALUES",
+            "has columns and VALUES",
+        ),
+    ],
+)
+def test_what_a_join_behind_using_does_not_say_is_refused(dialect: str, text: str, said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        draft = merge_draft(f"MERGE INTO t {text}", Dialect(dialect))
+        assert draft is not None
+        compiled(draft, {table: SCHEMAS[table.parts[-1]] for table in draft.tables})

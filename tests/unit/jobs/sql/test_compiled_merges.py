@@ -302,3 +302,16 @@ def test_what_is_left_alone_is_said_in_the_clauses_behind() -> None:
         "t.k = s.k WHEN MATCHED AND NOT COALESCE((t.a = 1), FALSE) AND (s.b > 2) THEN DELETE "
         "WHEN MATCHED AND NOT COALESCE((t.a = 1), FALSE) THEN UPDATE SET a = 0"
     )
+
+
+def test_a_query_inside_keeps_its_own_table_of_the_name_of_a_joined_one() -> None:
+    (step,) = done(
+        "MERGE INTO t USING s JOIN u ON s.k = u.k ON t.k = s.k WHEN MATCHED AND NOT EXISTS "
+        "(SELECT 1 FROM u AS s WHERE s.e < u.e) THEN UPDATE SET a = s.b",
+        Dialect.POSTGRES,
+    ).steps
+    assert (
+        "(SELECT s.k AS c0, s.b AS c1, u.e AS c2 FROM s AS s JOIN u AS u ON s.k = u.k)"
+        in step.sql.replace("`", "")
+    )
+    assert "FROM u AS s WHERE s.e < lakewarden_joined.c2" in step.sql.replace("`", "")

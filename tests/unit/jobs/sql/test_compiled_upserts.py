@@ -133,6 +133,18 @@ def test_other_statements_are_no_upserts(text: str) -> None:
             "ELSE",
         ),
         ("UPDATE p SET a = 1 WHERE k = 1 ELSE INSERT INTO w (k) VALUES (1)", "w is not the table", "w (k)"),
+        *(
+            (
+                f"INSERT INTO p (k, a) {query} ON DUPLICATE KEY UPDATE a = s.b",
+                "does not have s.b as it is",
+                "s.b",
+            )
+            for query in (
+                "SELECT k, b + 1 FROM s",
+                "SELECT b, k FROM s GROUP BY b, k",
+                "SELECT DISTINCT k, b FROM s",
+            )
+        ),
         ("UPDATE p SET a = 1 WHERE k = 1 ELSE INSERT INTO db.p (k) VALUES (1)", "db.p is not the", "db.p"),
     ],
 )

@@ -386,7 +386,7 @@ def test_a_step_says_why_it_has_its_form(text: str, matches: str, reasons: tuple
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("UPDATE t SET a = 1 FROM (s JOIN u ON s.k = u.k) WHERE t.k = s.k",
+        ("UPDATE t SET a = 1 FROM (s JOIN u ON s.k = u.k) AS q WHERE t.k = q.k",
             "This is no table, query or VALUES"),
         ("UPDATE t SET a = 1 FROM s NATURAL JOIN u WHERE t.k = s.k", "NATURAL JOIN is not supported"),
         ("UPDATE t SET a = 1 FROM s TABLESAMPLE SYSTEM (10) WHERE t.k = s.k", "Line 1, column"),
@@ -433,7 +433,7 @@ def test_a_change_is_known_by_its_words(text: str, *, is_one: bool) -> None:
         ),
         ("DELETE d.t FROM d.t AS x JOIN s ON x.k = s.k", "mysql", "another reading of it"),
         ("UPDATE t SET a = 1 FROM t AS x JOIN t AS y ON x.k = y.k", "tsql", "another reading of it"),
-        ("UPDATE t JOIN (s CROSS JOIN u) ON t.k = s.k SET t.a = 1", "mysql", "Line 1, column"),
+        ("UPDATE t LEFT JOIN (s CROSS JOIN u) ON t.k = s.k SET t.a = 1", "mysql", "Line 1, column"),
     ],
 )
 def test_what_is_changed_has_to_be_told(text: str, dialect: str, said: str) -> None:
