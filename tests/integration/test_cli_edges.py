@@ -87,10 +87,8 @@ def test_a_system_table_that_cannot_be_written(home: Path) -> None:
     for number in range(64):
         (blocked / f"bucket={number}").write_text("in the way")
     said = called(home, "pause", "db.*")
-    assert (said.returncode, sentences(said)[0]) == (
-        1,
-        "Error: The storage of lakewarden.audit does not answer: Not a directory.",
-    )
+    assert said.returncode == 0
+    assert "Done, but not recorded yet: lakewarden.audit cannot be written" in sentences(said)[0]
 
 
 def test_a_daemon_whose_database_does_not_answer_has_failed(home: Path) -> None:

@@ -275,7 +275,7 @@ def test_a_row_that_the_table_does_not_take_is_told_in_a_sentence(both: Both) ->
 
 REFUSED = {
     "UPDATE t SET a = (SELECT b FROM s) WHERE k = 1": "A query that stands for one value found several rows",
-    "UPDATE small SET ti = ti + 100": "A value is too large for ti, which is a TINYINT",
+    "UPDATE small SET ti = ti + 100": "A value is too large for ti, whose type is TINYINT",
     "UPDATE small SET ti = ti + t.k FROM t WHERE t.id = 1": "A value is too large for ti",
     "UPDATE seen SET a = 1 WHERE k IN (SELECT k FROM s)": "This is a view, or no Delta table",
     "DELETE FROM t WHERE k IN (SELECT k FROM nosuch)": "There is no table nosuch",

@@ -160,22 +160,22 @@ CONDITIONS: Final[Mapping[str, _Words]] = {
     ),
     "CAST_OVERFLOW_IN_TABLE_INSERT": _Words(
         kind=PreconditionError,
-        sentence="A value is too large for {columnName}, which is a {targetType}.",
+        sentence="A value is too large for {columnName}, whose type is {targetType}.",
         hint=_TOO_LARGE,
         part=_column_set,
     ),
     "DELTA_CAST_OVERFLOW_IN_TABLE_WRITE": _Words(
         kind=PreconditionError,
-        sentence="A value is too large for {columnName}, which is a {targetType}.",
+        sentence="A value is too large for {columnName}, whose type is {targetType}.",
         hint=_TOO_LARGE,
         part=_column_set,
     ),
     "CAST_OVERFLOW": _Words(
-        kind=PreconditionError, sentence="{value} is too large for a {targetType}.", hint=_TOO_LARGE
+        kind=PreconditionError, sentence="{value} is too large for {targetType}.", hint=_TOO_LARGE
     ),
     "NUMERIC_VALUE_OUT_OF_RANGE": _Words(
         kind=PreconditionError,
-        sentence="{value} is too large for a DECIMAL({precision}, {scale}).",
+        sentence="{value} is too large for DECIMAL({precision}, {scale}).",
         hint=_TOO_LARGE,
     ),
     "ARITHMETIC_OVERFLOW": _Words(

@@ -1,14 +1,17 @@
 """A daemon process whose workers need no Spark: `python daemon_process.py HOME [key=value ...]`.
 
-The same `Services` and the same `build_daemon` as `lakewarden daemon`; only the program of the workers is another.
+The same `Services` and the same `build_daemon` as `lakewarden daemon`; only the program of the workers is another. At
+the failpoint that the variable `HANGS_AT` names, it waits for ever.
 """
 
 import os
 import sys
+import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
+from lakewarden.catalog import failpoints
 from lakewarden.daemon.control.assembly import build_daemon
 from lakewarden.daemon.control.main_loop import Until
 from lakewarden.daemon.installation.services import Services
@@ -43,7 +46,14 @@ def main() -> int:
     flags = dict(pair.split("=", 1) for pair in pairs)
     settings = load_settings(home=Path(home), flags={"http.port": "0", "log.format": "json", **flags})
     configure(level=settings.log_level, format=settings.log_format)
+    if "HANGS_AT" in os.environ:
+        failpoints.listener = _hang
     return build_daemon(FakeWorkerServices(settings)).run(Until(until))
+
+
+def _hang(point: str) -> None:
+    while point == os.environ["HANGS_AT"]:
+        time.sleep(60)
 
 
 if __name__ == "__main__":

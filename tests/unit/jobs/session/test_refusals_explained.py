@@ -126,9 +126,9 @@ def test_no_condition_of_a_compiled_statement_is_told_in_the_words_of_spark(cond
         (
             "CAST_OVERFLOW_IN_TABLE_INSERT",
             {"columnName": "`a`", "targetType": '"TINYINT"'},
-            "A value is too large for a, which is a TINYINT. Line 1, column 14:",
+            "A value is too large for a, whose type is TINYINT. Line 1, column 14:",
         ),
-        ("CAST_OVERFLOW", {"value": "300S", "targetType": '"TINYINT"'}, "300 is too large for a TINYINT."),
+        ("CAST_OVERFLOW", {"value": "300S", "targetType": '"TINYINT"'}, "300 is too large for TINYINT."),
         ("SOMETHING_NEW", {}, "Spark refused this (SOMETHING_NEW). Line 1, column 8:"),
     ],
 )
