@@ -12,7 +12,8 @@ from lakewarden.catalog.errors import ConflictError, NotAllowedError, RefusedErr
 from lakewarden.catalog.model.rollbacks import Rollback, rollbacks_of
 from lakewarden.catalog.model.rows import GONE, RowKind, TableRow
 from lakewarden.catalog.policy.scopes import govern, scopes_by_name
-from lakewarden.catalog.storage.file_store import is_inside, local_path
+from lakewarden.catalog.storage.file_store import is_inside
+from lakewarden.catalog.storage.place import is_local_folder
 from lakewarden.catalog.system.port import ROLLBACKS, TABLES, SystemStore
 
 __all__ = ["TableDirectory"]
@@ -59,7 +60,7 @@ class TableDirectory:
         Raise `UnavailableError` if nobody can tell."""
         known = self._now()
         moved = known.places.get(format_id or "")
-        if moved is not None and _is_there(moved):
+        if moved is not None and is_local_folder(moved):
             moved = None  # then the other one is a copy
         touched = [
             place
@@ -152,12 +153,6 @@ class TableDirectory:
                 return self._held.get(location)
         except UnavailableError:
             return None
-
-
-def _is_there(location: str) -> bool:
-    """Whether there surely is a folder; of a storage elsewhere nobody asks."""
-    folder = local_path(location)
-    return folder is not None and folder.is_dir()
 
 
 def _require_removable(row: TableRow, scopes: Mapping[str, TableRow], called: str) -> None:

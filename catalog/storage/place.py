@@ -24,7 +24,7 @@ from lakewarden.catalog.storage.file_store import (
 )
 from lakewarden.catalog.storage.troubles import trouble_at
 
-__all__ = ["Moment", "Place", "Presence", "ask_mount", "mount_points"]
+__all__ = ["Moment", "Place", "Presence", "ask_mount", "is_local_folder", "mount_points"]
 
 _MOUNTS: Final = Path("/proc/self/mountinfo")
 _ESCAPED: Final = pattern(r"\\([0-7]{3})")
@@ -75,6 +75,12 @@ class Place:
             return Presence.GONE if _is_told_by_others(self.location, options) else Presence.UNKNOWN
         except (UnavailableError, OSError):
             return Presence.UNKNOWN
+
+
+def is_local_folder(location: str) -> bool:
+    """Whether there surely is a folder on a disk; of a storage elsewhere nobody is asked."""
+    folder = local_path(location)
+    return folder is not None and folder.is_dir()
 
 
 def _is_told_by_others(location: str, options: StorageOptions) -> bool:
