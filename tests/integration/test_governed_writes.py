@@ -35,6 +35,7 @@ from lakewarden.jobs.session.attached import Attached
 from lakewarden.jobs.session.spark_writer import SparkWriter
 from lakewarden.jobs.session.writes import Observed, Sql
 from support.builders.callers import actor
+from support.fakes.governed_alone import GovernedAlone
 
 pytestmark = pytest.mark.spark
 
@@ -202,7 +203,7 @@ def test_a_managed_table_that_is_read_as_plain_parquet_is_an_input_of_unknown_ve
 
 
 @dataclass
-class Interloper:
+class Interloper(GovernedAlone):
     """A `Directory` that is asked between pin and execution, and then commits to what was pinned."""
 
     commit: Callable[[], None]
@@ -215,19 +216,6 @@ class Interloper:
 
     def require_writable(self, location: str) -> None:
         return
-
-    def require_unmanaged(self, location: str, called: str, format_id: str | None = None) -> None:
-        raise AssertionError(f"{called} is no governed write.")
-
-    def require_removable(
-        self,
-        called: str,
-        *,
-        location: str | None = None,
-        format_id: str | None = None,
-        database: str | None = None,
-    ) -> None:
-        raise AssertionError(f"{called} is no governed write.")
 
 
 @pytest.mark.parametrize(("statement", "operation"), STATEMENTS)

@@ -1,6 +1,5 @@
 """A gateway with TLS and tokens that is attacked, and somebody of each role who is connected to it."""
 
-import subprocess
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -21,6 +20,7 @@ from lakewarden.daemon.usecases.onboarding.registrations import register_one
 from lakewarden.daemon.usecases.tokens import create_token
 from support.builders.callers import actor
 from support.security.attacks import Role
+from support.servers.certificates import self_signed
 from support.servers.gateway import RunningGateway, running_gateway
 
 __all__ = ["ADMIN", "USERS", "Besieged", "besieged_gateway"]
@@ -69,7 +69,7 @@ class Besieged:
 @contextmanager
 def besieged_gateway(folder: Path) -> Iterator[Besieged]:
     """One for all attacks: its Spark takes most of their time."""
-    certificate = _certificate(folder)
+    certificate = self_signed(folder)
     services = open_services(home=folder / "home")
     initialise(services, real_user())
     services.store.edit(TABLES, _with_admin, because="an admin")
@@ -82,7 +82,7 @@ def besieged_gateway(folder: Path) -> Iterator[Besieged]:
         "spark.master": "local[1]",
         "spark.conf.spark.sql.warehouse.dir": (services.settings.home / "warehouse").as_uri(),
         "gateway.tls_certificate": str(certificate),
-        "gateway.tls_key": str(folder / "key.pem"),
+        "gateway.tls_key": str(certificate.with_name("key.pem")),
         "log.format": "json",
     }
     tokens = {
@@ -106,22 +106,3 @@ def _with_admin(rows: Rows[TableRow]) -> list[TableRow]:
     row = rows.get(system_table_id(TABLES.name))
     assert row is not None
     return [replace(row, properties={**row.properties, ADMINS: f"{real_user()},{USERS[Role.ADMIN]}"})]
-
-
-def _certificate(folder: Path) -> Path:
-    made = (
-        "openssl",
-        "req",
-        "-x509",
-        "-newkey",
-        "rsa:2048",
-        "-nodes",
-        "-days",
-        "2",
-        "-subj",
-        "/CN=localhost",
-    )
-    names = ("-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1")
-    files = ("-keyout", str(folder / "key.pem"), "-out", str(folder / "cert.pem"))
-    subprocess.run([*made, *names, *files], check=True, capture_output=True)
-    return folder / "cert.pem"

@@ -22,13 +22,14 @@ from support.builders.commits import counted
 from support.builders.maintenance import NOW
 from support.builders.rollbacks import Lake
 from support.builders.worlds import row
+from support.fakes.governed_alone import GovernedAlone
 from support.fakes.system_store import FakeSystemStore
 from support.processes.house import House
 
 RUN = "3f0e8f0e9c7b4b0e8a3a7b1c9d2e4f60"
 
 
-class Known:
+class Known(GovernedAlone):
     """A directory of two tables."""
 
     def table_ids(self, locations: Sequence[str]) -> Mapping[str, str]:
@@ -36,19 +37,6 @@ class Known:
 
     def require_writable(self, location: str) -> None:
         return
-
-    def require_unmanaged(self, location: str, called: str, format_id: str | None = None) -> None:
-        raise AssertionError(f"{called} is no governed write.")
-
-    def require_removable(
-        self,
-        called: str,
-        *,
-        location: str | None = None,
-        format_id: str | None = None,
-        database: str | None = None,
-    ) -> None:
-        raise AssertionError(f"{called} is no governed write.")
 
 
 def delta(name: str, version: int, from_version: int | None = None) -> Read:

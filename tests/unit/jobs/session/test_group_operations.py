@@ -25,6 +25,7 @@ from lakewarden.jobs.session.groups.steps import Mark, Settled
 from lakewarden.jobs.session.upserts import operations
 from lakewarden.jobs.session.writes import Observed, Written
 from support.builders.rollbacks import Lake
+from support.fakes.governed_alone import GovernedAlone
 
 NAMES = ("first", "second")
 TEXT = "DELETE first, second FROM first JOIN second ON first.id = second.id WHERE first.id = 2"
@@ -36,7 +37,7 @@ class DeathError(BaseException):
 
 
 @dataclass
-class Desk:
+class Desk(GovernedAlone):
     """Two managed tables, and sessions that change both. `made` counts commits of theirs."""
 
     lake: Lake
@@ -97,19 +98,6 @@ class Desk:
         held = rollback_locks(self.lake.journal.all()).get(self.table_ids([])[location])
         if held is not None:
             raise ConflictError(f"{location} is being changed by statement {held.rollback_id}.")
-
-    def require_unmanaged(self, location: str, called: str, format_id: str | None = None) -> None:
-        raise AssertionError(f"{called} is no governed write.")
-
-    def require_removable(
-        self,
-        called: str,
-        *,
-        location: str | None = None,
-        format_id: str | None = None,
-        database: str | None = None,
-    ) -> None:
-        raise AssertionError(f"{called} is no governed write.")
 
     def rows(self) -> list[list[int]]:
         return [self.lake.rows(name) for name in NAMES]
