@@ -15,8 +15,6 @@ from thrift.Thrift import TApplicationException
 
 from lakewarden.catalog.errors import UnavailableError
 from lakewarden.daemon.callers import real_user
-from lakewarden.daemon.client.address import Address
-from lakewarden.daemon.client.connection import connect
 from lakewarden.daemon.installation.services import Services, open_services
 from lakewarden.daemon.process.embedded_metastore import EmbeddedMetastore
 from lakewarden.daemon.usecases.init import initialise
@@ -41,12 +39,7 @@ class Shared:
 
     def connect(self, user: str) -> Any:
         _, text = create_token(self.services, user, lifetime=None, caller=actor("root", admin=True))
-        return connect(
-            Address(
-                host="127.0.0.1", port=self.gateway.port, user=user, token=text, tls=True,
-                authority=str(self.certificate),
-            )
-        )  # fmt: skip
+        return self.gateway.connect_safely(self.certificate, user, text)
 
     def engines(self) -> list[psutil.Process]:
         return [

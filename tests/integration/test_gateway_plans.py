@@ -14,8 +14,6 @@ from lakewarden.catalog.formats.port import Commit
 from lakewarden.catalog.registry.governance import set_hold, set_policy
 from lakewarden.catalog.registry.registration import WantedTable
 from lakewarden.daemon.callers import real_user
-from lakewarden.daemon.client.address import Address
-from lakewarden.daemon.client.connection import connect
 from lakewarden.daemon.installation.services import Services, open_services
 from lakewarden.daemon.usecases.init import initialise
 from lakewarden.daemon.usecases.onboarding.registrations import register_one
@@ -46,12 +44,7 @@ class Lake:
 
     def connection(self, user: str) -> Any:
         _, text = create_token(self.services, user, lifetime=None, caller=ADMIN)
-        return connect(
-            Address(
-                host="127.0.0.1", port=self.gateway.port, user=user, token=text, tls=True,
-                authority=str(self.certificate),
-            )
-        )  # fmt: skip
+        return self.gateway.connect_safely(self.certificate, user, text)
 
     def place(self, database: str, table: str) -> Path:
         return self.services.settings.home / "warehouse" / f"{database}.db" / table

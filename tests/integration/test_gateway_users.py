@@ -74,11 +74,7 @@ def token(services: Services, user: str) -> tuple[Token, str]:
 
 
 def connected(gateway: RunningGateway, certificate: Path, user: str | None, text: str | None) -> Any:
-    return connect(
-        Address(
-            host="127.0.0.1", port=gateway.port, user=user, token=text, tls=True, authority=str(certificate)
-        )
-    )
+    return gateway.connect_safely(certificate, user, text)
 
 
 def test_a_user_with_a_token_is_let_in_until_it_is_revoked(

@@ -16,8 +16,6 @@ from thrift.protocol.TBinaryProtocol import TBinaryProtocol
 from thrift.transport.TTransport import TMemoryBuffer
 
 from lakewarden.daemon.callers import real_user
-from lakewarden.daemon.client.address import Address
-from lakewarden.daemon.client.connection import connect
 from lakewarden.daemon.installation.services import open_services
 from lakewarden.daemon.usecases.init import initialise
 from lakewarden.daemon.usecases.tokens import create_token
@@ -50,17 +48,7 @@ class Attacked:
     certificate: Path
 
     def connect(self, user: str) -> Any:
-        token = self.tokens[user]
-        return connect(
-            Address(
-                host="127.0.0.1",
-                port=self.gateway.port,
-                user=user,
-                token=token,
-                tls=True,
-                authority=str(self.certificate),
-            )
-        )
+        return self.gateway.connect_safely(self.certificate, user, self.tokens[user])
 
     def line(self) -> http.client.HTTPSConnection:
         """A line to it, for those who speak for themselves."""

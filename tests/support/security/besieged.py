@@ -12,8 +12,6 @@ from lakewarden.catalog.registry.registration import WantedTable
 from lakewarden.catalog.system.own_rows import ADMINS, system_table_id
 from lakewarden.catalog.system.port import TABLES, Rows
 from lakewarden.daemon.callers import real_user
-from lakewarden.daemon.client.address import Address
-from lakewarden.daemon.client.connection import connect
 from lakewarden.daemon.installation.services import Services, open_services
 from lakewarden.daemon.usecases.init import initialise
 from lakewarden.daemon.usecases.onboarding.registrations import register_one
@@ -54,16 +52,7 @@ class Besieged:
 
     def connect(self, user: str | None, token: str | None) -> Any:
         """A connection; raises what the gateway says to who is not let in."""
-        return connect(
-            Address(
-                host="127.0.0.1",
-                port=self.gateway.port,
-                user=user,
-                token=token,
-                tls=True,
-                authority=str(self.certificate),
-            )
-        )
+        return self.gateway.connect_safely(self.certificate, user, token)
 
 
 @contextmanager

@@ -13,6 +13,9 @@ from typing import Any, Final
 from pyhive import hive
 from TCLIService import ttypes
 
+from lakewarden.daemon.client.address import Address
+from lakewarden.daemon.client.connection import connect
+
 __all__ = ["RunningGateway", "running_gateway"]
 
 _LISTENING: Final = re.compile(r"Listening on .*:(\d+)\.")
@@ -34,6 +37,14 @@ class RunningGateway:
     def connect(self, **options: Any) -> Any:
         """PyHive's connection."""
         return hive.connect(host="127.0.0.1", port=self.port, scheme="http", **options)
+
+    def connect_safely(self, certificate: Path, user: str | None, token: str | None) -> Any:
+        """Our own connection, over TLS and by token; raises what the gateway says to who is not let in."""
+        return connect(
+            Address(
+                host="127.0.0.1", port=self.port, user=user, token=token, tls=True, authority=str(certificate)
+            )
+        )
 
     def rows(self, statement: str, **options: Any) -> list[tuple[Any, ...]]:
         """One statement on a connection of its own."""
