@@ -103,7 +103,7 @@ class Lake:
         """By table, as Delta has them."""
         return {
             one.name: DeltaTable(str(one)).metadata().configuration[VERSION_PROPERTY]
-            for one in sorted((self.home / "system").iterdir())
+            for one in sorted(log.parent for log in (self.home / "system").glob("*/_delta_log"))
         }
 
     def recorded(self) -> list[int]:
