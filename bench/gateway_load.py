@@ -6,6 +6,7 @@ probe asks /livez. For each attack: `NAME_p99_seconds`, what 99 of 100 of the vi
 process held (its readers have a limit each, Spark has its heap). `quiet_*` is without an attack.
 """
 
+import sys
 import tempfile
 import threading
 import time
@@ -55,7 +56,9 @@ def load_figures(folder: Path, asked: Options) -> Figures:
     with attacked_gateway(folder, settings) as there:
         there.asked("wim", "CREATE TABLE shop USING delta AS SELECT 1 AS x")
         for name, attack in {"quiet": "", **ATTACKS}.items():
-            figures |= {f"{name}_{key}": value for key, value in _during(there, attack, asked).items()}
+            found = {f"{name}_{key}": value for key, value in _during(there, attack, asked).items()}
+            print(*(f"{key} {value:.3f}" for key, value in found.items()), file=sys.stderr, flush=True)
+            figures |= found
     return figures
 
 

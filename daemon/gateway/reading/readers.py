@@ -1,5 +1,6 @@
 """Processes that read for the gateway: few, shared by its users, one warm, and killed when an answer is not wanted."""
 
+import math
 import os
 import subprocess
 import sys
@@ -38,25 +39,24 @@ _LOOK_SECONDS: Final = 0.1
 _IDLE_SECONDS: Final = 60.0
 _WARM: Final = 2
 _START_SECONDS: Final = 60.0
+_SHORT_SECONDS: Final = 1.0
+_GIVES_WAY: Final = 10
+"""The niceness of a process whose answer takes longer. It cannot be taken back: the process is not asked again."""
 _ENVIRONMENT: Final = {"MALLOC_ARENA_MAX": "2"}
 Wanted = Callable[[], bool]
 
 
 class Readers:
-    """Reading statements and querying system tables, each with places of its own: neither waits for the other.
-    An answer may take `seconds`. Thread-safe."""
+    """Reading statements and querying system tables, each with places and processes of its own: neither waits for the
+    other. An answer may take `seconds`. Thread-safe."""
 
     def __init__(self, setup: Setup, share: Share, *, seconds: float) -> None:
-        self._setup, self._seconds = setup, seconds
-        self._parsing, self._looking = Places(share), Places(share)
-        self._idle: list[_Reader] = []
-        self._lock = threading.Lock()
-        self._closed = False
+        self._parsing, self._looking = (_Pool(setup, share, seconds) for _ in range(2))
 
     def statement(self, text: str, dialect: Dialect | None, *, user: str, wanted: Wanted) -> Statement:
         """What a text says (`jobs.sql.parser.parse`). Raises as that does, `RefusedError` for one that takes too much
         memory or time, `CancelledError` when it is not `wanted` any more."""
-        with self._asking(self._parsing, Parse(text=text, dialect=dialect), user, wanted) as reader:
+        with self._parsing.asking(Parse(text=text, dialect=dialect), user, wanted) as reader:
             *_, done = reader.answer()
             assert done.statement is not None
             statement: Statement = done.statement
@@ -64,11 +64,42 @@ class Readers:
 
     def rows(self, sql: str, store: Store, *, user: str, wanted: Wanted) -> Result:
         """The result of a query over system tables. Raises as `catalog.system.query` does, and as `statement`."""
-        with self._asking(self._looking, Look(sql=sql), user, wanted) as reader:
+        with self._looking.asking(Look(sql=sql), user, wanted) as reader:
             answer = reader.answer()
             columns: Columns = next(answer)
             schema = pa.ipc.read_schema(pa.py_buffer(columns.schema))
             return gathered(columns.columns, _batches(answer, schema), store)
+
+    def tend(self) -> None:
+        """Start what is missing, end what is not needed any more."""
+        self._parsing.tend()
+        self._looking.tend()
+
+    def close(self) -> None:
+        """End those that wait; what is asked of others ends with its operation."""
+        self._parsing.close()
+        self._looking.close()
+
+
+class _Pool:
+    """Processes, as many at once as `share` has places. Thread-safe."""
+
+    def __init__(self, setup: Setup, share: Share, seconds: float) -> None:
+        self._setup, self._places, self._seconds = setup, Places(share), seconds
+        self._idle: list[_Reader] = []
+        self._lock = threading.Lock()
+        self._closed = False
+
+    @contextmanager
+    def asking(self, ask: Parse | Look, user: str, wanted: Wanted) -> Iterator["_Reader"]:
+        """A process that was asked."""
+        with self._places.taken(user, wanted):
+            reader = self._reader()
+            try:
+                reader.ask(ask, wanted, self._seconds)
+                yield reader
+            finally:
+                self._give_back(reader)
 
     def tend(self) -> None:
         """Keep two warm, as one user may just be taking one, and no more for long."""
@@ -82,21 +113,11 @@ class Readers:
             one.kill()
 
     def close(self) -> None:
-        """End those that wait; what is asked of others ends with its operation."""
+        """End those that wait."""
         with self._lock:
             idle, self._idle, self._closed = self._idle, [], True
         for one in idle:
             one.kill()
-
-    @contextmanager
-    def _asking(self, places: Places, ask: Parse | Look, user: str, wanted: Wanted) -> Iterator["_Reader"]:
-        with places.taken(user, wanted):
-            reader = self._reader()
-            try:
-                reader.ask(ask, wanted, self._seconds)
-                yield reader
-            finally:
-                self._give_back(reader)
 
     def _reader(self) -> "_Reader":
         with self._lock:
@@ -135,7 +156,9 @@ class _Reader:
         theirs.close()
         self.used = time.monotonic()
         self.fit = False
-        """Whether it has started, and said all of its last answer."""
+        """Whether it has started, said all of its last answer, and may be asked again."""
+        self._asked = math.inf
+        self._gives_way = False
         self._tell(setup)
 
     @property
@@ -152,7 +175,7 @@ class _Reader:
             self._next()
         if isinstance(ask, Parse):  # computes, and nothing else: a busy machine is not the statement's fault
             self._clock = self._spent
-        self._until = self._clock() + seconds
+        self._asked, self._until = time.monotonic(), self._clock() + seconds
         self._tell(ask)
 
     def answer(self) -> Iterator[Any]:
@@ -161,13 +184,13 @@ class _Reader:
             said = self._next()
             match said:
                 case Failed(error=error, fit=fit):
-                    self.fit = fit
+                    self.fit = fit and not self._gives_way
                     raise error
                 case Broken(problem=problem, trace=trace):
                     get_log("gateway").error("unforeseen", problem=problem, trace=trace)
                     raise UnavailableError(f"The gateway failed ({problem}).", hint="Its log says more.")
                 case Done(fit=fit):
-                    self.fit = fit
+                    self.fit = fit and not self._gives_way
                     yield said
                     return
                 case _:
@@ -188,13 +211,26 @@ class _Reader:
             return float(spent.user + spent.system)
         return 0.0
 
+    def _has_more(self) -> bool:
+        self._give_way()
+        return bool(self._line.poll(_LOOK_SECONDS))
+
+    def _give_way(self) -> None:
+        """What takes long is computed when others leave time for it: Spark, and short questions."""
+        if self._gives_way or time.monotonic() - self._asked < _SHORT_SECONDS:
+            return
+        self._gives_way = True
+        with suppress(psutil.NoSuchProcess, ProcessLookupError):  # it has ended, or one of its threads
+            for thread in psutil.Process(self._process.pid).threads():
+                os.setpriority(os.PRIO_PROCESS, thread.id, _GIVES_WAY)
+
     def _tell(self, message: object) -> None:
         with suppress(OSError):  # it has ended, which the answer tells
             self._line.send(message)
 
     def _next(self) -> Any:
         try:
-            while not self._line.poll(_LOOK_SECONDS):
+            while not self._has_more():
                 if not self._wanted():
                     raise CancelledError("The statement was cancelled.")
                 if self._clock() > self._until:
