@@ -16,7 +16,7 @@ from typing import Final
 from bench.measure import Figures, Options, median_ms, options, report
 from lakewarden.daemon.cli.completion.answer import VARIABLE
 from lakewarden.daemon.cli.completion.names import cache_of, write_names
-from lakewarden.daemon.cli.completion.tree import Kind
+from lakewarden.daemon.cli.completion.tree import ValueKind
 
 TABLES: Final = 10_000
 TIMES: Final = 50
@@ -39,7 +39,7 @@ def figures(chosen: Options) -> Figures:
         }
         cache = cache_of(home, environment)
         cache.parent.mkdir()
-        write_names(cache, home, {Kind.TABLE: [f"db.t{number}" for number in range(TABLES)]})
+        write_names(cache, home, {ValueKind.TABLE: [f"db.t{number}" for number in range(TABLES)]})
 
         def asked(*words: str) -> float:
             def once(_: int) -> None:

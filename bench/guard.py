@@ -74,8 +74,8 @@ def _estate(folder: Path) -> Estate:
     _put(estate, range(FLEET))
     for number in range(LIVE):
         write_deltalake(str(folder / "t"), numbers(number), mode="append")
-    register(services.desk, str(folder / "t"), actor=ME, name="db.t")
-    set_policy(services.desk, "db.t", {"mode": "manage"}, actor=ME)
+    register(services.registry, str(folder / "t"), actor=ME, name="db.t")
+    set_policy(services.registry, "db.t", {"mode": "manage"}, actor=ME)
     return estate
 
 

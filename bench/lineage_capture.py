@@ -92,7 +92,7 @@ def _tables(spark: SparkSession, services: Services, folder: Path, size: str, ro
         write_deltalake(place, pa.table({"id": pa.array(range(rows), pa.int64())}))
         spark.sql(f"CREATE TABLE {size}_{name} USING delta LOCATION '{place}'")
         register(
-            services.desk,
+            services.registry,
             str(place),
             actor=actor("bench", admin=True),
             name=f"default.{size}_{name}",

@@ -27,7 +27,7 @@ from bench.measure import Figures, Options, options, report
 from bench.processes import daemon, wall_seconds
 from lakewarden.catalog.model.rows import HealthRow, Mode, RunRow, TableRow
 from lakewarden.catalog.system.port import HEALTH, RUNS, TABLES, Rows
-from lakewarden.daemon.fleet.cache import Memory
+from lakewarden.daemon.fleet.cache import FleetCache
 from lakewarden.daemon.installation.services import Services, open_services
 from lakewarden.daemon.telemetry.log import configure
 from lakewarden.daemon.usecases.init import initialise
@@ -95,7 +95,7 @@ def _home(home: Path, size: int) -> Services:
 
 def _planning(services: Services, times: int) -> Figures:
     process, before = psutil.Process(), psutil.Process().memory_info().rss
-    memory = Memory(services.store, services.clock)
+    memory = FleetCache(services.store, services.clock)
     first = _ms(memory.refresh)
     row, moved = fleet(1)[0], []
     for number in range(times):

@@ -26,7 +26,7 @@ from lakewarden.catalog.system.port import TABLES
 from lakewarden.catalog.system.store import DeltaSystemStore
 from lakewarden.jobs.actions.rollback import RollBack
 from lakewarden.jobs.rollback.execute.saga import Saga
-from lakewarden.jobs.rollback.execute.table_steps import Hands
+from lakewarden.jobs.rollback.execute.table_steps import StepExecutor
 from lakewarden.jobs.rollback.journal.journal import Journal
 from lakewarden.jobs.rollback.journal.step_rows import head_row, next_rows
 from lakewarden.jobs.rollback.journal.steps import TableStep
@@ -121,7 +121,9 @@ def _rolled_back(folder: Path, places: list[tuple[int, Path]], *, guarded: bool)
         if guarded:
             guard.ask(step.table_id, step.name, step.location)
 
-    hands = Hands(tools=OneFormat(DeltaReader(), FakeEngine(clock)), storage=lambda _: options, permit=permit)
+    hands = StepExecutor(
+        tools=OneFormat(DeltaReader(), FakeEngine(clock)), storage=lambda _: options, permit=permit
+    )
     saga = Saga(journal=journal, hands=hands, undo_for=timedelta(days=7))
     begin = time.perf_counter()
     journal.put(_begun(steps, clock), because="bench")

@@ -161,10 +161,10 @@ def _daemon(home: Path, place: str, policy: Mapping[str, str]) -> "subprocess.Po
     while not DeltaReader().is_table(place):
         assert time.monotonic() < deadline
         time.sleep(0.2)
-    register(services.desk, place, actor=ACTOR, name="bench.orders", source=Source.REGISTER)
+    register(services.registry, place, actor=ACTOR, name="bench.orders", source=Source.REGISTER)
     wanted = {"mode": "manage", **policy}
     values = {key: parse_value(key, text) for key, text in wanted.items()}
-    set_policy(services.desk, "bench.orders", values, actor=ACTOR)
+    set_policy(services.registry, "bench.orders", values, actor=ACTOR)
     log = (home / "daemon.log").open("wb")
     settings = [word for setting in SETTINGS for word in ("--set", setting)]
     return subprocess.Popen([LAKEWARDEN, "daemon", *settings], env=environment(home), stdout=log, stderr=log)

@@ -39,14 +39,14 @@ from lakewarden.jobs.session.frames import (
 from lakewarden.jobs.session.row_counts import COUNTS, NOTHING, UNKNOWN, RowCounts
 from lakewarden.jobs.session.small_writes import SmallWrites
 from lakewarden.jobs.session.spark_writer import SparkWriter
-from lakewarden.jobs.session.stream_carrier import StreamCarrier
+from lakewarden.jobs.session.stream_carrier import StreamPropagation
 from lakewarden.jobs.session.stream_listener import StreamListener
 from lakewarden.jobs.session.upserts.streams import start
 from lakewarden.jobs.session.writes import (
-    Change,
     Judge,
     Request,
     Sql,
+    UncompiledChange,
     Upsert,
     Upserted,
     UpsertStream,
@@ -135,7 +135,7 @@ def attached(
         clock=services.clock,
         statements=statements,
         writer=writes,
-        streams=StreamCarrier(StreamListener(spark), sink=lambda: _notes(services)),
+        streams=StreamPropagation(StreamListener(spark), sink=lambda: _notes(services)),
     )
 
 
@@ -299,7 +299,7 @@ def run_in_session(spark: SparkSession, writes: Writes, statement: InSession, te
         case ChangeRows(draft=draft) if draft.others:
             return frame_of(spark, _changed(spark, writes, draft))
         case ChangeRows(draft=draft):
-            return _written(spark, writes, Change(draft=draft))
+            return _written(spark, writes, UncompiledChange(draft=draft))
         case Explain(statement=Unmanaged() as plain):
             return frame_of(spark, steps_table(plain_explanation(plain)))
         case Explain(statement=ChangeRows(draft=draft)):

@@ -15,9 +15,9 @@ from lakewarden.catalog.formats.port import Commit, TableReader
 from lakewarden.catalog.lineage.recording import NO_STREAMS, rows_from
 from lakewarden.catalog.lineage.streams.checkpoints import checkpoints_of, read_batches
 from lakewarden.catalog.lineage.streams.offsets import (
-    Batch,
     BatchKey,
     Began,
+    StreamBatch,
     StreamReads,
     batch_key,
     reads_of,
@@ -47,7 +47,7 @@ class StreamHarvest:
         wanted = {key for key in map(batch_key, commits) if key is not None} if declared else set()
         if not wanted:
             return NO_STREAMS
-        found: dict[BatchKey, Batch] = {}
+        found: dict[BatchKey, StreamBatch] = {}
         for one in declared:
             try:
                 folder = open_store(one.location, self.storage(one.location))
@@ -81,7 +81,7 @@ class StreamHarvest:
         return rows_told_late(row, commits, early, at=at), frozenset(reads.keys() & late)
 
 
-def _begun(batch: Batch, reader: TableReader, places: Mapping[str, str | None]) -> Batch:
+def _begun(batch: StreamBatch, reader: TableReader, places: Mapping[str, str | None]) -> StreamBatch:
     """The batch with the version it really began with: a RESTORE at which it was told to begin is passed over, where
     the query skips such commits. `places` has locations of tables by their UUIDs."""
     version = batch.began.version

@@ -18,7 +18,7 @@ from lakewarden.catalog.model.rows import Confidence, LineageRow, TableRow
 
 __all__ = [
     "Recorded",
-    "Unrecorded",
+    "UnrecordedCommits",
     "newest_on_record",
     "recorded_by_table",
     "recorded_of",
@@ -32,7 +32,7 @@ _EVERYTHING = -1
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Unrecorded:
+class UnrecordedCommits:
     """Commits in order; `format_id` is the UUID before the first of them, None if it is not known or there was none.
     `anew`: all commits of the log, although something is on record, because that may be another log's."""
 
@@ -78,7 +78,7 @@ def unrecorded(
     head: int,
     head_id: str | None = None,
     upto: int | None = None,
-) -> Unrecorded:
+) -> UnrecordedCommits:
     """The commits up to version `upto` (None: all) of a table's log that `lakewarden.lineage` has no rows for.
 
     `head` is the newest version there is, `head_id` its UUID where that is known. Commits behind a change of
@@ -89,7 +89,9 @@ def unrecorded(
     if recorded:
         after, format_id = _resumed(reader, row, recorded, head, head_id)
     commits = tuple(_told(reader, location, one) for one in reader.commits(location, after=after, upto=upto))
-    return Unrecorded(commits=commits, format_id=format_id, anew=bool(recorded) and after == _EVERYTHING)
+    return UnrecordedCommits(
+        commits=commits, format_id=format_id, anew=bool(recorded) and after == _EVERYTHING
+    )
 
 
 def _resumed(

@@ -51,7 +51,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class _Connection:
+class _ThriftConnection:
     client: Client
     transport: TBufferedTransport
 
@@ -71,7 +71,7 @@ class Pool:
         self._addresses = addresses_of(uri)
         self._timeout = timeout
         self._user = user
-        self._idle: deque[_Connection] = deque()
+        self._idle: deque[_ThriftConnection] = deque()
 
     def call(self, deed: str, work: Callable[[Client], T]) -> T:
         """Run `work` on a client. `deed` completes "The metastore could not ...".
@@ -92,7 +92,7 @@ class Pool:
         """Close idle connections. The pool can be used again."""
         self._close_idle()
 
-    def _run(self, connection: _Connection, work: Callable[[Client], T]) -> T:
+    def _run(self, connection: _ThriftConnection, work: Callable[[Client], T]) -> T:
         try:
             result = work(connection.client)
         except LakewardenError:
@@ -110,13 +110,13 @@ class Pool:
         self._give_back(connection)
         return result
 
-    def _take_idle(self) -> _Connection | None:
+    def _take_idle(self) -> _ThriftConnection | None:
         try:
             return self._idle.pop()
         except IndexError:
             return None
 
-    def _give_back(self, connection: _Connection) -> None:
+    def _give_back(self, connection: _ThriftConnection) -> None:
         if len(self._idle) < _IDLE_KEPT:
             self._idle.append(connection)
         else:
@@ -126,7 +126,7 @@ class Pool:
         while (connection := self._take_idle()) is not None:
             connection.close()
 
-    def _connect(self) -> _Connection:
+    def _connect(self) -> _ThriftConnection:
         failure: Exception | None = None
         for host, port in self._addresses:
             endpoint = TSocket(host, port)
@@ -139,7 +139,7 @@ class Pool:
                 )
                 if self._user is not None:
                     client.set_ugi(self._user, [self._user])
-                return _Connection(client, transport)
+                return _ThriftConnection(client, transport)
             except (TTransportException, OSError) as error:
                 transport.close()
                 failure = error

@@ -46,8 +46,8 @@ __all__ = [
     "OUTPUT_FORMAT",
     "SERDE",
     "Aspect",
-    "Change",
     "Obstacle",
+    "SyncChange",
     "SyncPlan",
     "hadoop_location",
     "hive_columns",
@@ -91,7 +91,7 @@ class Aspect(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Change:
+class SyncChange:
     """One difference that the sync removes, as a sentence about how things are now."""
 
     aspect: Aspect
@@ -112,7 +112,7 @@ class SyncPlan:
 
     entry: Entry
     wanted: Entry
-    changes: tuple[Change, ...] = ()
+    changes: tuple[SyncChange, ...] = ()
     obstacle: Obstacle | None = None
 
 
@@ -161,7 +161,7 @@ def plan_sync(
         changed, message = step(wanted, case)
         if message is not None:
             wanted = changed
-            changes.append(Change(aspect=aspect, message=message))
+            changes.append(SyncChange(aspect=aspect, message=message))
     if changes:
         ours = {SCHEMA_HASH: schema_hash(seen.schema), VERSION: str(seen.version)}
         if installation is not None and foreign_owner(entry, installation) is None:

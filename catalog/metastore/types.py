@@ -29,7 +29,7 @@ class UnknownTypeError(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class _Plain:
+class _PlainType:
     name: str
 
 
@@ -49,7 +49,7 @@ class _Struct:
     fields: tuple[tuple[str, "_Type"], ...]
 
 
-_Type = _Plain | _Array | _Map | _Struct
+_Type = _PlainType | _Array | _Map | _Struct
 
 
 def top_level(columns: Sequence[Column]) -> Iterator[Column]:
@@ -90,7 +90,7 @@ def hive_type(text: str) -> str:
 
 def _hive(kind: _Type) -> str:
     match kind:
-        case _Plain(name):
+        case _PlainType(name):
             known = _HIVE_NAMES.get(name, name)
             return known if _HIVE_KNOWS.match(known) else _SHOWN_AS
         case _Array(element):
@@ -117,7 +117,7 @@ def _json_field(name: str, kind: _Type, path: str, nested: Mapping[str, Column])
 
 def _json_type(kind: _Type, path: str, nested: Mapping[str, Column]) -> Any:
     match kind:
-        case _Plain(name):
+        case _PlainType(name):
             return _JSON_NAMES.get(name, name)
         case _Array(element):
             inside = _json_type(element, f"{path}.element", nested)
@@ -173,7 +173,7 @@ def _type(text: str) -> tuple[_Type, str]:
     plain = re.match(r"[^,<>:()]+(\( *\d+ *(, *\d+ *)?\))?", text)
     if plain is None:
         raise UnknownTypeError(text)
-    return _Plain(plain[0].replace(" ", "") if "(" in plain[0] else plain[0]), text[plain.end() :]
+    return _PlainType(plain[0].replace(" ", "") if "(" in plain[0] else plain[0]), text[plain.end() :]
 
 
 def _struct(text: str) -> tuple[_Type, str]:

@@ -16,13 +16,13 @@ from lakewarden.catalog.model.rows import RowKind, TableRow, TableState
 
 __all__ = [
     "INDEX_COLUMNS",
+    "AlreadyManaged",
     "Copy",
     "Follow",
     "Held",
-    "Known",
     "Moved",
     "New",
-    "Places",
+    "RegisteredPlaces",
     "Verdict",
     "ancestors",
     "check_nesting",
@@ -37,7 +37,7 @@ Follow = Callable[[str], str]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Known:
+class AlreadyManaged:
     """The location is that of a managed table already (dropped ones included: `state` tells)."""
 
     table_id: str
@@ -66,7 +66,7 @@ class New:
     """Nobody we know."""
 
 
-Verdict = Known | Moved | Copy | New
+Verdict = AlreadyManaged | Moved | Copy | New
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ class Held:
     format_id: str | None
 
 
-class Places:
+class RegisteredPlaces:
     """Who holds which place, UUID and name, on one version of `lakewarden.tables`: looked up, whatever their number.
 
     Places are compared as they were resolved when this was made. `add` takes in a row that was decided on since, so
@@ -106,7 +106,7 @@ class Places:
                     self._live.append(follow(held.location or ""))
         self._live.sort()
 
-    def copy(self) -> "Places":
+    def copy(self) -> "RegisteredPlaces":
         """The same, apart: what is added to the one is not in the other."""
         made = copy(self)
         made._at, made._with_id, made._named = dict(self._at), dict(self._with_id), dict(self._named)
@@ -189,14 +189,16 @@ def ancestors(location: str) -> tuple[str, ...]:
     return tuple(f"{scheme}://{'/'.join(parts[:depth])}" for depth in range(len(parts) - 1, 0, -1))
 
 
-def identify(places: Places, location: str, format_id: str | None, *, alive: Collection[str]) -> Verdict:
+def identify(
+    places: RegisteredPlaces, location: str, format_id: str | None, *, alive: Collection[str]
+) -> Verdict:
     """Decide who a table at a canonical `location` with UUID `format_id` is.
 
     `alive` are those locations of tables with the same UUID that still hold a table (the caller looked).
     """
     here = sorted(places.at(location), key=lambda one: one.state in _GONE)
     if here:
-        return Known(table_id=here[0].table_id, state=here[0].state)
+        return AlreadyManaged(table_id=here[0].table_id, state=here[0].state)
     twins = places.twins(format_id)
     living = [twin for twin in twins if twin.location in alive]
     if living:
@@ -206,7 +208,9 @@ def identify(places: Places, location: str, format_id: str | None, *, alive: Col
     return New()
 
 
-def check_nesting(places: Places, location: str, *, outer: str | None, but: str | None = None) -> None:
+def check_nesting(
+    places: RegisteredPlaces, location: str, *, outer: str | None, but: str | None = None
+) -> None:
     """Refuse a location inside another table's, or around a managed one. One location, one table. `outer` is the
     table that somebody found around it, managed or not; `but` is the `table_id` of the table itself."""
     for one in places.around(location):

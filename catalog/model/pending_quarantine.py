@@ -6,7 +6,7 @@ from typing import Final
 
 from lakewarden.catalog.model.rows import TableRow, TableState
 
-__all__ = ["Aside", "beside", "taken_in"]
+__all__ = ["Quarantine", "quarantined", "released"]
 
 _ROLLBACK: Final = "aside.rollback"
 _STATE: Final = "aside.state"
@@ -15,7 +15,7 @@ _KEYS: Final = (_ROLLBACK, _STATE, _REASON)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Aside:
+class Quarantine:
     """The rollback that set a table aside, and the state and reason that the table had before."""
 
     rollback_id: str
@@ -23,7 +23,7 @@ class Aside:
     reason: str | None
 
     @classmethod
-    def of(cls, row: TableRow) -> "Aside | None":
+    def of(cls, row: TableRow) -> "Quarantine | None":
         """What a row remembers; None for a table that no rollback has set aside."""
         rollback_id = row.properties.get(_ROLLBACK)
         if rollback_id is None:
@@ -37,18 +37,18 @@ class Aside:
         return f"rollback {self.rollback_id}: no clean version."
 
 
-def beside(row: TableRow, rollback_id: str, state: TableState) -> TableRow:
+def quarantined(row: TableRow, rollback_id: str, state: TableState) -> TableRow:
     """The row of a table that a rollback sets aside: `dropped` or `quarantined`."""
-    aside = Aside(rollback_id=rollback_id, state=row.state, reason=row.state_reason)
+    aside = Quarantine(rollback_id=rollback_id, state=row.state, reason=row.state_reason)
     marks = {_ROLLBACK: rollback_id, _STATE: row.state.value}
     if row.state_reason is not None:
         marks[_REASON] = row.state_reason
     return replace(row, state=state, state_reason=aside.why, properties={**row.properties, **marks})
 
 
-def taken_in(row: TableRow) -> TableRow:
+def released(row: TableRow) -> TableRow:
     """The row as it was before it was set aside; one that was dropped or deleted since only forgets about it."""
-    aside = Aside.of(row)
+    aside = Quarantine.of(row)
     if aside is None:
         return row
     bare = replace(row, properties=_without(row.properties))

@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from lakewarden.catalog.formats.port import LogProblem, Observation
-from lakewarden.catalog.model.pending_quarantine import Aside
+from lakewarden.catalog.model.pending_quarantine import Quarantine
 from lakewarden.catalog.model.rows import Column, Finding, HealthRow, Severity, TableRow, TableState
 from lakewarden.catalog.policy.effective import EffectivePolicy
 
@@ -85,7 +85,7 @@ def with_verdict(row: TableRow, findings: tuple[Finding, ...]) -> TableRow:
     if row.state not in (TableState.ACTIVE, TableState.QUARANTINED):
         return row
     errors = [finding.message for finding in findings if finding.severity is Severity.ERROR]
-    aside = Aside.of(row)
+    aside = Quarantine.of(row)
     if aside is not None:  # files can be sound and rows bad: the rollback's undo, or an owner, ends this
         errors = [aside.why, *errors]
     state = TableState.QUARANTINED if errors else TableState.ACTIVE

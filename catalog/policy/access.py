@@ -13,10 +13,10 @@ from lakewarden.catalog.errors import NotAllowedError
 from lakewarden.catalog.model.rows import AuditRow, TableRow
 from lakewarden.catalog.units import storable
 
-__all__ = ["Actor", "Caller", "Deed", "Role", "audit_row", "require"]
+__all__ = ["Actor", "Caller", "Permission", "Role", "audit_row", "require"]
 
 
-class Deed(StrEnum):
+class Permission(StrEnum):
     """Governed calls, by what they change. Of the last three nobody asks the rule: what follows from looking at a table
     that is broken, and what the gateway refuses: reading a closed table, and any other statement."""
 
@@ -41,10 +41,10 @@ class Deed(StrEnum):
     STATEMENT = "statement"
 
 
-_ADMIN_ONLY = frozenset({Deed.HOLD, Deed.SYSTEM, Deed.TOKEN})
-_WORDS = {Deed.ROLLBACK: "roll back"}
-_WITHOUT_TABLE = {Deed.SYSTEM: "change the system tables", Deed.TOKEN: "make or revoke tokens"}
-_ANYONE = frozenset({Deed.REGISTER, Deed.CONVERT, Deed.ADOPT})
+_ADMIN_ONLY = frozenset({Permission.HOLD, Permission.SYSTEM, Permission.TOKEN})
+_WORDS = {Permission.ROLLBACK: "roll back"}
+_WITHOUT_TABLE = {Permission.SYSTEM: "change the system tables", Permission.TOKEN: "make or revoke tokens"}
+_ANYONE = frozenset({Permission.REGISTER, Permission.CONVERT, Permission.ADOPT})
 
 
 class Role(StrEnum):
@@ -76,7 +76,7 @@ so that the rule was asked and what comes of it goes on record.
 What changes a table for somebody takes an actor, and `run` (daemon/usecases/audit.py) makes one of a caller."""
 
 
-def require(caller: Caller, deed: Deed, row: TableRow | None) -> None:
+def require(caller: Caller, deed: Permission, row: TableRow | None) -> None:
     """Raise `NotAllowedError` unless `caller` may do `deed` to the table (or scope) of `row`."""
     if caller.admin or (deed in _ANYONE and (row is None or row.owner in (None, caller.name))):
         return
@@ -93,7 +93,7 @@ def require(caller: Caller, deed: Deed, row: TableRow | None) -> None:
 
 def audit_row(
     caller: Caller,
-    deed: Deed,
+    deed: Permission,
     on: str,
     at: datetime,
     *,

@@ -28,8 +28,8 @@ __all__ = [
     "DEFAULTS",
     "POLICY_BY_KEY",
     "POLICY_KEYS",
-    "Kind",
     "PolicyKey",
+    "PolicyKind",
     "Value",
     "bounded",
     "check_bounds",
@@ -41,7 +41,7 @@ __all__ = [
 Value = Mode | int | float | bool | str
 
 
-class Kind(StrEnum):
+class PolicyKind(StrEnum):
     """How a policy value is written and stored."""
 
     MODE = "mode"
@@ -53,7 +53,7 @@ class Kind(StrEnum):
     HOURS = "hours"
 
 
-_MOST: Final = {Kind.DURATION: LONGEST_SECONDS, Kind.SIZE: LARGEST_BYTES, Kind.COUNT: MOST}
+_MOST: Final = {PolicyKind.DURATION: LONGEST_SECONDS, PolicyKind.SIZE: LARGEST_BYTES, PolicyKind.COUNT: MOST}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -62,7 +62,7 @@ class PolicyKey:
 
     key: str
     field: str
-    kind: Kind
+    kind: PolicyKind
     default: Value | None
     doc: str
     floor: int | None = None
@@ -77,7 +77,7 @@ POLICY_KEYS: tuple[PolicyKey, ...] = (
     PolicyKey(
         key="mode",
         field="mode",
-        kind=Kind.MODE,
+        kind=PolicyKind.MODE,
         default=None,
         doc="`manage` lets the daemon act, `observe` only looks. Default: manage if lakewarden converted "
         "or made the table, observe if it was registered or found.",
@@ -85,14 +85,14 @@ POLICY_KEYS: tuple[PolicyKey, ...] = (
     PolicyKey(
         key="rollback.promise",
         field="rollback_promise_seconds",
-        kind=Kind.DURATION,
+        kind=PolicyKind.DURATION,
         default=7 * DAY,
         doc="Any commit younger than this can be undone: its parent version stays restorable.",
     ),
     PolicyKey(
         key="rollback.trust_plans",
         field="rollback_trust_plans",
-        kind=Kind.SWITCH,
+        kind=PolicyKind.SWITCH,
         default=False,
         doc="Let rollbacks move the table by what only the executed plan of a session showed that it read "
         "(confidence `plan`); without it such commits count as unknown.",
@@ -100,14 +100,14 @@ POLICY_KEYS: tuple[PolicyKey, ...] = (
     PolicyKey(
         key="vacuum.enabled",
         field="vacuum_enabled",
-        kind=Kind.SWITCH,
+        kind=PolicyKind.SWITCH,
         default=True,
         doc="Remove files no protected version can reach.",
     ),
     PolicyKey(
         key="vacuum.retention",
         field="vacuum_retention_seconds",
-        kind=Kind.DURATION,
+        kind=PolicyKind.DURATION,
         default=7 * DAY,
         floor=24 * HOUR,
         doc="Keep removed files at least this long; never shorter than the promise.",
@@ -115,7 +115,7 @@ POLICY_KEYS: tuple[PolicyKey, ...] = (
     PolicyKey(
         key="vacuum.full_every",
         field="vacuum_full_every_seconds",
-        kind=Kind.DURATION,
+        kind=PolicyKind.DURATION,
         default=30 * DAY,
         floor=HOUR,
         doc="How often a full listing looks for files that no log entry names.",
@@ -123,7 +123,7 @@ POLICY_KEYS: tuple[PolicyKey, ...] = (
     PolicyKey(
         key="vacuum.max_share",
         field="vacuum_max_share",
-        kind=Kind.SHARE,
+        kind=PolicyKind.SHARE,
         default=0.5,
         doc="Size breaker: a vacuum that would delete more than this share of the table's files or bytes "
         "waits for consent.",
@@ -131,14 +131,14 @@ POLICY_KEYS: tuple[PolicyKey, ...] = (
     PolicyKey(
         key="compaction.enabled",
         field="compaction_enabled",
-        kind=Kind.SWITCH,
+        kind=PolicyKind.SWITCH,
         default=True,
         doc="Rewrite small files into larger ones.",
     ),
     PolicyKey(
         key="compaction.target",
         field="compaction_target_bytes",
-        kind=Kind.SIZE,
+        kind=PolicyKind.SIZE,
         default=128 * MIB,
         floor=MIB,
         doc="Size to aim for; files below half of it count as small.",
@@ -146,7 +146,7 @@ POLICY_KEYS: tuple[PolicyKey, ...] = (
     PolicyKey(
         key="compaction.min_small_files",
         field="compaction_min_small_files",
-        kind=Kind.COUNT,
+        kind=PolicyKind.COUNT,
         default=20,
         floor=2,
         doc="Leave a table alone below this many small files. Fewer than 4 that would only become another "
@@ -155,14 +155,14 @@ POLICY_KEYS: tuple[PolicyKey, ...] = (
     PolicyKey(
         key="compaction.quiet",
         field="compaction_quiet_seconds",
-        kind=Kind.DURATION,
+        kind=PolicyKind.DURATION,
         default=15 * 60,
         doc="Compact only when nobody has written for this long, so that users' writers do not conflict.",
     ),
     PolicyKey(
         key="compaction.beside_writers",
         field="compaction_beside_writers",
-        kind=Kind.SWITCH,
+        kind=PolicyKind.SWITCH,
         default=False,
         doc="Let a compaction commit behind users' commits that came while it ran, where Delta finds "
         "that they left its files alone. For tables that somebody writes to all the time; "
@@ -171,28 +171,28 @@ POLICY_KEYS: tuple[PolicyKey, ...] = (
     PolicyKey(
         key="statistics.enabled",
         field="statistics_enabled",
-        kind=Kind.SWITCH,
+        kind=PolicyKind.SWITCH,
         default=True,
         doc="Fill missing file statistics and refresh table and column statistics in the metastore.",
     ),
     PolicyKey(
         key="statistics.stale_share",
         field="statistics_stale_share",
-        kind=Kind.SHARE,
+        kind=PolicyKind.SHARE,
         default=0.1,
         doc="Refresh once this share of the rows or bytes changed since the last refresh.",
     ),
     PolicyKey(
         key="log.enabled",
         field="log_enabled",
-        kind=Kind.SWITCH,
+        kind=PolicyKind.SWITCH,
         default=True,
         doc="Write checkpoints where writers make none and clean the log behind the promise.",
     ),
     PolicyKey(
         key="log.checkpoint_commits",
         field="log_checkpoint_commits",
-        kind=Kind.COUNT,
+        kind=PolicyKind.COUNT,
         default=50,
         floor=2,
         doc="Write a checkpoint when this many commits came after the last one.",
@@ -200,7 +200,7 @@ POLICY_KEYS: tuple[PolicyKey, ...] = (
     PolicyKey(
         key="log.retention",
         field="log_retention_seconds",
-        kind=Kind.DURATION,
+        kind=PolicyKind.DURATION,
         default=30 * DAY,
         floor=24 * HOUR,
         doc="Keep log entries at least this long; never shorter than the promise.",
@@ -208,21 +208,21 @@ POLICY_KEYS: tuple[PolicyKey, ...] = (
     PolicyKey(
         key="metastore.sync",
         field="metastore_sync",
-        kind=Kind.SWITCH,
+        kind=PolicyKind.SWITCH,
         default=True,
         doc="Keep the metastore entry's location, provider, columns and comments equal to the table.",
     ),
     PolicyKey(
         key="quiet_hours",
         field="quiet_hours",
-        kind=Kind.HOURS,
+        kind=PolicyKind.HOURS,
         default="",
         doc="UTC hours without maintenance, such as `08:00-18:00`; empty means none.",
     ),
     PolicyKey(
         key="access.closed",
         field="access_closed",
-        kind=Kind.SWITCH,
+        kind=PolicyKind.SWITCH,
         default=False,
         doc="Of the gateway's readers only the table's owner may query it, by name or through views.",
     ),
@@ -240,18 +240,18 @@ def parse_value(key: str, text: str) -> Value:
     and what is beyond bounds."""
     spec = policy_key(key)
     parser = {
-        Kind.MODE: _parse_mode,
-        Kind.DURATION: _parse_duration,
-        Kind.SIZE: parse_bytes,
-        Kind.COUNT: _parse_count,
-        Kind.SHARE: parse_share,
-        Kind.SWITCH: _parse_switch,
-        Kind.HOURS: _parse_hours,
+        PolicyKind.MODE: _parse_mode,
+        PolicyKind.DURATION: _parse_duration,
+        PolicyKind.SIZE: parse_bytes,
+        PolicyKind.COUNT: _parse_count,
+        PolicyKind.SHARE: parse_share,
+        PolicyKind.SWITCH: _parse_switch,
+        PolicyKind.HOURS: _parse_hours,
     }[spec.kind]
     value = parser(text.strip())
     if value is None:
         shown = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
-        what = "span of hours" if spec.kind is Kind.HOURS else spec.kind
+        what = "span of hours" if spec.kind is PolicyKind.HOURS else spec.kind
         raise UsageError(f"'{shown}' is not a valid {what} for {key}.", hint=_EXAMPLES[spec.kind])
     check_bounds(key, value)
     return value
@@ -270,7 +270,7 @@ def bounded(spec: PolicyKey, value: Value) -> Value:
     """A stored value as it counts: one that nobody could set today counts as the nearest that somebody may."""
     if isinstance(value, bool):
         return value
-    if spec.kind is Kind.SHARE and isinstance(value, int | float):
+    if spec.kind is PolicyKind.SHARE and isinstance(value, int | float):
         return value if 0 <= value <= 1 else float(value > 1)
     if spec.most is not None and isinstance(value, int):
         return min(max(value, 0), spec.most)
@@ -284,20 +284,20 @@ def format_value(key: str, value: Value | None) -> str:
     kind = policy_key(key).kind
     if isinstance(value, bool):
         return "yes" if value else "no"
-    if kind is Kind.DURATION and isinstance(value, int):
+    if kind is PolicyKind.DURATION and isinstance(value, int):
         return format_seconds(value)
-    if kind is Kind.SIZE and isinstance(value, int):
+    if kind is PolicyKind.SIZE and isinstance(value, int):
         return format_bytes(value)
-    if kind is Kind.SHARE and isinstance(value, float | int):
+    if kind is PolicyKind.SHARE and isinstance(value, float | int):
         return f"{value * 100:g}%"
     return str(value)
 
 
 _EXAMPLES = {
-    Kind.MODE: "Use `observe` or `manage`.", Kind.DURATION: "Write it like `30 days` or `12 hours`.",
-    Kind.SIZE: "Write it like `128 MiB`.", Kind.COUNT: "Write a whole number above zero.",
-    Kind.SHARE: "Write it like `10%` or `0.1`.", Kind.SWITCH: "Use `yes` or `no`.",
-    Kind.HOURS: "Write it like `08:00-18:00` (UTC), or leave it empty.",
+    PolicyKind.MODE: "Use `observe` or `manage`.", PolicyKind.DURATION: "Write it like `30 days` or `12 hours`.",
+    PolicyKind.SIZE: "Write it like `128 MiB`.", PolicyKind.COUNT: "Write a whole number above zero.",
+    PolicyKind.SHARE: "Write it like `10%` or `0.1`.", PolicyKind.SWITCH: "Use `yes` or `no`.",
+    PolicyKind.HOURS: "Write it like `08:00-18:00` (UTC), or leave it empty.",
 }  # fmt: skip
 
 

@@ -16,7 +16,7 @@ from lakewarden.catalog.model.rows import TableRow, TableState
 
 __all__ = [
     "GiveBack",
-    "Kept",
+    "OriginalProperty",
     "Owed",
     "forgotten",
     "give_back",
@@ -39,7 +39,7 @@ _MOST: Final = 20
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Kept:
+class OriginalProperty:
     """One property: what stood there before us (None: nothing), and what we have set, newest last."""
 
     name: str
@@ -51,7 +51,7 @@ class Kept:
 class Owed:
     """What a table that leaves is to get back. `format_id` is its UUID as we last knew it (None: never known)."""
 
-    kept: tuple[Kept, ...]
+    kept: tuple[OriginalProperty, ...]
     format_id: str | None
 
     def is_for(self, format_id: str) -> bool:
@@ -87,7 +87,7 @@ class GiveBack:
         return " ".join([*said, f"ALTER TABLE {name} SET TBLPROPERTIES ({pairs});"] if pairs else said)
 
 
-def kept_of(row: TableRow) -> tuple[Kept, ...]:
+def kept_of(row: TableRow) -> tuple[OriginalProperty, ...]:
     """What a row remembers, by name."""
     names = sorted(
         key.removeprefix(_BEFORE)
@@ -95,7 +95,7 @@ def kept_of(row: TableRow) -> tuple[Kept, ...]:
         if key.startswith(_BEFORE) and f"{_OURS}{key.removeprefix(_BEFORE)}" in row.properties
     )
     return tuple(
-        Kept(
+        OriginalProperty(
             name=name,
             before=json.loads(row.properties[f"{_BEFORE}{name}"]),
             ours=tuple(json.loads(row.properties[f"{_OURS}{name}"])),
@@ -108,7 +108,7 @@ def with_ours(
     row: TableRow,
     wanted: Iterable[tuple[str, str]],
     present: Mapping[str, str],
-    traced: Iterable[Kept] = (),
+    traced: Iterable[OriginalProperty] = (),
 ) -> TableRow:
     """The row of a table with properties `present` on which we are about to set `wanted`.
 
@@ -120,13 +120,13 @@ def with_ours(
     for name, value in wanted:
         now, before = present.get(name), known.get(name)
         if before is None or (now != before.before and now not in before.ours):
-            before = Kept(name=name, before=now, ours=() if before is None else before.ours)
+            before = OriginalProperty(name=name, before=now, ours=() if before is None else before.ours)
         ours = tuple(dict.fromkeys((*(one for one in before.ours if one != value), value)))
         kept.append(replace(before, ours=ours[-_MOST:]))
     return _with(row, kept)
 
 
-def leaving(row: TableRow, kept: Iterable[Kept], since: str) -> TableRow:
+def leaving(row: TableRow, kept: Iterable[OriginalProperty], since: str) -> TableRow:
     """The row of a table that is dropped while something is to be given back."""
     marked = _with(row, kept)
     return replace(marked, properties={**marked.properties, _PENDING: since})
@@ -163,7 +163,7 @@ def forgotten(row: TableRow, *, pending_only: bool = False) -> TableRow:
     return replace(row, properties=kept)
 
 
-def give_back(kept: Iterable[Kept], present: Mapping[str, str]) -> GiveBack:
+def give_back(kept: Iterable[OriginalProperty], present: Mapping[str, str]) -> GiveBack:
     """What has to be done to a table with properties `present` so that it has again what it had before us."""
     sets, unsets, left = [], [], []
     for one in kept:
@@ -179,7 +179,7 @@ def give_back(kept: Iterable[Kept], present: Mapping[str, str]) -> GiveBack:
     return GiveBack(sets=tuple(sets), unsets=tuple(unsets), left=tuple(left))
 
 
-def _with(row: TableRow, kept: Iterable[Kept]) -> TableRow:
+def _with(row: TableRow, kept: Iterable[OriginalProperty]) -> TableRow:
     entries = {}
     for one in kept:
         entries[f"{_BEFORE}{one.name}"] = json.dumps(one.before)

@@ -13,15 +13,22 @@ from lakewarden.catalog.errors import LakewardenError, UnavailableError
 from lakewarden.catalog.failpoints import reach
 from lakewarden.catalog.formats.port import LogProblem, Observation
 from lakewarden.catalog.metastore.lookup import place_to_manage
-from lakewarden.catalog.model.identity import Known, Moved, Places
+from lakewarden.catalog.model.identity import AlreadyManaged, Moved, RegisteredPlaces
 from lakewarden.catalog.model.rows import GONE, Finding, HealthRow, Source, TableRow
 from lakewarden.catalog.policy.access import Actor
 from lakewarden.catalog.policy.effective import EffectivePolicy
-from lakewarden.catalog.registry.checked_rows import Decide, Settled, Unchecked, foresee, nobody, settle
+from lakewarden.catalog.registry.checked_rows import (
+    CheckedWrite,
+    Decide,
+    Unchecked,
+    foresee,
+    nobody,
+    write_checked,
+)
 from lakewarden.catalog.registry.registration import (
     Decided,
     Registration,
-    Round,
+    RegistrationAttempt,
     WantedTable,
     names_of,
     refuse_other_values,
@@ -29,10 +36,10 @@ from lakewarden.catalog.registry.registration import (
 )
 from lakewarden.catalog.registry.service import (
     Answered,
-    Desk,
     Inspect,
-    Read,
+    ReadTable,
     Registered,
+    Registry,
     answered,
     governed_in,
     places_of,
@@ -48,7 +55,7 @@ Came = Registered | LakewardenError
 
 
 def register_batch(
-    desk: Desk,
+    registry: Registry,
     wanted: Sequence[WantedTable],
     *,
     actor: Actor,
@@ -66,9 +73,11 @@ def register_batch(
     Killed anywhere, the same call goes on: a row without health is read, and gets it. Once the rows are written nothing
     is raised any more: `guarded` gives what else comes up, and the tables are managed without health (`unrecorded`).
     """
-    batch = _begun(desk, wanted, actor, source, threads, looked, asked_for)
+    batch = _begun(registry, wanted, actor, source, threads, looked, asked_for)
     many = count_of(len(wanted), "table")
-    done = settle(batch.desk, batch.prepare, because=f"register {many}", threads=threads, judged=judged)
+    done = write_checked(
+        batch.registry, batch.prepare, because=f"register {many}", threads=threads, judged=judged
+    )
     reach("registry.batch.rows")
     healths = batch.record_healths(done, guarded, because=f"observed {many}")
     reach("registry.batch.health")
@@ -85,7 +94,7 @@ def _observed(one: Registered, came: HealthRow | LakewardenError | None) -> Regi
 
 
 def foresee_batch(
-    desk: Desk,
+    registry: Registry,
     wanted: Sequence[WantedTable],
     *,
     actor: Actor,
@@ -94,12 +103,12 @@ def foresee_batch(
     looked: Callable[[], None] = nobody,
 ) -> list[Came]:
     """What `register_batch` would come to now. Writes nothing."""
-    batch = _begun(desk, wanted, actor, Source.REGISTER, threads, looked, asked_for)
-    return batch.came(foresee(batch.desk, batch.prepare, threads=threads))
+    batch = _begun(registry, wanted, actor, Source.REGISTER, threads, looked, asked_for)
+    return batch.came(foresee(batch.registry, batch.prepare, threads=threads))
 
 
 def _begun(
-    desk: Desk,
+    registry: Registry,
     wanted: Sequence[WantedTable],
     actor: Actor,
     source: Source,
@@ -108,17 +117,17 @@ def _begun(
     asked_for: Collection[str],
 ) -> "_Batch":
     """The batch with every table looked at."""
-    desk = replace(desk, inspect=_answering(desk.inspect))
-    healths = desk.store.rows(HEALTH)
+    registry = replace(registry, inspect=_answering(registry.inspect))
+    healths = registry.store.rows(HEALTH)
     look = _Look(
-        desk=desk,
+        registry=registry,
         actor=actor,
         source=source,
-        at=desk.clock.now(),
-        places=places_of(desk.store.rows(TABLES)),
+        at=registry.clock.now(),
+        places=places_of(registry.store.rows(TABLES)),
         with_health=frozenset(healths.arrow(["table_id"]).column(0).to_pylist()),
     )
-    batch = _Batch(desk=desk, healths=healths, asked_for=names_of(wanted).union(asked_for))
+    batch = _Batch(registry=registry, healths=healths, asked_for=names_of(wanted).union(asked_for))
     for number, one in enumerate(in_threads(look, wanted, threads=threads)):
         if isinstance(one, LakewardenError):
             batch.unseen[number] = one
@@ -132,19 +141,19 @@ def _begun(
 class _Look:
     """Looks at the place of a table that is wanted; what is known, and has health, needs no reading."""
 
-    desk: Desk
+    registry: Registry
     actor: Actor
     source: Source
     at: datetime
-    places: Places
+    places: RegisteredPlaces
     with_health: frozenset[str]
 
     def __call__(self, wanted: WantedTable) -> Registration | LakewardenError:
-        desk = self.desk
+        registry = self.registry
         try:
-            place = place_to_manage(wanted.where, desk.metastore)
+            place = place_to_manage(wanted.where, registry.metastore)
             asked = Registration(
-                desk=desk,
+                registry=registry,
                 wanted=wanted,
                 place=place,
                 format=None,
@@ -156,7 +165,7 @@ class _Look:
             )
             if self._is_whole(place.location):
                 return asked
-            reader = desk.reader_at(place.location, place.name)
+            reader = registry.reader_at(place.location, place.name)
             return replace(asked, format=reader.format, seen=reader.observe(place.location))
         except LakewardenError as error:
             return error
@@ -174,7 +183,7 @@ class _Batch:
     """Registrations by their numbers, and what was decided of each last; `unseen` could not be looked at, `unjudged`
     not be judged. `healths` are those of before anything was looked at."""
 
-    desk: Desk
+    registry: Registry
     healths: Rows[HealthRow]
     asked_for: Collection[str]
     asked: dict[int, Registration] = field(default_factory=dict)
@@ -185,17 +194,17 @@ class _Batch:
 
     def prepare(self, held: Rows[TableRow]) -> Decide:
         """The decision on all of them, made on what their twins' places look like."""
-        sightings = sight(self.desk, held, list(self.asked.values()), failed=self._leave_out)
+        sightings = sight(self.registry, held, list(self.asked.values()), failed=self._leave_out)
 
         def decide(rows: Rows[TableRow]) -> Iterator[TableRow | Unchecked]:
             self.decided, self.refused = {}, dict(self.unjudged)
-            round_ = Round(rows, sightings, asked_for=self.asked_for)
+            round_ = RegistrationAttempt(rows, sightings, asked_for=self.asked_for)
             for number, asked in self.asked.items():
                 if number in self.unjudged:
                     continue
                 try:
                     one = asked.decide(round_)
-                    if not isinstance(one.verdict, Known | Moved):
+                    if not isinstance(one.verdict, AlreadyManaged | Moved):
                         round_.take(one.row)
                     else:
                         refuse_other_values(one.row, asked.wanted)
@@ -206,7 +215,7 @@ class _Batch:
                 if isinstance(one.verdict, Moved):
                     round_.take(one.row)
                     yield one.row
-                elif not isinstance(one.verdict, Known) and asked.seen is not None:
+                elif not isinstance(one.verdict, AlreadyManaged) and asked.seen is not None:
                     yield Unchecked(
                         row=one.row, seen=asked.seen, failed=partial(self.unjudged.__setitem__, number)
                     )
@@ -214,10 +223,10 @@ class _Batch:
         return decide
 
     def record_healths(
-        self, done: Settled, guarded: Answered, *, because: str
+        self, done: CheckedWrite, guarded: Answered, *, because: str
     ) -> dict[str, HealthRow | LakewardenError]:
         """Store what was read of each table as its health, by `table_id`, or why that could not be done."""
-        rows, read, came = self._rows(done), dict[str, Read](), dict[str, HealthRow | LakewardenError]()
+        rows, read, came = self._rows(done), dict[str, ReadTable](), dict[str, HealthRow | LakewardenError]()
         for number in self.decided:
             seen, row = self.asked[number].seen, rows.get(number)
             if seen is None or row is None or row.table_id in read or row.table_id in came:
@@ -227,14 +236,14 @@ class _Batch:
             if isinstance(found, LakewardenError):
                 came[row.table_id] = found
             else:
-                read[row.table_id] = Read(row=row, seen=seen, findings=found)
+                read[row.table_id] = ReadTable(row=row, seen=seen, findings=found)
         return came | self._stored(list(read.values()), guarded, because)
 
     def _stored(
-        self, read: Sequence[Read], guarded: Answered, because: str
+        self, read: Sequence[ReadTable], guarded: Answered, because: str
     ) -> dict[str, HealthRow | LakewardenError]:
         """Together; where one of them is to blame, not the storage, it is told apart from the others."""
-        done = guarded(partial(self.desk.record_healths, read, before=self.healths, because=because))
+        done = guarded(partial(self.registry.record_healths, read, before=self.healths, because=because))
         if not isinstance(done, LakewardenError):
             return {one.table_id: one for one in done}
         if len(read) == 1 or done.retry:
@@ -242,7 +251,7 @@ class _Batch:
         half = len(read) // 2
         return self._stored(read[:half], guarded, because) | self._stored(read[half:], guarded, because)
 
-    def came(self, done: Settled) -> list[Came]:
+    def came(self, done: CheckedWrite) -> list[Came]:
         """What came of each, in order."""
         rows, failed = self._rows(done), {**self.unseen, **self.refused}
         return [
@@ -257,10 +266,10 @@ class _Batch:
         del self.asked[number]
 
     def _registered(self, row: TableRow, one: Decided) -> Registered:
-        known, moved = isinstance(one.verdict, Known), isinstance(one.verdict, Moved)
+        known, moved = isinstance(one.verdict, AlreadyManaged), isinstance(one.verdict, Moved)
         return Registered(row=row, health=None, created=not known, moved=moved)
 
-    def _rows(self, done: Settled) -> dict[int, TableRow]:
+    def _rows(self, done: CheckedWrite) -> dict[int, TableRow]:
         """The row of each that was not refused, as it stands now."""
         written = {row.table_id: row for row in done.rows}
         return {
@@ -271,7 +280,7 @@ class _Batch:
 
     def _judge(self, row: TableRow, seen: Observation | LogProblem) -> tuple[Finding, ...]:
         """What validation says of a table that was known."""
-        return self.desk.inspect(row, governed_in(self.desk.store.rows(TABLES), row).policy, seen)
+        return self.registry.inspect(row, governed_in(self.registry.store.rows(TABLES), row).policy, seen)
 
 
 def _answering(inspect: Inspect) -> Inspect:

@@ -16,11 +16,20 @@ from lakewarden.catalog.model.rows import Finding, RowKind, TableRow
 from lakewarden.catalog.observation.health import with_verdict
 from lakewarden.catalog.policy.effective import EffectivePolicy
 from lakewarden.catalog.policy.scopes import govern, scopes_by_name
-from lakewarden.catalog.registry.service import Desk
+from lakewarden.catalog.registry.service import Registry
 from lakewarden.catalog.system.port import TABLES, Rows
 from lakewarden.catalog.threads import in_threads
 
-__all__ = ["ATTEMPTS", "Decide", "LookAgain", "Settled", "Unchecked", "foresee", "nobody", "settle"]
+__all__ = [
+    "ATTEMPTS",
+    "CheckedWrite",
+    "Decide",
+    "StaleDecision",
+    "Unchecked",
+    "foresee",
+    "nobody",
+    "write_checked",
+]
 
 ATTEMPTS: Final = 20
 """How often somebody looks again before others are said to be in the way."""
@@ -37,15 +46,15 @@ class Unchecked:
 
 
 Decide = Callable[[Rows[TableRow]], Iterable[TableRow | Unchecked]]
-"""What is to be written, decided on one version of `lakewarden.tables`. Pure; may raise `LookAgain`."""
+"""What is to be written, decided on one version of `lakewarden.tables`. Pure; may raise `StaleDecision`."""
 
 
-class LookAgain(Exception):
+class StaleDecision(Exception):
     """What was looked at outside the catalog is not, or no longer, what has to be decided on."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Settled:
+class CheckedWrite:
     """The rows that were written, and by `table_id` what validation found of those that it judged."""
 
     rows: tuple[TableRow, ...]
@@ -72,14 +81,14 @@ def nobody() -> None:
     """Nobody wants to know how far it is."""
 
 
-def settle(
-    desk: Desk,
+def write_checked(
+    registry: Registry,
     prepare: Callable[[Rows[TableRow]], Decide],
     *,
     because: str,
     threads: int = 1,
     judged: Callable[[], None] = nobody,
-) -> Settled:
+) -> CheckedWrite:
     """Compare-and-set. `prepare` looks at whatever else has to be known, and gives the decision that is made with it.
 
     Rows are judged by at most so many `threads`; `judged` is called after each.
@@ -87,29 +96,31 @@ def settle(
     """
     checked: _AllChecked = {}
     for _ in range(ATTEMPTS):
-        rows = desk.store.rows(TABLES)
+        rows = registry.store.rows(TABLES)
         decide = prepare(rows)
         try:
-            checked = _checked(desk, rows, decide, checked, threads, judged)
-            done = desk.store.edit(TABLES, partial(_judged, decide, checked), because=because)
-        except LookAgain:
+            checked = _checked(registry, rows, decide, checked, threads, judged)
+            done = registry.store.edit(TABLES, partial(_judged, decide, checked), because=because)
+        except StaleDecision:
             continue
-        return Settled(rows=tuple(done.rows), findings=_found(checked))
+        return CheckedWrite(rows=tuple(done.rows), findings=_found(checked))
     raise ConflictError(
         "Others kept changing the same rows of the catalog.", hint="Nothing was changed; repeat it."
     )
 
 
-def foresee(desk: Desk, prepare: Callable[[Rows[TableRow]], Decide], *, threads: int = 1) -> Settled:
-    """What `settle` would write now. Writes nothing."""
-    rows = desk.store.rows(TABLES)
+def foresee(
+    registry: Registry, prepare: Callable[[Rows[TableRow]], Decide], *, threads: int = 1
+) -> CheckedWrite:
+    """What `write_checked` would write now. Writes nothing."""
+    rows = registry.store.rows(TABLES)
     decide = prepare(rows)
-    checked = _checked(desk, rows, decide, {}, threads, nobody)
-    return Settled(rows=tuple(_judged(decide, checked, rows)), findings=_found(checked))
+    checked = _checked(registry, rows, decide, {}, threads, nobody)
+    return CheckedWrite(rows=tuple(_judged(decide, checked, rows)), findings=_found(checked))
 
 
 def _checked(
-    desk: Desk,
+    registry: Registry,
     rows: Rows[TableRow],
     decide: Decide,
     before: _AllChecked,
@@ -123,7 +134,7 @@ def _checked(
         if known is not None and known.is_of(one.row, policy):
             return known
         try:
-            return _Checked(row=one.row, policy=policy, findings=desk.inspect(one.row, policy, one.seen))
+            return _Checked(row=one.row, policy=policy, findings=registry.inspect(one.row, policy, one.seen))
         except LakewardenError as error:
             if one.failed is None:
                 raise
@@ -152,7 +163,7 @@ def _judged(decide: Decide, checked: _AllChecked, rows: Rows[TableRow]) -> Itera
             continue
         known = checked.get(one.row.table_id)
         if known is None or not known.is_of(one.row, govern(one.row, scopes).policy):
-            raise LookAgain
+            raise StaleDecision
         yield with_verdict(one.row, known.findings)
 
 

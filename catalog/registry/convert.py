@@ -11,14 +11,14 @@ from lakewarden.catalog.formats.files_elsewhere import with_reach
 from lakewarden.catalog.formats.port import LogProblem, Observation
 from lakewarden.catalog.formats.registry import spec_of
 from lakewarden.catalog.metastore.lookup import NamedLocation, place_to_manage, refuse_if_absent
-from lakewarden.catalog.model.identity import Known, check_nesting, identify
+from lakewarden.catalog.model.identity import AlreadyManaged, check_nesting, identify
 from lakewarden.catalog.model.pending_conversion import Conversion, SourceFiles
 from lakewarden.catalog.model.rows import DELTA, PolicySettings, Source, TableFormat, TableRow, TableState
-from lakewarden.catalog.policy.access import Actor, Deed, require
-from lakewarden.catalog.registry.checked_rows import Unchecked, settle
+from lakewarden.catalog.policy.access import Actor, Permission, require
+from lakewarden.catalog.registry.checked_rows import Unchecked, write_checked
 from lakewarden.catalog.registry.service import (
-    Desk,
     Registered,
+    Registry,
     free_name,
     known,
     next_number,
@@ -45,31 +45,35 @@ class WantedConversion:
     format: TableFormat = DELTA
 
 
-def begin_conversion(desk: Desk, where: str, wanted: WantedConversion, *, actor: Actor) -> Registered:
+def begin_conversion(registry: Registry, where: str, wanted: WantedConversion, *, actor: Actor) -> Registered:
     """Write the row of a table that is about to be converted (state `converting`); a run does the rest.
 
     A managed table is returned as it is; a table that is no longer Parquet and not managed is refused with the hint
     to register it. Repeating an interrupted conversion takes the row that is there.
     """
-    asked = _asked(desk, where, wanted, actor)
+    asked = _asked(registry, where, wanted, actor)
     place = asked.place
 
     def change(rows: Rows[TableRow]) -> Iterable[TableRow]:
-        return [] if _is_managed(rows, place, is_table=asked.is_table) else [_converting(desk, rows, asked)]
+        return (
+            [] if _is_managed(rows, place, is_table=asked.is_table) else [_converting(registry, rows, asked)]
+        )
 
-    done = desk.store.edit(TABLES, change, because=f"convert {where}")
+    done = registry.store.edit(TABLES, change, because=f"convert {where}")
     reach("registry.converting")
-    return Registered(row=desk.resolve(place.location), health=None, created=bool(done.rows))
+    return Registered(row=registry.resolve(place.location), health=None, created=bool(done.rows))
 
 
-def foreseen_conversion(desk: Desk, where: str, wanted: WantedConversion, *, actor: Actor) -> TableRow:
+def foreseen_conversion(
+    registry: Registry, where: str, wanted: WantedConversion, *, actor: Actor
+) -> TableRow:
     """The row that `begin_conversion` would write, or the one that is there. Raises what it would raise;
     writes nothing."""
-    asked = _asked(desk, where, wanted, actor)
-    rows = desk.store.rows(TABLES)
+    asked = _asked(registry, where, wanted, actor)
+    rows = registry.store.rows(TABLES)
     if _is_managed(rows, asked.place, is_table=asked.is_table):
-        return desk.resolve(asked.place.location)
-    return _converting(desk, rows, asked)
+        return registry.resolve(asked.place.location)
+    return _converting(registry, rows, asked)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -85,24 +89,24 @@ class _Asked:
     at: datetime
 
 
-def _asked(desk: Desk, where: str, wanted: WantedConversion, actor: Actor) -> _Asked:
-    place = place_to_manage(where, desk.metastore)
-    refuse_if_absent(place.location, desk.storage(place.location))
+def _asked(registry: Registry, where: str, wanted: WantedConversion, actor: Actor) -> _Asked:
+    place = place_to_manage(where, registry.metastore)
+    refuse_if_absent(place.location, registry.storage(place.location))
     return _Asked(
         place=place,
-        is_table=desk.is_table(place.location),
-        outer=desk.outer()(place.location),
+        is_table=registry.is_table(place.location),
+        outer=registry.outer()(place.location),
         wanted=wanted,
         actor=actor,
         table_id=uuid.uuid4().hex,
-        at=desk.clock.now(),
+        at=registry.clock.now(),
     )
 
 
 def _is_managed(rows: Rows[TableRow], place: NamedLocation, *, is_table: bool) -> bool:
     """Raises `PreconditionError` for a table that was dropped from management, or whose log is gone."""
     found = identify(places_of(rows), place.location, None, alive=())
-    if not isinstance(found, Known):
+    if not isinstance(found, AlreadyManaged):
         return False
     known(rows, found.table_id, found.state)
     row = row_of(rows, found.table_id)
@@ -114,7 +118,7 @@ def _is_managed(rows: Rows[TableRow], place: NamedLocation, *, is_table: bool) -
     return True
 
 
-def _converting(desk: Desk, rows: Rows[TableRow], asked: _Asked) -> TableRow:
+def _converting(registry: Registry, rows: Rows[TableRow], asked: _Asked) -> TableRow:
     place, wanted = asked.place, asked.wanted
     if asked.is_table:
         raise RefusedError(
@@ -123,7 +127,7 @@ def _converting(desk: Desk, rows: Rows[TableRow], asked: _Asked) -> TableRow:
         )
     places = places_of(rows)
     check_nesting(places, place.location, outer=asked.outer)
-    row = desk.new_row(
+    row = registry.new_row(
         places,
         number=next_number(rows),
         name=wanted_name(wanted.name, place) or free_name(places, place.location),
@@ -134,7 +138,7 @@ def _converting(desk: Desk, rows: Rows[TableRow], asked: _Asked) -> TableRow:
         table_id=asked.table_id,
         at=asked.at,
     )
-    require(asked.actor, Deed.CONVERT, row)
+    require(asked.actor, Permission.CONVERT, row)
     conversion = Conversion(
         location=place.location,
         name=place.name,
@@ -152,13 +156,13 @@ def _converting(desk: Desk, rows: Rows[TableRow], asked: _Asked) -> TableRow:
     )
 
 
-def converted(desk: Desk, table_id: str) -> Registered:
+def converted(registry: Registry, table_id: str) -> Registered:
     """The table's log exists now: make the row active (or quarantined). Repeating it changes nothing."""
-    location = desk.get(table_id).location or ""
-    reader = desk.reader_at(location)
+    location = registry.get(table_id).location or ""
+    reader = registry.reader_at(location)
     seen = reader.observe(location)
 
-    at = desk.clock.now()
+    at = registry.clock.now()
 
     def decide(rows: Rows[TableRow]) -> Iterator[Unchecked]:
         current = row_of(rows, table_id)
@@ -177,10 +181,10 @@ def converted(desk: Desk, table_id: str) -> Registered:
             seen=seen,
         )
 
-    done = settle(desk, lambda _: decide, because="converted")
+    done = write_checked(registry, lambda _: decide, because="converted")
     reach("registry.converted")
-    row = desk.get(table_id)
-    health = desk.record_health(row, seen, done.findings.get(table_id))
+    row = registry.get(table_id)
+    health = registry.record_health(row, seen, done.findings.get(table_id))
     return Registered(row=row, health=health, created=bool(done.rows))
 
 
@@ -191,17 +195,17 @@ def _looked_at(row: TableRow, seen: Observation | LogProblem) -> dict[str, str]:
     return with_reach(bare, row.location or "", seen.elsewhere)
 
 
-def conversion_failed(desk: Desk, table_id: str, reason: str) -> None:
+def conversion_failed(registry: Registry, table_id: str, reason: str) -> None:
     """A conversion that will not succeed leaves no row behind, unless it got as far as a table log."""
-    row = desk.store.rows(TABLES).get(table_id)
+    row = registry.store.rows(TABLES).get(table_id)
     if row is None or row.state is not TableState.CONVERTING:
         return
-    if desk.is_table(row.location or ""):
-        converted(desk, table_id)
+    if registry.is_table(row.location or ""):
+        converted(registry, table_id)
         return
 
     def still_there(rows: Rows[TableRow]) -> Iterable[TableRow]:
         current = rows.get(table_id)
         return [current] if current is not None and current.state is TableState.CONVERTING else []
 
-    desk.store.edit(TABLES, lambda _: (), delete=still_there, because=f"conversion failed: {reason}")
+    registry.store.edit(TABLES, lambda _: (), delete=still_there, because=f"conversion failed: {reason}")

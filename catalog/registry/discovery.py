@@ -11,7 +11,7 @@ from lakewarden.catalog.metastore.port import Metastore
 from lakewarden.catalog.storage.file_store import StorageOptions, below, canonical, from_hadoop, open_store
 from lakewarden.catalog.units import storable
 
-__all__ = ["Candidate", "in_metastore", "under_root"]
+__all__ = ["DiscoveredTable", "in_metastore", "under_root"]
 
 _SKIPPED = ("_", ".")
 
@@ -22,7 +22,7 @@ def _any(name: str) -> bool:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Candidate:
+class DiscoveredTable:
     """A table that discovery found: how to call it (`db.t` or a location) and its canonical location."""
 
     where: str
@@ -35,7 +35,7 @@ def in_metastore(
     known: AbstractSet[str],
     *,
     named: Callable[[str], bool] = _any,
-) -> Iterator[Candidate | None]:
+) -> Iterator[DiscoveredTable | None]:
     """Tables of the metastore that are `named` so (`db.t`), that some reader understands and whose location is not in
     `known`, but no system tables, of whichever installation; None for each look that found nothing, so that whoever
     searches may do something else in between.
@@ -54,14 +54,14 @@ def _entered(
     table: str,
     readers: tuple[TableReader, ...],
     known: AbstractSet[str],
-) -> Candidate | None:
+) -> DiscoveredTable | None:
     entry = metastore.get(database, table)
     if entry is None or entry.location is None or entry.provider is None or is_system_entry(entry):
         return None
     location = from_hadoop(entry.location)
     if location in known or not _may_be_table(location, readers):
         return None
-    return Candidate(where=f"{database}.{table}", location=location)
+    return DiscoveredTable(where=f"{database}.{table}", location=location)
 
 
 def _may_be_table(location: str, readers: tuple[TableReader, ...]) -> bool:
@@ -78,17 +78,17 @@ def under_root(
     known: AbstractSet[str],
     *,
     depth: int = 4,
-) -> Iterator[Candidate | None]:
+) -> Iterator[DiscoveredTable | None]:
     """Tables below a folder, at most `depth` levels down; a table's own folder is not entered. None for each look that
     found nothing. A folder that cannot be listed may be one, and is left to whoever registers it."""
     base = canonical(root)
     store = open_store(base, options)
 
-    def walk(path: str, left: int) -> Iterator[Candidate | None]:
+    def walk(path: str, left: int) -> Iterator[DiscoveredTable | None]:
         location = below(base, path)
         if any(reader.is_table(location) for reader in readers):
             place = canonical(location) if storable(location) == location else location
-            yield None if place in known else Candidate(where=place, location=place)
+            yield None if place in known else DiscoveredTable(where=place, location=place)
             return
         yield None
         if left > 0:
@@ -98,7 +98,7 @@ def under_root(
                 if not path:
                     raise
                 folders = []
-                yield Candidate(where=location, location=location)
+                yield DiscoveredTable(where=location, location=location)
             for folder in folders:
                 name = folder.rsplit("/", 1)[-1]
                 if not name.startswith(_SKIPPED) and "=" not in name:

@@ -12,7 +12,7 @@ from lakewarden.catalog.errors import (
     UsageError,
 )
 from lakewarden.catalog.lineage.streams.checkpoints import (
-    Checkpoint,
+    StreamCheckpoint,
     with_checkpoint,
     without_checkpoint,
 )
@@ -27,7 +27,7 @@ from lakewarden.catalog.model.rows import (
     TableRow,
     TableState,
 )
-from lakewarden.catalog.policy.access import Actor, Deed, require
+from lakewarden.catalog.policy.access import Actor, Permission, require
 from lakewarden.catalog.policy.differences import Wanted, changed_meanwhile, differences
 from lakewarden.catalog.policy.effective import (
     PROMISE_KEYS,
@@ -44,7 +44,7 @@ from lakewarden.catalog.policy.scopes import (
     scopes_by_name,
     with_policy_date,
 )
-from lakewarden.catalog.registry.service import Desk, next_number, row_of
+from lakewarden.catalog.registry.service import Registry, next_number, row_of
 from lakewarden.catalog.system.port import TABLES, Rows
 from lakewarden.catalog.units import did_you_mean
 
@@ -55,7 +55,7 @@ __all__ = [
     "meant",
     "planned_policies",
     "policies_held",
-    "refuse_own",
+    "require_not_system_table",
     "set_hold",
     "set_owner",
     "set_pause",
@@ -66,16 +66,18 @@ __all__ = [
 
 _NAMED = 5
 """So many names are in the sentence of a commit."""
-_ON_WAITING = (Deed.HOLD, Deed.PAUSE, Deed.RESUME)
+_ON_WAITING = (Permission.HOLD, Permission.PAUSE, Permission.RESUME)
 
 
-def governed(desk: Desk, where: str) -> Governed:
+def governed(registry: Registry, where: str) -> Governed:
     """A table with its merged policy, and what pauses or holds it."""
-    rows = desk.store.rows(TABLES)
-    return govern(desk.resolve(where), scopes_by_name(rows.find(kind=RowKind.SCOPE)))
+    rows = registry.store.rows(TABLES)
+    return govern(registry.resolve(where), scopes_by_name(rows.find(kind=RowKind.SCOPE)))
 
 
-def set_policy(desk: Desk, where: str, values: Mapping[str, Value | None], *, actor: Actor) -> TableRow:
+def set_policy(
+    registry: Registry, where: str, values: Mapping[str, Value | None], *, actor: Actor
+) -> TableRow:
     """Set policy keys (None unsets) on a table or a scope.
 
     Raises `NotAllowedError` below a floor, `UsageError` for a retention shorter than the promise in force (of
@@ -84,17 +86,17 @@ def set_policy(desk: Desk, where: str, values: Mapping[str, Value | None], *, ac
     """
 
     def asked(rows: Rows[TableRow], current: TableRow) -> TableRow:
-        refuse_own(current)
+        require_not_system_table(current)
         if current.kind is RowKind.TABLE:
             return with_policy(current, values, scopes_by_name(rows.find(kind=RowKind.SCOPE)), actor=actor)
         changed = replace(current, policy=with_values(current.policy, values, admin=actor.admin))
         if changed == current:
             return current
         _require_promises_kept(rows, {changed.name: changed}, {changed.name: frozenset(values)})
-        return with_policy_date(changed, desk.clock.now())
+        return with_policy_date(changed, registry.clock.now())
 
     keys = ", ".join(values)
-    return _change(desk, where, actor, Deed.POLICY, asked, because=f"policy {keys} of {where}")
+    return _change(registry, where, actor, Permission.POLICY, asked, because=f"policy {keys} of {where}")
 
 
 def with_policy(
@@ -107,7 +109,7 @@ def with_policy(
 
 
 def set_policies(
-    desk: Desk, wanted: Wanted, *, seen: Mapping[str, PolicySettings], actor: Actor
+    registry: Registry, wanted: Wanted, *, seen: Mapping[str, PolicySettings], actor: Actor
 ) -> tuple[TableRow, ...]:
     """Make the policy of each table and scope that is named just what is wanted of it, in one commit or not at all.
 
@@ -124,9 +126,9 @@ def set_policies(
                     hint="`lakewarden policy diff` shows what the file would change now; "
                     "apply it again if that is right.",
                 )
-        return planned_policies(desk, rows, wanted, actor=actor)
+        return planned_policies(registry, rows, wanted, actor=actor)
 
-    done = desk.store.edit(
+    done = registry.store.edit(
         TABLES,
         plan,
         because=f"policies of {', '.join(sorted(wanted)[:_NAMED])}{'...' if len(wanted) > _NAMED else ''}",
@@ -134,7 +136,9 @@ def set_policies(
     return done.rows
 
 
-def planned_policies(desk: Desk, rows: Rows[TableRow], wanted: Wanted, *, actor: Actor) -> list[TableRow]:
+def planned_policies(
+    registry: Registry, rows: Rows[TableRow], wanted: Wanted, *, actor: Actor
+) -> list[TableRow]:
     """The rows that `set_policies` would write on this version."""
     held = _rows_named(rows, wanted)
     scopes = dict(scopes_by_name(rows.find(kind=RowKind.SCOPE)))
@@ -142,23 +146,23 @@ def planned_policies(desk: Desk, rows: Rows[TableRow], wanted: Wanted, *, actor:
     for name in sorted(wanted, key=lambda one: not is_scope(one)):
         current = held.get(name)
         if current is None:
-            current = replace(_scope(desk, rows, name, actor), row=number)
+            current = replace(_scope(registry, rows, name, actor), row=number)
         values = {one.key: one.wanted for one in differences(name, current.policy, wanted[name])}
         try:
-            refuse_own(current)
+            require_not_system_table(current)
             if not values:
                 continue
-            require(actor, Deed.POLICY, current)
+            require(actor, Permission.POLICY, current)
             if current.kind is RowKind.TABLE:
                 made = with_policy(current, values, scopes, actor=actor)
             else:
                 policy = with_values(current.policy, values, admin=actor.admin)
-                made = scopes[name] = with_policy_date(replace(current, policy=policy), desk.clock.now())
+                made = scopes[name] = with_policy_date(replace(current, policy=policy), registry.clock.now())
                 asked[name] = frozenset(values)
         except LakewardenError as error:
             raise type(error)(f"{name}: {error}", hint=error.hint) from error
         number = max(number, made.row + 1)
-        changed.append(desk.touched(made, actor))
+        changed.append(registry.touched(made, actor))
     _require_promises_kept(rows, {row.name: row for row in changed}, asked)
     return changed
 
@@ -200,7 +204,7 @@ def _rows_named(rows: Rows[TableRow], names: Iterable[str]) -> Mapping[str, Tabl
     return held
 
 
-def refuse_own(row: TableRow) -> None:
+def require_not_system_table(row: TableRow) -> None:
     """Raise `RefusedError` for the row of a system table, and for a scope over them."""
     if row.source is Source.SELF or row.name.lower().partition(".")[0] == SYSTEM:
         raise RefusedError(
@@ -209,22 +213,22 @@ def refuse_own(row: TableRow) -> None:
         )
 
 
-def set_owner(desk: Desk, where: str, owner: str, *, actor: Actor) -> TableRow:
+def set_owner(registry: Registry, where: str, owner: str, *, actor: Actor) -> TableRow:
     """Make somebody else responsible."""
     if not owner.strip():
         raise UsageError("An owner cannot be empty.", hint="Name a person or a group.")
     return _change(
-        desk,
+        registry,
         where,
         actor,
-        Deed.OWNER,
+        Permission.OWNER,
         lambda _, row: replace(row, owner=owner.strip()),
         because=f"owner of {where}",
     )
 
 
 def declare_dependency(
-    desk: Desk, where: str, upstream: str, on_rollback: OnRollback | None, *, actor: Actor
+    registry: Registry, where: str, upstream: str, on_rollback: OnRollback | None, *, actor: Actor
 ) -> TableRow:
     """Declare what a rollback of `upstream` does to the table; None takes the declaration back.
 
@@ -232,7 +236,7 @@ def declare_dependency(
     """
     if is_scope(where):
         raise UsageError(f"{where} is not a table.", hint="Declare dependencies table by table.")
-    source = desk.resolve(upstream)
+    source = registry.resolve(upstream)
 
     def declared(_: Rows[TableRow], row: TableRow) -> TableRow:
         if row.table_id == source.table_id:
@@ -247,11 +251,11 @@ def declare_dependency(
         return replace(row, dependencies=(*others, replace(kept, on_rollback=on_rollback)))
 
     because = f"dependency of {where} on {upstream}"
-    return _change(desk, where, actor, Deed.POLICY, declared, because=because)
+    return _change(registry, where, actor, Permission.POLICY, declared, because=because)
 
 
 def declare_checkpoint(
-    desk: Desk, where: str, checkpoint: Checkpoint, *, remove: bool, actor: Actor
+    registry: Registry, where: str, checkpoint: StreamCheckpoint, *, remove: bool, actor: Actor
 ) -> TableRow:
     """Declare that a streaming query with this checkpoint writes the table, or take that back.
 
@@ -264,70 +268,75 @@ def declare_checkpoint(
         return without_checkpoint(row, checkpoint.location) if remove else with_checkpoint(row, checkpoint)
 
     because = f"a stream that writes {where}"
-    return _change(desk, where, actor, Deed.POLICY, declared, because=because)
+    return _change(registry, where, actor, Permission.POLICY, declared, because=because)
 
 
-def set_pause(desk: Desk, where: str, reason: str | None, *, actor: Actor) -> TableRow:
+def set_pause(registry: Registry, where: str, reason: str | None, *, actor: Actor) -> TableRow:
     """Pause (with a reason) or resume (None) a table, a namespace (`db.*`) or everything (`*`)."""
-    deed = Deed.RESUME if reason is None else Deed.PAUSE
+    deed = Permission.RESUME if reason is None else Permission.PAUSE
     return _change(
-        desk, where, actor, deed, lambda _, row: replace(row, paused=reason), because=f"{deed} {where}"
+        registry, where, actor, deed, lambda _, row: replace(row, paused=reason), because=f"{deed} {where}"
     )
 
 
-def set_hold(desk: Desk, where: str, reason: str | None, *, actor: Actor) -> TableRow:
+def set_hold(registry: Registry, where: str, reason: str | None, *, actor: Actor) -> TableRow:
     """Put a table or scope under legal hold (no deletion, no rewind) or lift it (None)."""
     return _change(
-        desk, where, actor, Deed.HOLD, lambda _, row: replace(row, hold=reason), because=f"hold on {where}"
+        registry,
+        where,
+        actor,
+        Permission.HOLD,
+        lambda _, row: replace(row, hold=reason),
+        because=f"hold on {where}",
     )
 
 
 def _change(
-    desk: Desk,
+    registry: Registry,
     where: str,
     actor: Actor,
-    deed: Deed,
+    deed: Permission,
     change: Callable[[Rows[TableRow], TableRow], TableRow],
     *,
     because: str,
 ) -> TableRow:
-    table_id = None if is_scope(where) else _meant(desk, where, deed).table_id
+    table_id = None if is_scope(where) else _meant(registry, where, deed).table_id
 
     def apply(rows: Rows[TableRow]) -> Iterable[TableRow]:
-        current = row_of(rows, table_id) if table_id else _scope(desk, rows, where, actor)
+        current = row_of(rows, table_id) if table_id else _scope(registry, rows, where, actor)
         require(actor, deed, current)
         changed = change(rows, current)
-        return [desk.touched(changed, actor)] if changed != current else []
+        return [registry.touched(changed, actor)] if changed != current else []
 
-    desk.store.edit(TABLES, apply, because=because)
-    rows = desk.store.rows(TABLES)
-    return row_of(rows, table_id) if table_id else _scope(desk, rows, where, actor)
+    registry.store.edit(TABLES, apply, because=because)
+    rows = registry.store.rows(TABLES)
+    return row_of(rows, table_id) if table_id else _scope(registry, rows, where, actor)
 
 
-def meant(desk: Desk, where: str, actor: Actor) -> TableRow:
+def meant(registry: Registry, where: str, actor: Actor) -> TableRow:
     """The row of a table, or of a scope: one that nobody has set anything for yet has a row without an owner."""
     if is_scope(where):
-        return _scope(desk, desk.store.rows(TABLES), where, actor)
-    return desk.resolve(where, gone=True)
+        return _scope(registry, registry.store.rows(TABLES), where, actor)
+    return registry.resolve(where, gone=True)
 
 
-def _meant(desk: Desk, where: str, deed: Deed) -> TableRow:
+def _meant(registry: Registry, where: str, deed: Permission) -> TableRow:
     """The row that is meant: a hold or a pause may be put on a table that waits to be purged, too."""
     if deed in _ON_WAITING:
-        row = desk.resolve(where, gone=True)
+        row = registry.resolve(where, gone=True)
         if row.state is TableState.PURGING:
             return row
-    return desk.resolve(where)
+    return registry.resolve(where)
 
 
-def _scope(desk: Desk, rows: Rows[TableRow], text: str, actor: Actor) -> TableRow:
+def _scope(registry: Registry, rows: Rows[TableRow], text: str, actor: Actor) -> TableRow:
     name = parse_scope(text)
     if name is None:
         raise UsageError(f"'{text}' is not a scope.", hint="Write * for everything, or database.*.")
     found = rows.find(name=name, kind=RowKind.SCOPE)
     if found:
         return found[0]
-    now = desk.clock.now()
+    now = registry.clock.now()
     return TableRow(
         row=next_number(rows),
         table_id=uuid.uuid5(uuid.NAMESPACE_URL, f"lakewarden:scope:{name}").hex,

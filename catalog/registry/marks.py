@@ -8,15 +8,15 @@ from lakewarden.catalog.formats.port import Observation
 from lakewarden.catalog.lineage.marks import standing_marks
 from lakewarden.catalog.lineage.versions import Version, history_of
 from lakewarden.catalog.model.rows import Mark, MarkVerdict, Source, TableRow
-from lakewarden.catalog.policy.access import Actor, Deed
-from lakewarden.catalog.registry.service import Desk
+from lakewarden.catalog.policy.access import Actor, Permission
+from lakewarden.catalog.registry.service import Registry
 from lakewarden.catalog.system.port import LINEAGE
 
 __all__ = ["log_of", "mark_versions", "marks_of", "require_rewindable", "unmark_versions"]
 
 
 def mark_versions(
-    desk: Desk,
+    registry: Registry,
     where: str,
     versions: Collection[int],
     verdict: MarkVerdict,
@@ -28,9 +28,9 @@ def mark_versions(
 
     Raises `NotFoundError` for a version that the table does not have, `RefusedError` for a system table.
     """
-    row, now = desk.resolve(where), desk.clock.now()
+    row, now = registry.resolve(where), registry.clock.now()
     require_rewindable(row)
-    history, head = log_of(desk, row)
+    history, head = log_of(registry, row)
     head_id = None if head is None else head.format_id
     said = {
         version: Mark(
@@ -38,17 +38,17 @@ def mark_versions(
             verdict=verdict,
             by=actor.name,
             at=now,
-            format_id=_format_id(desk, row, version, history, head_id),
+            format_id=_format_id(registry, row, version, history, head_id),
             note=note,
         )
         for version in versions
     }
-    return _change(desk, row, actor, lambda kept: {**kept, **said}, f"{verdict}: {_listed(versions)}")
+    return _change(registry, row, actor, lambda kept: {**kept, **said}, f"{verdict}: {_listed(versions)}")
 
 
-def unmark_versions(desk: Desk, where: str, versions: Collection[int], *, actor: Actor) -> TableRow:
+def unmark_versions(registry: Registry, where: str, versions: Collection[int], *, actor: Actor) -> TableRow:
     """Take marks back. Raises `NotFoundError` for a version that has none."""
-    row = desk.resolve(where)
+    row = registry.resolve(where)
 
     def without(kept: Mapping[int, Mark]) -> Mapping[int, Mark]:
         missing = sorted(set(versions) - set(kept))
@@ -59,14 +59,14 @@ def unmark_versions(desk: Desk, where: str, versions: Collection[int], *, actor:
             )
         return {version: mark for version, mark in kept.items() if version not in versions}
 
-    return _change(desk, row, actor, without, f"no marks: {_listed(versions)}")
+    return _change(registry, row, actor, without, f"no marks: {_listed(versions)}")
 
 
-def marks_of(desk: Desk, row: TableRow) -> tuple[tuple[Mark, bool], ...]:
+def marks_of(registry: Registry, row: TableRow) -> tuple[tuple[Mark, bool], ...]:
     """A table's marks in the order of versions, each with whether it speaks of the table as it is now."""
     if not row.marks:
         return ()
-    history, head = log_of(desk, row)
+    history, head = log_of(registry, row)
     head_id = None if head is None else head.format_id
     standing = standing_marks(row.marks, history, head_id)
     return tuple((mark, mark in standing) for mark in row.marks)
@@ -82,23 +82,23 @@ def require_rewindable(row: TableRow) -> None:
         )
 
 
-def log_of(desk: Desk, row: TableRow) -> tuple[Sequence[Version], Observation | None]:
+def log_of(registry: Registry, row: TableRow) -> tuple[Sequence[Version], Observation | None]:
     """The versions that a table's log still tells, and its head (None where the log cannot be used)."""
     location = row.location or ""
-    reader = desk.reader_at(location, row.name)
+    reader = registry.reader_at(location, row.name)
     seen = reader.observe(location)  # before the commits, so that head is one of them
     history = history_of(reader.commits(location, after=-1))
     return history, seen if isinstance(seen, Observation) else None
 
 
 def _format_id(
-    desk: Desk, row: TableRow, version: int, history: Sequence[Version], head_id: str | None
+    registry: Registry, row: TableRow, version: int, history: Sequence[Version], head_id: str | None
 ) -> str | None:
     """The UUID a version has, by the log or, where the log was cleaned, by what the sweep wrote down."""
     told = {one.version: one.format_id for one in history}
     if version in told:
         return told[version] or (None if any(told.values()) else head_id)
-    recorded = desk.store.rows(LINEAGE).find(output_id=row.table_id, output_version=version)
+    recorded = registry.store.rows(LINEAGE).find(output_id=row.table_id, output_version=version)
     if not recorded or not history or version > history[-1].version:
         raise NotFoundError(
             f"{row.name} has no version {version}.", hint="`lakewarden tables history` shows those it has."
@@ -107,7 +107,7 @@ def _format_id(
 
 
 def _change(
-    desk: Desk,
+    registry: Registry,
     row: TableRow,
     actor: Actor,
     change: Callable[[Mapping[int, Mark]], Mapping[int, Mark]],
@@ -117,7 +117,7 @@ def _change(
         marks = change({mark.version: mark for mark in current.marks})
         return replace(current, marks=tuple(marks[version] for version in sorted(marks)))
 
-    return desk.change_row(row, actor, Deed.ROLLBACK, marked, because=f"{row.name}: {because}")
+    return registry.change_row(row, actor, Permission.ROLLBACK, marked, because=f"{row.name}: {because}")
 
 
 def _listed(versions: Collection[int]) -> str:

@@ -7,14 +7,14 @@ from typing import Final
 
 from lakewarden.catalog.model.rows import TableRow, TableState
 from lakewarden.catalog.policy.original_properties import (
-    Kept,
+    OriginalProperty,
     forgotten,
     is_leaving,
     kept_of,
     leaving,
     remembering,
 )
-from lakewarden.catalog.registry.service import Desk, row_of
+from lakewarden.catalog.registry.service import Registry, row_of
 from lakewarden.catalog.system.port import TABLES, Rows
 
 __all__ = ["dropped", "given_back", "said_of"]
@@ -23,7 +23,7 @@ _DROPPED: Final = "dropped from management; files untouched"
 _PROPERTIES: Final = "; properties "
 
 
-def dropped(row: TableRow, owed: Iterable[Kept], now: datetime) -> TableRow:
+def dropped(row: TableRow, owed: Iterable[OriginalProperty], now: datetime) -> TableRow:
     """The row of a table that leaves. `owed`: what was found out about its properties besides what the row remembers.
 
     Whatever is remembered makes it wait for a run that gives it back: a run of ours may be about to set it again.
@@ -33,7 +33,7 @@ def dropped(row: TableRow, owed: Iterable[Kept], now: datetime) -> TableRow:
     return leaving(gone, known.values(), now.isoformat()) if known else gone
 
 
-def given_back(desk: Desk, table_id: str, sentence: str) -> TableRow:
+def given_back(registry: Registry, table_id: str, sentence: str) -> TableRow:
     """A dropped table has its properties back: its row forgets about them. Repeating it changes nothing."""
 
     def settled(rows: Rows[TableRow]) -> Iterable[TableRow]:
@@ -41,11 +41,11 @@ def given_back(desk: Desk, table_id: str, sentence: str) -> TableRow:
         if not is_leaving(row):
             return []
         reason = f"{_DROPPED}{_PROPERTIES}{sentence}"
-        now = desk.clock.now()
+        now = registry.clock.now()
         return [replace(remembering(forgotten(row), now), state_reason=reason, updated_at=now)]
 
-    desk.store.edit(TABLES, settled, because="properties given back")
-    return desk.get(table_id)
+    registry.store.edit(TABLES, settled, because="properties given back")
+    return registry.get(table_id)
 
 
 def said_of(row: TableRow) -> str | None:

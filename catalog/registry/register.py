@@ -7,25 +7,25 @@ from functools import partial
 from lakewarden.catalog.errors import LakewardenError
 from lakewarden.catalog.failpoints import reach
 from lakewarden.catalog.metastore.lookup import place_to_manage
-from lakewarden.catalog.model.identity import Known, Moved
+from lakewarden.catalog.model.identity import AlreadyManaged, Moved
 from lakewarden.catalog.model.rows import Source, TableRow
 from lakewarden.catalog.policy.access import Actor
-from lakewarden.catalog.registry.checked_rows import Decide, Unchecked, settle
+from lakewarden.catalog.registry.checked_rows import Decide, Unchecked, write_checked
 from lakewarden.catalog.registry.registration import (
     Registration,
-    Round,
+    RegistrationAttempt,
     WantedTable,
     refuse_other_values,
     sight,
 )
-from lakewarden.catalog.registry.service import Answered, Desk, Registered, answered
+from lakewarden.catalog.registry.service import Answered, Registered, Registry, answered
 from lakewarden.catalog.system.port import HEALTH, Rows
 
 __all__ = ["register"]
 
 
 def register(
-    desk: Desk,
+    registry: Registry,
     where: str,
     *,
     actor: Actor,
@@ -45,12 +45,12 @@ def register(
     Raises `RefusedError` for what cannot be a row: nothing there, no table, nested in or around a managed table, a
     second live location with a known UUID unless `copy`; a managed one whose name or owner is not the one given.
     """
-    place = place_to_manage(where, desk.metastore)
-    before = desk.store.rows(HEALTH)
-    reader = desk.reader_at(place.location, place.name)
+    place = place_to_manage(where, registry.metastore)
+    before = registry.store.rows(HEALTH)
+    reader = registry.reader_at(place.location, place.name)
     seen = reader.observe(place.location)
     asked = Registration(
-        desk=desk,
+        registry=registry,
         wanted=WantedTable(where=where, name=name, owner=owner, copy=copy, moved=moved),
         place=place,
         format=reader.format,
@@ -58,13 +58,13 @@ def register(
         actor=actor,
         source=source,
         table_id=uuid.uuid4().hex,
-        at=desk.clock.now(),
+        at=registry.clock.now(),
     )
-    done = settle(desk, _preparing(asked), because=f"register {where}")
+    done = write_checked(registry, _preparing(asked), because=f"register {where}")
     reach("registry.row")
-    row = desk.resolve(place.location)
+    row = registry.resolve(place.location)
     findings = done.findings.get(row.table_id)
-    health = guarded(partial(desk.record_health, row, seen, findings, before=before))
+    health = guarded(partial(registry.record_health, row, seen, findings, before=before))
     reach("registry.health")
     written = any(one.table_id == row.table_id for one in done.rows)
     moves = written and row.table_id != asked.table_id
@@ -75,12 +75,12 @@ def register(
 
 def _preparing(asked: Registration) -> Callable[[Rows[TableRow]], Decide]:
     def prepare(held: Rows[TableRow]) -> Decide:
-        sightings = sight(asked.desk, held, [asked])
+        sightings = sight(asked.registry, held, [asked])
 
         def decide(rows: Rows[TableRow]) -> Iterator[TableRow | Unchecked]:
-            decided = asked.decide(Round(rows, sightings))
+            decided = asked.decide(RegistrationAttempt(rows, sightings))
             match decided.verdict:
-                case Known():
+                case AlreadyManaged():
                     refuse_other_values(decided.row, asked.wanted)
                 case Moved():
                     refuse_other_values(decided.row, asked.wanted)

@@ -12,16 +12,24 @@ from lakewarden.catalog.formats.files_elsewhere import with_links, with_reach
 from lakewarden.catalog.formats.linked_folders import linked_folders
 from lakewarden.catalog.formats.port import LogProblem, Observation
 from lakewarden.catalog.metastore.lookup import NamedLocation, parse_name
-from lakewarden.catalog.model.identity import Copy, Known, Moved, New, Places, check_nesting, identify
+from lakewarden.catalog.model.identity import (
+    AlreadyManaged,
+    Copy,
+    Moved,
+    New,
+    RegisteredPlaces,
+    check_nesting,
+    identify,
+)
 from lakewarden.catalog.model.rows import RowKind, Source, TableFormat, TableRow, TableState
-from lakewarden.catalog.policy.access import Actor, Deed, require
+from lakewarden.catalog.policy.access import Actor, Permission, require
 from lakewarden.catalog.policy.effective import Value, format_value
 from lakewarden.catalog.policy.keys import policy_key
 from lakewarden.catalog.policy.scopes import scopes_by_name
-from lakewarden.catalog.registry.checked_rows import LookAgain
+from lakewarden.catalog.registry.checked_rows import StaleDecision
 from lakewarden.catalog.registry.governance import with_policy
 from lakewarden.catalog.registry.service import (
-    Desk,
+    Registry,
     free_name,
     known,
     next_number,
@@ -36,7 +44,7 @@ from lakewarden.catalog.units import sentence
 __all__ = [
     "Decided",
     "Registration",
-    "Round",
+    "RegistrationAttempt",
     "Sightings",
     "WantedTable",
     "names_of",
@@ -66,7 +74,7 @@ class Sightings:
     the folders that theirs lead to."""
 
     version: int
-    places: Places
+    places: RegisteredPlaces
     rows: Mapping[str, TableRow]
     outer: Mapping[str, str] = field(default_factory=dict)
     linked: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -74,7 +82,7 @@ class Sightings:
     surely_gone: frozenset[str] = frozenset()
 
 
-class Round:
+class RegistrationAttempt:
     """Registrations decided one after the other on one version of `lakewarden.tables`. Names that are `asked_for` are
     given to nobody who asks for none."""
 
@@ -91,11 +99,11 @@ class Round:
         self.alive: set[str] = set(sightings.alive)
 
     def require_sight_of(self, format_id: str | None) -> None:
-        """Raise `LookAgain` where tables with this UUID were not looked at as of this version."""
+        """Raise `StaleDecision` where tables with this UUID were not looked at as of this version."""
         if self._same:
             return
         if any(one.table_id not in self._decided for one in self.places.twins(format_id)):
-            raise LookAgain
+            raise StaleDecision
 
     def is_surely_gone(self, location: str | None) -> bool:
         """Whether nothing is left at a place."""
@@ -140,7 +148,7 @@ class Decided:
     """Whose row it is: one that stands as it is, one that moves here, or a new one, which is to be judged yet."""
 
     row: TableRow
-    verdict: Known | Moved | New
+    verdict: AlreadyManaged | Moved | New
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -148,7 +156,7 @@ class Registration:
     """A registration that somebody asks for, and what was read at its place; `format` and `seen` are None
     where that is managed already and nobody had to read it."""
 
-    desk: Desk
+    registry: Registry
     wanted: WantedTable
     place: NamedLocation
     format: TableFormat | None
@@ -163,13 +171,13 @@ class Registration:
         """The UUID that was read."""
         return self.seen.format_id if isinstance(self.seen, Observation) else None
 
-    def decide(self, round_: Round) -> Decided:
-        """Who the table is. Raises `RefusedError` for what cannot be a row, `LookAgain`."""
+    def decide(self, round_: RegistrationAttempt) -> Decided:
+        """Who the table is. Raises `RefusedError` for what cannot be a row, `StaleDecision`."""
         location = self.place.location
         round_.require_sight_of(self.format_id)
         verdict = identify(round_.places, location, self.format_id, alive=round_.alive)
         match verdict:
-            case Known(table_id=table_id, state=state):
+            case AlreadyManaged(table_id=table_id, state=state):
                 round_.state_is_known(table_id, state)
                 return Decided(row=round_.row_of(table_id), verdict=verdict)
             case Moved(table_id=table_id) if not self.wanted.copy:
@@ -184,11 +192,11 @@ class Registration:
                 check_nesting(round_.places, location, outer=round_.outer(location))
                 return Decided(row=self._new(round_), verdict=New())
 
-    def _new(self, round_: Round) -> TableRow:
+    def _new(self, round_: RegistrationAttempt) -> TableRow:
         wanted, location = self.wanted, self.place.location
         if self.seen is None or self.format is None:
             raise ConflictError(f"{location} has just left management.")
-        row = self.desk.new_row(
+        row = self.registry.new_row(
             round_.places,
             number=round_.next_number,
             name=wanted_name(wanted.name, self.place)
@@ -200,15 +208,15 @@ class Registration:
             table_id=self.table_id,
             at=self.at,
         )
-        require(self.actor, Deed.REGISTER, row)
+        require(self.actor, Permission.REGISTER, row)
         read = _as_read(row, self.format, self.seen, round_.linked(location))
         return with_policy(read, wanted.policy, round_.scopes, actor=self.actor) if wanted.policy else read
 
-    def _moved(self, round_: Round, table_id: str) -> TableRow:
+    def _moved(self, round_: RegistrationAttempt, table_id: str) -> TableRow:
         row = round_.row_of(table_id)
-        require(self.actor, Deed.REGISTER, row)
+        require(self.actor, Permission.REGISTER, row)
         told = self.wanted.moved or round_.is_surely_gone(row.location)
-        return self.desk.touched(_moved(row, self.place.location, told=told), self.actor, at=self.at)
+        return self.registry.touched(_moved(row, self.place.location, told=told), self.actor, at=self.at)
 
 
 def names_of(wanted: Iterable[WantedTable]) -> frozenset[str]:
@@ -236,7 +244,7 @@ def refuse_other_values(row: TableRow, wanted: WantedTable) -> None:
 
 
 def sight(
-    desk: Desk,
+    registry: Registry,
     rows: Rows[TableRow],
     asked: Sequence[Registration],
     *,
@@ -247,8 +255,8 @@ def sight(
     `failed` is told for which of them that was not possible; without that, the error is raised. For what is said to be
     a copy it does not matter: it becomes a table of its own, whatever lies there.
     """
-    places, readers = places_of(rows), {one.format: one for one in desk.readers}
-    alive, gone, outer, above = set[str](), set[str](), dict[str, str](), desk.outer()
+    places, readers = places_of(rows), {one.format: one for one in registry.readers}
+    alive, gone, outer, above = set[str](), set[str](), dict[str, str](), registry.outer()
     moment = Moment()
     for one in asked:
         reader = readers[one.seen.format] if isinstance(one.seen, Observation) else None
@@ -261,7 +269,7 @@ def sight(
                 if twin in alive or twin in gone:
                     continue
                 found = moment.place(twin).presence(
-                    desk.storage(twin), desk.is_table if reader is None else reader.is_table
+                    registry.storage(twin), registry.is_table if reader is None else reader.is_table
                 )
                 if found is Presence.THERE:
                     alive.add(twin)

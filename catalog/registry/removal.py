@@ -22,15 +22,15 @@ from lakewarden.catalog.model.pending_purge import (
     PURGING_KEYS,
     how_to_stop,
 )
-from lakewarden.catalog.model.pending_quarantine import taken_in
+from lakewarden.catalog.model.pending_quarantine import released
 from lakewarden.catalog.model.rows import GONE, Source, TableRow, TableState
-from lakewarden.catalog.policy.access import Actor, Deed, require
-from lakewarden.catalog.policy.original_properties import Kept, forgotten
-from lakewarden.catalog.registry.checked_rows import Unchecked, settle
+from lakewarden.catalog.policy.access import Actor, Permission, require
+from lakewarden.catalog.policy.original_properties import OriginalProperty, forgotten
+from lakewarden.catalog.registry.checked_rows import Unchecked, write_checked
 from lakewarden.catalog.registry.clones import clones_of
 from lakewarden.catalog.registry.owed_properties import dropped
 from lakewarden.catalog.registry.purge_mark import Begun
-from lakewarden.catalog.registry.service import Desk, governed_in, places_of, refuse_taken, row_of
+from lakewarden.catalog.registry.service import Registry, governed_in, places_of, refuse_taken, row_of
 from lakewarden.catalog.storage.file_store import open_store
 from lakewarden.catalog.system.port import TABLES, Rows
 
@@ -39,39 +39,39 @@ __all__ = ["begin_purge", "check_drop", "drop", "purged", "rename", "stop_purge"
 _PURGED: Final = "its files were deleted"
 
 
-def drop(desk: Desk, where: str, *, actor: Actor, owed: Iterable[Kept] = ()) -> TableRow:
+def drop(registry: Registry, where: str, *, actor: Actor, owed: Iterable[OriginalProperty] = ()) -> TableRow:
     """Stop managing a table; its data and log stay as they are. What it is `owed` is given back by a run of its own.
 
     A table under legal hold leaves only by an admin: nobody else may take it where the hold does not reach.
     """
-    row, kept = _not_ours(desk.resolve(where)), tuple(owed)
+    row, kept = _not_ours(registry.resolve(where)), tuple(owed)
 
     def gone(rows: Rows[TableRow]) -> Iterable[TableRow]:
         current = row_of(rows, row.table_id)
-        require(actor, Deed.DROP, current)
+        require(actor, Permission.DROP, current)
         if not actor.admin:
             _refuse_held(rows, current)
-        return [desk.touched(dropped(current, kept, desk.clock.now()), actor)]
+        return [registry.touched(dropped(current, kept, registry.clock.now()), actor)]
 
-    desk.store.edit(TABLES, gone, because=f"drop {row.name}")
-    return desk.get(row.table_id)
+    registry.store.edit(TABLES, gone, because=f"drop {row.name}")
+    return registry.get(row.table_id)
 
 
-def check_drop(desk: Desk, row: TableRow, *, actor: Actor, purge: bool) -> None:
+def check_drop(registry: Registry, row: TableRow, *, actor: Actor, purge: bool) -> None:
     """Raise what `drop` (`begin_purge`) would raise now, whatever the table itself is like: for dry runs.
     Changes nothing."""
-    rows = desk.store.rows(TABLES)
+    rows = registry.store.rows(TABLES)
     current = _not_ours(row_of(rows, row.table_id))
-    require(actor, Deed.DROP, current)
+    require(actor, Permission.DROP, current)
     if purge or not actor.admin:
         _refuse_held(rows, current)
     if purge:
         _refuse_cloned(rows, current)
-        _refuse_outer(desk, current)
+        _refuse_outer(registry, current)
 
 
 def begin_purge(
-    desk: Desk,
+    registry: Registry,
     where: str,
     *,
     actor: Actor,
@@ -87,16 +87,16 @@ def begin_purge(
     hold the table.
     Another head raises `PreconditionError`, as does a hold, or a managed shallow clone.
     """
-    row = _not_ours(desk.resolve(where))
+    row = _not_ours(registry.resolve(where))
     location = row.location or ""
-    seen = desk.reader_at(location, row.name).observe(location)
+    seen = registry.reader_at(location, row.name).observe(location)
     if not isinstance(seen, Observation) or seen.version != expected_version:
         raise PreconditionError(
             f"{row.name} is no longer at version {expected_version}.",
             hint="Repeat the dry run and look again.",
         )
-    _refuse_outer(desk, row)
-    due = desk.clock.now() + grace
+    _refuse_outer(registry, row)
+    due = registry.clock.now() + grace
     marks = {
         PURGE_AFTER: due.isoformat(),
         PURGE_VERSION: str(expected_version),
@@ -107,7 +107,7 @@ def begin_purge(
 
     def purging(rows: Rows[TableRow]) -> Iterable[TableRow]:
         current = row_of(rows, row.table_id)
-        require(actor, Deed.DROP, current)
+        require(actor, Permission.DROP, current)
         _refuse_held(rows, current)
         _refuse_cloned(rows, current)
         going = replace(
@@ -116,15 +116,15 @@ def begin_purge(
             state_reason=f"its files will be deleted after {due:%Y-%m-%d %H:%M} UTC",
             properties={**_unmarked(current.properties), **marks},
         )
-        return [desk.touched(going, actor)]
+        return [registry.touched(going, actor)]
 
-    desk.store.edit(TABLES, purging, because=f"purge {row.name}")
-    return desk.get(row.table_id)
+    registry.store.edit(TABLES, purging, because=f"purge {row.name}")
+    return registry.get(row.table_id)
 
 
-def _refuse_outer(desk: Desk, row: TableRow) -> None:
+def _refuse_outer(registry: Registry, row: TableRow) -> None:
     hint = "Move one of them, or drop it without --purge."
-    require_no_outer(desk.outer(), row.location or "", name=row.name, hint=hint)
+    require_no_outer(registry.outer(), row.location or "", name=row.name, hint=hint)
 
 
 def _refuse_held(rows: Rows[TableRow], row: TableRow) -> None:
@@ -143,7 +143,7 @@ def _refuse_cloned(rows: Rows[TableRow], row: TableRow) -> None:
         )
 
 
-def purged(desk: Desk, table_id: str, *, actor: Actor) -> TableRow:
+def purged(registry: Registry, table_id: str, *, actor: Actor) -> TableRow:
     """The files are gone: keep the row as history. Repeating it changes nothing."""
 
     def gone(current: TableRow) -> TableRow:
@@ -151,10 +151,10 @@ def purged(desk: Desk, table_id: str, *, actor: Actor) -> TableRow:
             return current
         return replace(current, state=TableState.PURGED, state_reason=_PURGED)
 
-    return desk.change_row(desk.get(table_id), actor, Deed.DROP, gone, because="purged")
+    return registry.change_row(registry.get(table_id), actor, Permission.DROP, gone, because="purged")
 
 
-def stop_purge(desk: Desk, table_id: str, *, actor: Actor) -> TableRow:
+def stop_purge(registry: Registry, table_id: str, *, actor: Actor) -> TableRow:
     """Take back that a table's files are to be deleted, however far that is:
     it stays dropped, and what is left of it stays.
     Where an attempt has deleted the last of them, it is purged. A worker that is at it stops before its next batch."""
@@ -171,17 +171,19 @@ def stop_purge(desk: Desk, table_id: str, *, actor: Actor) -> TableRow:
             properties=_unmarked(row.properties),
         )
 
-    done = desk.change_row(desk.get(table_id), actor, Deed.DROP, stopped, because="purge stopped")
+    done = registry.change_row(
+        registry.get(table_id), actor, Permission.DROP, stopped, because="purge stopped"
+    )
     location = done.location or ""
-    store = open_store(location, desk.storage(location))
+    store = open_store(location, registry.storage(location))
     if Begun.at(store, table_id) is not None:
         store.delete(MARKER)
     return done
 
 
-def undrop(desk: Desk, where: str, *, actor: Actor) -> TableRow:
+def undrop(registry: Registry, where: str, *, actor: Actor) -> TableRow:
     """Take a dropped table back, as long as its files have not been purged."""
-    row = desk.resolve(where, gone=True)
+    row = registry.resolve(where, gone=True)
     if row.state is TableState.PURGED or PURGE_DELETED in row.properties:
         raise PreconditionError(
             f"{row.name} was purged: its files are gone.", hint="Restore them from a backup."
@@ -189,38 +191,40 @@ def undrop(desk: Desk, where: str, *, actor: Actor) -> TableRow:
     if row.state not in GONE:
         return row
     location = row.location or ""
-    _refuse_begun(desk, row)
-    seen = desk.reader_at(location, row.name).observe(location)
+    _refuse_begun(registry, row)
+    seen = registry.reader_at(location, row.name).observe(location)
 
-    at, outer = desk.clock.now(), desk.outer()(location)
+    at, outer = registry.clock.now(), registry.outer()(location)
 
     def back(rows: Rows[TableRow]) -> Iterator[Unchecked]:
         current = row_of(rows, row.table_id)
-        require(actor, Deed.UNDROP, current)
+        require(actor, Permission.UNDROP, current)
         if current.state is TableState.PURGED or PURGE_DELETED in current.properties:
             raise PreconditionError(
                 f"{row.name} was purged just now.", hint="Restore its files from a backup."
             )
         refuse_taken(rows.find(name=current.name), except_for=current.table_id)
         check_nesting(places_of(rows), location, outer=outer, but=current.table_id)
-        active = replace(taken_in(current), state=TableState.ACTIVE, state_reason=None)
+        active = replace(released(current), state=TableState.ACTIVE, state_reason=None)
         active = forgotten(replace(active, properties=_unmarked(active.properties)), pending_only=True)
-        yield Unchecked(row=desk.touched(active, actor, at=at), seen=seen)
+        yield Unchecked(row=registry.touched(active, actor, at=at), seen=seen)
 
-    settle(desk, lambda _: back, because=f"undrop {row.name}")
+    write_checked(registry, lambda _: back, because=f"undrop {row.name}")
     try:
         # A worker puts up its mark, then asks once more whether it may, then deletes: without a mark by now,
         # it may not.
-        _refuse_begun(desk, row)
+        _refuse_begun(registry, row)
     except PreconditionError:
-        desk.store.edit(TABLES, lambda rows: _as_before(rows, row), because=f"{row.name} cannot be undropped")
+        registry.store.edit(
+            TABLES, lambda rows: _as_before(rows, row), because=f"{row.name} cannot be undropped"
+        )
         raise
-    return desk.get(row.table_id)
+    return registry.get(row.table_id)
 
 
-def _refuse_begun(desk: Desk, row: TableRow) -> None:
+def _refuse_begun(registry: Registry, row: TableRow) -> None:
     location = row.location or ""
-    store = open_store(location, desk.storage(location))
+    store = open_store(location, registry.storage(location))
     if row.state is TableState.PURGING and Begun.may_be_at(store, row.table_id):
         raise PreconditionError(
             f"The deletion of {row.name} has begun: some of its files may be gone.",
@@ -239,24 +243,24 @@ def _as_before(rows: Rows[TableRow], row: TableRow) -> Iterable[TableRow]:
     return [replace(current, state=row.state, state_reason=row.state_reason, properties=properties)]
 
 
-def rename(desk: Desk, where: str, new_name: str, *, actor: Actor) -> TableRow:
+def rename(registry: Registry, where: str, new_name: str, *, actor: Actor) -> TableRow:
     """Give a managed table another name; the old one is remembered as an alias."""
     wanted = parse_name(new_name)
     if wanted is None:
         raise RefusedError(f"'{new_name}' is not a table name.", hint="Write db.table.")
     refuse_closed(wanted)
-    row = _not_ours(desk.resolve(where))
+    row = _not_ours(registry.resolve(where))
 
     def renamed(rows: Rows[TableRow]) -> Iterable[TableRow]:
         current = row_of(rows, row.table_id)
-        require(actor, Deed.RENAME, current)
+        require(actor, Permission.RENAME, current)
         refuse_taken(rows.find(name=wanted), except_for=row.table_id)
         aliases = tuple(dict.fromkeys((*current.aliases, current.name)))
         new = replace(current, name=wanted, aliases=aliases)
-        return [desk.touched(_carried(rows, current, new), actor)]
+        return [registry.touched(_carried(rows, current, new), actor)]
 
-    desk.store.edit(TABLES, renamed, because=f"rename {row.name} to {wanted}")
-    return desk.get(row.table_id)
+    registry.store.edit(TABLES, renamed, because=f"rename {row.name} to {wanted}")
+    return registry.get(row.table_id)
 
 
 def _carried(rows: Rows[TableRow], before: TableRow, after: TableRow) -> TableRow:

@@ -8,11 +8,11 @@ from lakewarden.catalog.clock import Clock
 from lakewarden.catalog.errors import ConflictError, PreconditionError
 from lakewarden.catalog.formats.outer_tables import Above
 from lakewarden.catalog.model.identity import check_nesting
-from lakewarden.catalog.model.pending_quarantine import Aside, beside, taken_in
+from lakewarden.catalog.model.pending_quarantine import Quarantine, quarantined, released
 from lakewarden.catalog.model.rows import GONE, TableRow, TableState
-from lakewarden.catalog.policy.access import Actor, Deed
-from lakewarden.catalog.registry.checked_rows import ATTEMPTS, LookAgain
-from lakewarden.catalog.registry.service import Desk, places_of, refuse_taken, row_of
+from lakewarden.catalog.policy.access import Actor, Permission
+from lakewarden.catalog.registry.checked_rows import ATTEMPTS, StaleDecision
+from lakewarden.catalog.registry.service import Registry, places_of, refuse_taken, row_of
 from lakewarden.catalog.system.port import TABLES, Rows, SystemStore
 from lakewarden.catalog.units import sentence
 
@@ -42,7 +42,7 @@ def set_aside(
         change = partial(_aside, seen=seen, rollback_id=rollback_id, state=state, clock=clock, actor=actor)
         try:
             store.edit(TABLES, change, because=because, run_id=rollback_id)
-        except LookAgain:
+        except StaleDecision:
             continue
         return
     raise ConflictError(
@@ -52,7 +52,7 @@ def set_aside(
 
 def is_aside(store: SystemStore, table_id: str, *, rollback_id: str) -> bool:
     """Whether this rollback has set the table aside."""
-    before = Aside.of(row_of(store.rows(TABLES), table_id))
+    before = Quarantine.of(row_of(store.rows(TABLES), table_id))
     return before is not None and before.rollback_id == rollback_id
 
 
@@ -78,7 +78,7 @@ def take_in(
 
     def changed(rows: Rows[TableRow]) -> Iterable[TableRow]:
         row = row_of(rows, table_id)
-        before = Aside.of(row)
+        before = Quarantine.of(row)
         if before is None or before.rollback_id != rollback_id:
             return [_touched(row, clock, actor)] if begun else []
         if row.state in (TableState.PURGING, TableState.PURGED):
@@ -86,7 +86,7 @@ def take_in(
                 sentence(f"{row.name} is {row.state}: {row.state_reason}"),
                 hint="`lakewarden tables undrop` stops that.",
             )
-        back = taken_in(row)
+        back = released(row)
         if row.state in GONE and back.state not in GONE:
             refuse_taken(rows.find(name=row.name), except_for=table_id)
             check_nesting(places_of(rows), row.location or "", outer=outer, but=table_id)
@@ -95,33 +95,33 @@ def take_in(
     store.edit(TABLES, changed, because=f"undo of rollback {rollback_id}", run_id=rollback_id)
 
 
-def release(desk: Desk, where: str, *, actor: Actor) -> TableRow:
+def release(registry: Registry, where: str, *, actor: Actor) -> TableRow:
     """An owner says that a table is good again that a rollback had quarantined; validation judges it from now on."""
-    row = desk.resolve(where)
-    if Aside.of(row) is None:
+    row = registry.resolve(where)
+    if Quarantine.of(row) is None:
         raise PreconditionError(
             f"{row.name} was not quarantined by a rollback.",
             hint="`lakewarden tables show` says what is the matter.",
         )
     because = f"{actor.name} says {row.name} is good"
-    return desk.change_row(row, actor, Deed.ROLLBACK, taken_in, because=because)
+    return registry.change_row(row, actor, Permission.ROLLBACK, released, because=because)
 
 
 def _aside(
     rows: Rows[TableRow], *, seen: TableRow, rollback_id: str, state: TableState, clock: Clock, actor: str
 ) -> Iterable[TableRow]:
-    """The row set aside. Raises `LookAgain` if it is not the one any more that the permit was asked for."""
+    """The row set aside. Raises `StaleDecision` if it is not the one any more that the permit was asked for."""
     row = row_of(rows, seen.table_id)
     if row != seen:
-        raise LookAgain
-    before = Aside.of(row)
+        raise StaleDecision
+    before = Quarantine.of(row)
     if before is not None and before.rollback_id == rollback_id:
         return []
     if before is not None or row.state in GONE:
         raise ConflictError(
             f"{row.name} is {row.state} by now: {row.state_reason}", hint="Look at it, then plan again."
         )
-    return [_touched(beside(row, rollback_id, state), clock, actor)]
+    return [_touched(quarantined(row, rollback_id, state), clock, actor)]
 
 
 def _touched(row: TableRow, clock: Clock, actor: str) -> TableRow:

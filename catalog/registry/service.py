@@ -17,10 +17,10 @@ from lakewarden.catalog.metastore.lookup import (
     refuse_if_absent,
 )
 from lakewarden.catalog.metastore.port import Metastore
-from lakewarden.catalog.model.identity import INDEX_COLUMNS, Held, Places
+from lakewarden.catalog.model.identity import INDEX_COLUMNS, Held, RegisteredPlaces
 from lakewarden.catalog.model.rows import GONE, Finding, HealthRow, RowKind, Source, TableRow, TableState
 from lakewarden.catalog.observation.health import health_of, with_verdict
-from lakewarden.catalog.policy.access import Actor, Deed, require
+from lakewarden.catalog.policy.access import Actor, Permission, require
 from lakewarden.catalog.policy.effective import EffectivePolicy
 from lakewarden.catalog.policy.original_properties import remembering
 from lakewarden.catalog.policy.scopes import Governed, govern, scopes_by_name
@@ -30,10 +30,10 @@ from lakewarden.catalog.system.port import HEALTH, TABLES, Key, Rows, SystemStor
 
 __all__ = [
     "Answered",
-    "Desk",
     "Inspect",
-    "Read",
+    "ReadTable",
     "Registered",
+    "Registry",
     "answered",
     "free_name",
     "governed_in",
@@ -70,7 +70,7 @@ class Registered:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Read:
+class ReadTable:
     """A managed table with what was read of it and what validation found."""
 
     row: TableRow
@@ -79,7 +79,7 @@ class Read:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Desk:
+class Registry:
     """The registry's ports. `readers` are tried in order; `metastore` is None where none is configured."""
 
     store: SystemStore
@@ -142,7 +142,7 @@ class Desk:
         before = before or self.store.rows(HEALTH)
         if findings is None:
             findings = self.inspect(row, governed_in(self.store.rows(TABLES), row).policy, seen)
-        read = Read(row=row, seen=seen, findings=findings)
+        read = ReadTable(row=row, seen=seen, findings=findings)
         [health] = self.record_healths([read], before=before, because=f"observed {row.name}")
         return health
 
@@ -163,7 +163,7 @@ class Desk:
         return True
 
     def record_healths(
-        self, read: Sequence[Read], *, before: Rows[HealthRow], because: str
+        self, read: Sequence[ReadTable], *, before: Rows[HealthRow], because: str
     ) -> list[HealthRow]:
         """Store what was read of several tables as their health, in one commit; the health that they have then.
 
@@ -197,7 +197,7 @@ class Desk:
 
     def new_row(
         self,
-        places: Places,
+        places: RegisteredPlaces,
         *,
         number: int,
         name: str,
@@ -226,7 +226,13 @@ class Desk:
         return remembering(made, at)
 
     def change_row(
-        self, row: TableRow, actor: Actor, deed: Deed, change: Callable[[TableRow], TableRow], *, because: str
+        self,
+        row: TableRow,
+        actor: Actor,
+        deed: Permission,
+        change: Callable[[TableRow], TableRow],
+        *,
+        because: str,
     ) -> TableRow:
         """Change one row by compare-and-set if `actor` may; `change` is pure and may raise."""
 
@@ -325,7 +331,7 @@ def wanted_name(name: str | None, place: NamedLocation) -> str | None:
     return parsed
 
 
-def free_name(places: Places, location: str, *, asked_for: Collection[str] = ()) -> str:
+def free_name(places: RegisteredPlaces, location: str, *, asked_for: Collection[str] = ()) -> str:
     """A name made of the location that no row has yet, and nobody has `asked_for`: with a number where the bare one is
     taken."""
 
@@ -344,6 +350,6 @@ def free_name(places: Places, location: str, *, asked_for: Collection[str] = ())
     return f"{base}_{free}"
 
 
-def places_of(rows: Rows[TableRow]) -> Places:
+def places_of(rows: Rows[TableRow]) -> RegisteredPlaces:
     """Who holds which place and name on one version of `lakewarden.tables`."""
-    return Places(rows.arrow(INDEX_COLUMNS), follow=Moment().spelling)
+    return RegisteredPlaces(rows.arrow(INDEX_COLUMNS), follow=Moment().spelling)

@@ -108,7 +108,7 @@ def _one_array(column: pa.ChunkedArray) -> pa.Array:
     return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
 
 
-class _Column:
+class _FieldCodec:
     """One field of a dataclass: its name and how its values are encoded and decoded."""
 
     __slots__ = ("decode", "default", "encode", "name", "optional")
@@ -140,13 +140,13 @@ def _default(declared: "Field[Any]") -> Callable[[], Any] | None:
     return None
 
 
-def _columns(of: type) -> tuple[_Column, ...]:
+def _columns(of: type) -> tuple[_FieldCodec, ...]:
     assert is_dataclass(of)
     hints = get_type_hints(of)
-    return tuple(_Column(one, hints[one.name]) for one in fields(of))
+    return tuple(_FieldCodec(one, hints[one.name]) for one in fields(of))
 
 
-def _instances(of: type[V], columns: tuple[_Column, ...], stored: pa.Table) -> list[V]:
+def _instances(of: type[V], columns: tuple[_FieldCodec, ...], stored: pa.Table) -> list[V]:
     names = [one.name for one in columns]
     values = [one.values(_one_array(stored.column(one.name))) for one in columns]
     return [of(**dict(zip(names, row, strict=True))) for row in zip(*values, strict=True)]

@@ -35,7 +35,7 @@ from lakewarden.catalog.system.port import SYSTEM_TABLES, SystemStore
 from lakewarden.catalog.system.schema import BUCKET, row_schema
 from lakewarden.catalog.units import did_you_mean
 
-__all__ = ["Answer", "opened", "query"]
+__all__ = ["QueryResult", "opened", "query"]
 
 _DATABASE = "lakewarden"
 _TABLES = {str(table.name): table for table in SYSTEM_TABLES}
@@ -44,7 +44,7 @@ _SHOWS_COLUMNS = "SELECT * FROM ... LIMIT 1 shows the columns."
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Answer:
+class QueryResult:
     """A result as it comes: each of the tables has this schema."""
 
     schema: pa.Schema
@@ -58,7 +58,7 @@ def query(store: SystemStore, sql: str) -> pa.Table:
 
 
 @nested_within_reason()
-def opened(store: SystemStore, sql: str) -> Answer:
+def opened(store: SystemStore, sql: str) -> QueryResult:
     """The same, without waiting for all of it. Raises as `query` does, some of it from `tables`."""
     tree = _parsed(sql)
     for select in list(tree.find_all(exp.Select)):
@@ -186,11 +186,11 @@ def _field_of_expression(dot: exp.Dot) -> None:
         dot.replace(exp.func("get_field", dot.this.copy(), exp.Literal.string(dot.expression.name)))
 
 
-def _answer(builder: QueryBuilder, tree: exp.Query) -> Answer:
+def _answer(builder: QueryBuilder, tree: exp.Query) -> QueryResult:
     with _in_our_words():
         found = pa.RecordBatchReader.from_stream(builder.execute(tree.sql("postgres")))
     schema = pa.schema([(field.name, _plain(field.type)) for field in found.schema])
-    return Answer(schema=schema, tables=_tables(found, schema))
+    return QueryResult(schema=schema, tables=_tables(found, schema))
 
 
 def _tables(found: pa.RecordBatchReader, schema: pa.Schema) -> Iterator[pa.Table]:

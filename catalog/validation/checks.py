@@ -191,7 +191,7 @@ CHECKS: Final[tuple[Check, ...]] = (
         "Please report what is not explained by the table's own files or properties.",
     ),
     Check(
-        name="reads_undone",
+        name="reads_reverted",
         tier=Tier.ON_CHANGE,
         severity=Severity.WARNING,
         looks_at="Whether head holds anything that was made from versions which a rollback, a RESTORE, "

@@ -9,7 +9,7 @@ from lakewarden.catalog.model.rows import Finding
 from lakewarden.catalog.observation.installations import lately_by_another
 from lakewarden.catalog.storage.file_store import from_hadoop
 from lakewarden.catalog.validation.context import Subject
-from lakewarden.catalog.validation.metastore import Answer, Known, Silent
+from lakewarden.catalog.validation.metastore import Answer, KnownEntry, Silent
 
 __all__ = ["ANOTHER_INSTALLATION", "installation_findings"]
 
@@ -33,7 +33,7 @@ def _in_the_log(subject: Subject, seen: Observation) -> Iterator[str]:
 
 
 def _in_the_metastore(subject: Subject, answer: Answer) -> Iterator[str]:
-    if not isinstance(answer, Known):
+    if not isinstance(answer, KnownEntry):
         return
     owner = foreign_owner(answer.entry, subject.installation)
     at = answer.entry.location

@@ -9,7 +9,7 @@ from lakewarden.catalog.metastore.sync_plan import Aspect, plan_sync
 from lakewarden.catalog.model.rows import Finding, Mode, Severity
 from lakewarden.catalog.validation.context import Subject
 
-__all__ = ["METASTORE_CHECKS", "Answer", "Known", "Silent", "Unknown", "metastore_findings"]
+__all__ = ["METASTORE_CHECKS", "Answer", "KnownEntry", "Silent", "Unknown", "metastore_findings"]
 
 METASTORE_CHECKS = ("schema_matches_metastore", "metastore_entry", "metastore_name")
 
@@ -18,7 +18,7 @@ _OURS = (Aspect.IDENTITY, Aspect.STORAGE)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Known:
+class KnownEntry:
     """The metastore's entry of the table's name; `strict`: `Metastore.strict_columns`."""
 
     entry: Entry
@@ -35,7 +35,7 @@ class Silent:
     """The metastore does not answer: what was found before still stands."""
 
 
-Answer = Known | Unknown | Silent
+Answer = KnownEntry | Unknown | Silent
 
 
 def metastore_findings(subject: Subject, seen: Observation, answer: Answer) -> tuple[Finding, ...]:

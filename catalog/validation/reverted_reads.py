@@ -7,9 +7,9 @@ from lakewarden.catalog.model.rows import Finding
 from lakewarden.catalog.units import count_of
 from lakewarden.catalog.validation.context import Subject
 
-__all__ = ["READS_UNDONE", "undone_findings"]
+__all__ = ["READS_REVERTED", "undone_findings"]
 
-READS_UNDONE = "reads_undone"
+READS_REVERTED = "reads_reverted"
 
 
 def undone_findings(subject: Subject, reads: Sequence[UndoneRead]) -> tuple[Finding, ...]:
@@ -20,7 +20,7 @@ def undone_findings(subject: Subject, reads: Sequence[UndoneRead]) -> tuple[Find
     others = len({one.version for one in reads}) - 1
     return (
         subject.say(
-            READS_UNDONE,
+            READS_REVERTED,
             "read",
             version=oldest.version,
             input_version=oldest.input_version,

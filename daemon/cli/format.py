@@ -17,8 +17,8 @@ from lakewarden.daemon.cli.leading_options import agreed
 
 __all__ = [
     "Format",
+    "ListView",
     "Output",
-    "View",
     "asks_json",
     "asks_table",
     "echo_to_stderr",
@@ -42,7 +42,7 @@ class Format(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class View:
+class ListView:
     """How a list was asked for: `columns` and their order (None: the command's own), `sort` by a column (`descending`:
     largest first), at most `limit` rows (None: as many as the command shows) after the first `offset`, `wide` with
     every column, `whole` with lines as long as they are; looked at again and again to `watch` it, each time after
@@ -60,9 +60,9 @@ class View:
 
 
 _wanted: ContextVar[Format] = ContextVar("wanted", default=Format.TABLE)
-_PLAIN: Final = View()
+_PLAIN: Final = ListView()
 _JSON: Final = frozenset({"-ojson", "--output=json"})
-_view: ContextVar[View] = ContextVar("view", default=_PLAIN)
+_view: ContextVar[ListView] = ContextVar("view", default=_PLAIN)
 
 
 def _remember(context: typer.Context, format: Format) -> Format:
@@ -81,12 +81,12 @@ Output = Annotated[
 ]
 
 
-def view() -> View:
+def view() -> ListView:
     """How the command that runs was asked to show its list."""
     return _view.get()
 
 
-def look_at(seen: View) -> None:
+def look_at(seen: ListView) -> None:
     """The options of a list were read."""
     _view.set(seen)
 

@@ -12,13 +12,13 @@ from typer.core import TyperCommand
 from lakewarden.daemon.cli.format import look_at, view
 from lakewarden.daemon.cli.watching import watch_command
 
-__all__ = ["Listing", "LiveListing"]
+__all__ = ["ListCommand", "LiveListing"]
 
 _LIVE: Final = ("watch", "interval")
 """Options of those alone whose rows change while somebody looks on."""
 
 
-class Listing(TyperCommand):
+class ListCommand(TyperCommand):
     """A command whose rows can be chosen, sorted and shown whole. What was chosen is in `format.view()`."""
 
     def __init__(self, name: str | None, *, params: Sequence[Any] | None = None, **more: Any) -> None:
@@ -30,7 +30,7 @@ class Listing(TyperCommand):
         return tuple(one for one in _options() if one.name not in _LIVE)
 
 
-class LiveListing(Listing):
+class LiveListing(ListCommand):
     """A list that can be watched. Only of commands that change nothing: they are called again and again."""
 
     @classmethod

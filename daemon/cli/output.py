@@ -18,7 +18,7 @@ import yaml
 from lakewarden.catalog.errors import UsageError
 from lakewarden.catalog.units import did_you_mean, printable
 from lakewarden.daemon.cli.cells import Time, cell, csv_cell, heading
-from lakewarden.daemon.cli.format import Format, Output, View, echo_to_stderr, view
+from lakewarden.daemon.cli.format import Format, ListView, Output, echo_to_stderr, view
 from lakewarden.daemon.cli.layout import Panel, Shown, print_lines
 from lakewarden.daemon.installation.lazily import later
 from lakewarden.daemon.process.spared_libraries import have_rich
@@ -203,7 +203,7 @@ def _known(name: str, items: Sequence[Mapping[str, Any]], columns: Sequence[str]
     raise UsageError(f"There is no column {name!r}.", hint=hint)
 
 
-def _sorted(items: list[dict[str, Any]], seen: View, columns: Sequence[str]) -> list[dict[str, Any]]:
+def _sorted(items: list[dict[str, Any]], seen: ListView, columns: Sequence[str]) -> list[dict[str, Any]]:
     """Rows without a value come last, either way."""
     if seen.sort is None or not items:
         return items

@@ -23,7 +23,7 @@ from lakewarden.daemon.client.execution import Cancelled
 from lakewarden.daemon.client.reopening import Reopening
 from lakewarden.daemon.client.script import is_whole, split
 
-__all__ = ["WORDS", "Words", "history_file", "prompt"]
+__all__ = ["WORDS", "SqlCompleter", "history_file", "prompt"]
 
 WORDS: Final = (
     "ALTER TABLE", "AND", "AS", "AT TIMESTAMP", "AT VERSION", "BETWEEN", "BY", "CASCADE", "CASE",
@@ -47,7 +47,7 @@ def prompt(address: Address, format: Format) -> None:
         names = Names(lambda: [str(row[0]) for row in gateway.look(_NAMES).rows])
         session: PromptSession[str] = PromptSession(
             history=FileHistory(str(history_file(os.environ))),
-            completer=Words(names),
+            completer=SqlCompleter(names),
             complete_while_typing=False,
             multiline=True,
             prompt_continuation="        ... ",
@@ -102,7 +102,7 @@ class Names:
         self._known = []
 
 
-class Words(Completer):
+class SqlCompleter(Completer):
     """Completes the word before the cursor by words of SQL, in the case they are typed in, and names of tables."""
 
     def __init__(self, names: Callable[[], Sequence[str]]) -> None:

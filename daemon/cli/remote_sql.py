@@ -8,7 +8,7 @@ from lakewarden.catalog.errors import UsageError
 from lakewarden.daemon.cli.output import Format, show
 from lakewarden.daemon.client.address import Address
 from lakewarden.daemon.client.connection import connect
-from lakewarden.daemon.client.execution import Result, execute
+from lakewarden.daemon.client.execution import StatementResult, execute
 from lakewarden.daemon.client.script import split
 
 __all__ = ["printed", "run_remotely"]
@@ -25,7 +25,7 @@ def run_remotely(address: Address, text: str, format: Format) -> None:
             printed(execute(connection, statement), format)
 
 
-def printed(result: Result, format: Format) -> None:
+def printed(result: StatementResult, format: Format) -> None:
     """Print a result, if there is one."""
     if result.columns:
         items = [dict(zip(result.columns, map(_plain, row), strict=True)) for row in result.rows]

@@ -12,7 +12,7 @@ from thrift.transport.TTransport import TTransportException
 from lakewarden.catalog.errors import UnavailableError
 from lakewarden.daemon.client.connection import complaint, failure
 
-__all__ = ["Cancelled", "Result", "execute"]
+__all__ = ["Cancelled", "StatementResult", "execute"]
 
 _UNDER_WAY: Final = (
     TOperationState.INITIALIZED_STATE,
@@ -26,7 +26,7 @@ _LOOKS: Final = 12
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Result:
+class StatementResult:
     """`columns` are empty for a statement that has no result."""
 
     columns: Sequence[str]
@@ -37,7 +37,7 @@ class Cancelled(KeyboardInterrupt):
     """Somebody interrupted a statement, and the gateway was told. Its text says what became of the statement there."""
 
 
-def execute(connection: Any, statement: str) -> Result:
+def execute(connection: Any, statement: str) -> StatementResult:
     """Run one on PyHive's connection. Raises what it fails with. On KeyboardInterrupt the gateway
     stops it, and what comes out of that is raised as `Cancelled`."""
     try:
@@ -52,8 +52,10 @@ def execute(connection: Any, statement: str) -> Result:
             if told.operationState != TOperationState.FINISHED_STATE:
                 raise failure(told.errorCode, told.errorMessage)
             if not told.hasResultSet:
-                return Result(columns=(), rows=())
-            return Result(columns=[column[0] for column in cursor.description], rows=cursor.fetchall())
+                return StatementResult(columns=(), rows=())
+            return StatementResult(
+                columns=[column[0] for column in cursor.description], rows=cursor.fetchall()
+            )
     except OperationalError as error:
         raise complaint(error) from error
     except (OSError, EOFError, TTransportException) as error:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from lakewarden.daemon.client.connection import SessionClosedError
-from lakewarden.daemon.client.execution import Result, execute
+from lakewarden.daemon.client.execution import StatementResult, execute
 
 __all__ = ["Reopening"]
 
@@ -15,7 +15,7 @@ class Reopening:
     def __init__(self, connect: Callable[[], Any]) -> None:
         self._connect, self._connection = connect, connect()
 
-    def execute(self, statement: str) -> Result:
+    def execute(self, statement: str) -> StatementResult:
         """Run one. Raises what it fails with: `SessionClosedError` if nothing was run, because what the session had set
         might have been needed for it."""
         try:
@@ -28,7 +28,7 @@ class Reopening:
                 "then repeat the statement, which was not run.",
             ) from error
 
-    def look(self, statement: str) -> Result:
+    def look(self, statement: str) -> StatementResult:
         """Run one that nobody asked for: where the session is gone, that is left for `execute` to say."""
         return execute(self._connection, statement)
 

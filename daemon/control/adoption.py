@@ -15,10 +15,10 @@ from lakewarden.catalog.errors import (
 )
 from lakewarden.catalog.model.rows import Source
 from lakewarden.catalog.registry.batch import Came, register_batch
-from lakewarden.catalog.registry.discovery import Candidate
+from lakewarden.catalog.registry.discovery import DiscoveredTable
 from lakewarden.catalog.registry.register import register
 from lakewarden.catalog.registry.registration import WantedTable
-from lakewarden.catalog.registry.service import Desk
+from lakewarden.catalog.registry.service import Registry
 from lakewarden.catalog.units import count_of
 from lakewarden.daemon.control.run_recorder import DAEMON
 from lakewarden.daemon.fleet.isolation import isolated
@@ -35,7 +35,7 @@ _SLICE_SECONDS: Final = 5.0
 """How long a search for tables goes on within one cycle, and how many of those that it found are adopted in it."""
 
 
-class Guard(Protocol):
+class IsolatedCall(Protocol):
     """Does something that concerns one table; None if it fails, and then the cycle has said so."""
 
     def __call__(self, what: str, do: Callable[[], T]) -> T | None: ...
@@ -46,10 +46,10 @@ class Adoption:
     """Where the search for tables is, and what did not answer. `go_on` is called between two tables,
     `no_metastore` is the metastore's outage, which is said elsewhere as well."""
 
-    guard: Guard
+    guard: IsolatedCall
     go_on: Callable[[], None]
     no_metastore: Outage
-    _search: Iterator[Candidate | None] | None = None
+    _search: Iterator[DiscoveredTable | None] | None = None
     _away: set[str] = field(default_factory=set)
     _met_away: set[str] = field(default_factory=set)
     """Of those that are away, the ones that the search under way has met."""
@@ -67,9 +67,9 @@ class Adoption:
 
     def run(
         self,
-        desk: Desk,
+        registry: Registry,
         subjects: Iterable[str],
-        discover: Callable[[], Iterator[Candidate | None]] | None,
+        discover: Callable[[], Iterator[DiscoveredTable | None]] | None,
         *,
         threads: int,
     ) -> int:
@@ -77,27 +77,27 @@ class Adoption:
 
         `discover` begins a search where none is under way. What is no table is passed over.
         """
-        adopted = sum(bool(self.guard(place, partial(self._register, desk, place))) for place in subjects)
+        adopted = sum(bool(self.guard(place, partial(self._register, registry, place))) for place in subjects)
         if discover is not None and self._search is None:
             self._search = discover()
             self._met_away.clear()
         if self._search is None:
             return adopted
         found, at_end = self._slice(self._search)
-        made = self.guard("what discovery found", partial(self._register_all, desk, found, threads))
+        made = self.guard("what discovery found", partial(self._register_all, registry, found, threads))
         if at_end:
             self._blind.over()
             self._note(self._away & self._met_away, "")
         return adopted + (made or 0)
 
-    def _slice(self, search: Iterator[Candidate | None]) -> tuple[list[str], bool]:
+    def _slice(self, search: Iterator[DiscoveredTable | None]) -> tuple[list[str], bool]:
         """What the search found in this slice of it, and whether it came to its end."""
         places, until = list[str](), time.monotonic() + _SLICE_SECONDS
         self._search = None  # whatever it raises is its end
         ended = self.guard("discovery", partial(self._find, search, places, until))
         return places, ended is not None and self._search is None
 
-    def _find(self, search: Iterator[Candidate | None], places: list[str], until: float) -> bool | None:
+    def _find(self, search: Iterator[DiscoveredTable | None], places: list[str], until: float) -> bool | None:
         """True where it got through what it had time for; None where something does not answer."""
         try:
             for found in search:
@@ -117,11 +117,11 @@ class Adoption:
             return None
         return True
 
-    def _register_all(self, desk: Desk, places: Sequence[str], threads: int) -> int:
+    def _register_all(self, registry: Registry, places: Sequence[str], threads: int) -> int:
         """Register in one batch; where something unforeseen comes up, each by itself."""
         together = partial(
             register_batch,
-            desk,
+            registry,
             [WantedTable(where=place) for place in places],
             actor=DAEMON,
             source=Source.DISCOVER,
@@ -133,13 +133,13 @@ class Adoption:
         came = isolated(together) if places else []
         if isinstance(came, Unforeseen):
             as_error(came, table="what discovery found")
-            return sum(bool(self.guard(place, partial(self._register, desk, place))) for place in places)
+            return sum(bool(self.guard(place, partial(self._register, registry, place))) for place in places)
         self._tell(places, came)
         return sum(not isinstance(one, LakewardenError) and one.created for one in came)
 
-    def _register(self, desk: Desk, place: str) -> bool:
+    def _register(self, registry: Registry, place: str) -> bool:
         try:
-            return register(desk, place, actor=DAEMON, source=Source.DISCOVER, guarded=guarded).created
+            return register(registry, place, actor=DAEMON, source=Source.DISCOVER, guarded=guarded).created
         except RefusedError as error:
             get_log("cycle").debug("not adopted", place=place, because=str(error))
             return False

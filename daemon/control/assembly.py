@@ -13,16 +13,16 @@ from lakewarden.catalog.lineage.streams.session_notes import StreamNotes
 from lakewarden.catalog.state.hint_spool import Spool, drain
 from lakewarden.catalog.system.port import SystemStore
 from lakewarden.daemon.control.cycle import Cycle, CycleParts
-from lakewarden.daemon.control.hints import Ears
+from lakewarden.daemon.control.hints import HintSource
 from lakewarden.daemon.control.leadership import Leadership
 from lakewarden.daemon.control.main_loop import DISCOVER, PATIENCE, SWEEP, Service, ServiceParts
-from lakewarden.daemon.control.restore_cascade import RestoreCarrier
-from lakewarden.daemon.control.run_recorder import Recorder
+from lakewarden.daemon.control.restore_cascade import RestoreCascadeDriver
+from lakewarden.daemon.control.run_recorder import RunRecorder
 from lakewarden.daemon.control.stream_recorder import StreamClerk
-from lakewarden.daemon.control.sweep_writer import Writer
+from lakewarden.daemon.control.sweep_writer import SweepWriter
 from lakewarden.daemon.control.system_maintenance import Caretaker
 from lakewarden.daemon.control.ticker import Ticker
-from lakewarden.daemon.fleet.cache import Memory
+from lakewarden.daemon.fleet.cache import FleetCache
 from lakewarden.daemon.fleet.observer import Observer
 from lakewarden.daemon.fleet.stores import Stores
 from lakewarden.daemon.installation.services import Services
@@ -148,12 +148,12 @@ def _cycle(
     pool: WorkerPool,
 ) -> Cycle:
     settings, store, clock = services.settings, services.store, services.clock
-    memory = Memory(store, clock)
-    recorder = Recorder(
+    memory = FleetCache(store, clock)
+    recorder = RunRecorder(
         store=store,
         queue=services.queue,
         memory=memory,
-        desk=services.desk,
+        registry=services.registry,
         notifier=notifier,
         metrics=metrics,
     )
@@ -171,12 +171,12 @@ def _cycle(
             queue=services.queue,
             memory=memory,
             observer=observer,
-            writer=Writer(store=store, memory=memory, notifier=notifier, clock=clock),
+            writer=SweepWriter(store=store, memory=memory, notifier=notifier, clock=clock),
             reaper=_reaper(services, pool),
             recorder=recorder,
-            ears=_ears(services, memory),
+            hints=_hint_source(services, memory),
             caretaker=_caretaker(store, memory, recorder, clock),
-            desk=services.desk,
+            registry=services.registry,
             metrics=metrics,
             budget=services.budget,
             checks_per_cycle=settings.sweep_checks_per_cycle,
@@ -184,7 +184,7 @@ def _cycle(
             stores=_stores(settings, clock),
             store_of=settings.storage.store_of,
             adopt=settings.discovery_adopt,
-            carrier=RestoreCarrier(
+            carrier=RestoreCascadeDriver(
                 rollbacks=rollbacks_of_services(services), memory=memory, notifier=notifier
             ),
             discover=partial(candidates, services),
@@ -208,7 +208,7 @@ def _reaper(services: Services, pool: WorkerPool) -> Reaper:
     return Reaper(
         queue=services.queue,
         run_log=services.run_log,
-        desk=services.desk,
+        registry=services.registry,
         clock=services.clock,
         attempts=settings.run_attempts,
         pause=settings.run_heartbeat,
@@ -216,10 +216,10 @@ def _reaper(services: Services, pool: WorkerPool) -> Reaper:
     )
 
 
-def _ears(services: Services, memory: Memory) -> Ears:
+def _hint_source(services: Services, memory: FleetCache) -> HintSource:
     store = services.store
     spool = Spool(services.settings.system_location, store.storage(), clock=services.clock)
-    return Ears(
+    return HintSource(
         inbox=services.inbox,
         memory=memory,
         drain=partial(drain, spool, services.inbox),
@@ -227,7 +227,7 @@ def _ears(services: Services, memory: Memory) -> Ears:
     )
 
 
-def _clerk(services: Services, memory: Memory, harvest: StreamHarvest) -> StreamClerk:
+def _clerk(services: Services, memory: FleetCache, harvest: StreamHarvest) -> StreamClerk:
     location = services.settings.system_location
     return StreamClerk(
         store=services.store,
@@ -239,6 +239,6 @@ def _clerk(services: Services, memory: Memory, harvest: StreamHarvest) -> Stream
     )
 
 
-def _caretaker(store: SystemStore, memory: Memory, recorder: Recorder, clock: Clock) -> Caretaker:
+def _caretaker(store: SystemStore, memory: FleetCache, recorder: RunRecorder, clock: Clock) -> Caretaker:
     standings = StoredStandings(store)
     return Caretaker(store=store, memory=memory, recorder=recorder, clock=clock, standings=standings)

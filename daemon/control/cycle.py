@@ -19,23 +19,23 @@ from lakewarden.catalog.failpoints import reach
 from lakewarden.catalog.model.rollbacks import next_run_id
 from lakewarden.catalog.model.rows import Action, HealthRow, RunRow, TableState
 from lakewarden.catalog.policy.scopes import Governed
-from lakewarden.catalog.registry.discovery import Candidate
-from lakewarden.catalog.registry.service import Desk
+from lakewarden.catalog.registry.discovery import DiscoveredTable
+from lakewarden.catalog.registry.service import Registry
 from lakewarden.catalog.state.port import Queue, Run, RunRequest
 from lakewarden.catalog.system.port import RUNS, Fence
 from lakewarden.daemon.control.adoption import Adoption
 from lakewarden.daemon.control.cycle_report import CycleReport
-from lakewarden.daemon.control.hints import Ears, Heard
-from lakewarden.daemon.control.restore_cascade import Carrier
+from lakewarden.daemon.control.hints import HintSource, PendingHints
+from lakewarden.daemon.control.restore_cascade import CascadeDriver
 from lakewarden.daemon.control.returns import take_back
 from lakewarden.daemon.control.rounds import Rounds
-from lakewarden.daemon.control.run_recorder import Ended, Recorder
-from lakewarden.daemon.control.sweep_writer import Writer
+from lakewarden.daemon.control.run_recorder import Ended, RunRecorder
+from lakewarden.daemon.control.sweep_writer import SweepWriter
 from lakewarden.daemon.control.system_maintenance import Caretaker
-from lakewarden.daemon.fleet.cache import Memory
+from lakewarden.daemon.fleet.cache import FleetCache
 from lakewarden.daemon.fleet.disks import Disks
 from lakewarden.daemon.fleet.isolation import Stopped, in_one_line, isolated
-from lakewarden.daemon.fleet.look import Look, OnRecord
+from lakewarden.daemon.fleet.look import OnRecord, TableLook
 from lakewarden.daemon.fleet.observer import Observer
 from lakewarden.daemon.fleet.stores import Stores
 from lakewarden.daemon.telemetry.log import get_log
@@ -66,14 +66,14 @@ class CycleParts:
     much it is asked; `disks` those that hang."""
 
     queue: Queue
-    memory: Memory
+    memory: FleetCache
     observer: Observer
-    writer: Writer
+    writer: SweepWriter
     reaper: Reaper
-    recorder: Recorder
-    ears: Ears
+    recorder: RunRecorder
+    hints: HintSource
     caretaker: Caretaker
-    desk: Desk
+    registry: Registry
     metrics: Metrics
     budget: Budget
     checks_per_cycle: int
@@ -81,8 +81,8 @@ class CycleParts:
     stores: Stores
     store_of: Callable[[str], str | None]
     adopt: bool
-    carrier: Carrier
-    discover: Callable[[], Iterator[Candidate | None]]
+    carrier: CascadeDriver
+    discover: Callable[[], Iterator[DiscoveredTable | None]]
     require: Callable[[Fence], None]
     beat: Callable[[], None]
     stopping: Callable[[], bool] = lambda: False
@@ -106,7 +106,9 @@ class Cycle:
 
     def __post_init__(self) -> None:
         parts = self.parts
-        self._adoption = Adoption(guard=self._guarded, go_on=self._go_on, no_metastore=parts.ears.deaf)
+        self._adoption = Adoption(
+            guard=self._guarded, go_on=self._go_on, no_metastore=parts.hints.metastore_outage
+        )
         self._rounds = Rounds(
             stores=parts.stores,
             store_of=parts.store_of,
@@ -148,19 +150,19 @@ class Cycle:
             for run in parts.reaper.lost()
         )
         recorded = parts.recorder.record(fence, self._attempt)
-        heard = self._guarded("hints", parts.ears.listen) or Heard()
+        heard = self._guarded("hints", parts.hints.listen) or PendingHints()
         adopted = self._adopt(heard.unknown, discover=discover) + self._taken_back()
         if recorded or adopted or heard.look or heard.unknown:
             parts.memory.refresh()  # what followed from runs or was heard of may have been written since
-        doubted = parts.memory.undoings.doubted()
+        doubted = parts.memory.reverted_ranges.doubted()
         must = heard.look | {row.table_id for row in recorded} | self._again | doubted
         self._again.clear()
         looks = self._observe(must)
         reach("cycle.observed")
         parts.require(fence)
         # Before writing: what is written down now may give reason to look at the same tables again.
-        parts.memory.undoings.looked_at(look.table_id for look in looks)
-        passed_over = parts.memory.undoings.doubted()
+        parts.memory.reverted_ranges.looked_at(look.table_id for look in looks)
+        passed_over = parts.memory.reverted_ranges.doubted()
         self._again.update(doubted)
         changed = self._write(looks, recorded, fence)
         self._guarded("streams", partial(parts.streams, fence))
@@ -170,7 +172,7 @@ class Cycle:
             self._carry(fence)
         made = self._plan(unfinished) if may_plan else None
         queued = self._start(made, fence) if made is not None else 0
-        parts.ears.done(heard)
+        parts.hints.done(heard)
         return CycleReport(
             looked=len(parts.memory.governed()),
             changed=changed,
@@ -183,10 +185,12 @@ class Cycle:
             searching=self._adoption.searching,
             idle=made is not None
             and not (unfinished or recorded or _has_work(made) or self._adoption.searching)
-            and parts.memory.governed().keys().isdisjoint(parts.memory.undoings.doubted() - passed_over),
+            and parts.memory.governed()
+            .keys()
+            .isdisjoint(parts.memory.reverted_ranges.doubted() - passed_over),
         )
 
-    def _observe(self, must: Collection[str]) -> list[Look]:
+    def _observe(self, must: Collection[str]) -> list[TableLook]:
         """Looks at the tables that moved, or that something asks to look at; by several threads. The daily checks
         wait for a store that is away, and keep none from the others."""
         parts = self.parts
@@ -201,14 +205,14 @@ class Cycle:
             self.parts.memory.health(governed.row.table_id)
         )
 
-    def _look(self, governed: Governed, must: Collection[str], checked: Collection[str]) -> Look | None:
+    def _look(self, governed: Governed, must: Collection[str], checked: Collection[str]) -> TableLook | None:
         memory, table_id = self.parts.memory, governed.row.table_id
         before = memory.health(table_id)
         on_record = OnRecord(
             schema=memory.has_schema(table_id),
             lineage=memory.lineage_of(table_id),
-            undone=memory.undoings.ranges,
-            may_hold_undone=memory.undoings.may_hold(table_id),
+            undone=memory.reverted_ranges.ranges,
+            may_hold_undone=memory.reverted_ranges.may_hold(table_id),
         )
         look = partial(
             self.parts.observer.look,
@@ -221,8 +225,8 @@ class Cycle:
         return self._judged(governed, before, partial(self._rounds.asked, governed, look))
 
     def _judged(
-        self, governed: Governed, before: HealthRow | None, look: Callable[[], Look | None]
-    ) -> Look | None:
+        self, governed: Governed, before: HealthRow | None, look: Callable[[], TableLook | None]
+    ) -> TableLook | None:
         """A look at one table. One that ends in what nobody foresaw is a finding on that table,
         which quarantines it."""
         name = governed.row.name
@@ -235,7 +239,7 @@ class Cycle:
             self._say(found, name)
         return seen
 
-    def _write(self, looks: Sequence[Look], recorded: Sequence[RunRow], fence: Fence) -> int:
+    def _write(self, looks: Sequence[TableLook], recorded: Sequence[RunRow], fence: Fence) -> int:
         """Write what was found. Where it cannot be written as a whole,
         the tables to blame are told apart from the others."""
         parts = self.parts
@@ -246,7 +250,7 @@ class Cycle:
         sound = [self._provable(look) for look in looks]
         return parts.writer.write(sound, recorded, fence)
 
-    def _provable(self, look: Look) -> Look:
+    def _provable(self, look: TableLook) -> TableLook:
         parts, governed = self.parts, self.parts.memory.governed().get(look.table_id)
         found = isolated(partial(parts.writer.prove, look))
         if not isinstance(found, Unforeseen) or governed is None:
@@ -266,11 +270,11 @@ class Cycle:
             parts.memory.refresh()
 
     def _plan(self, unfinished: Collection[Run]) -> Plan:
-        parts, metastore = self.parts, self.parts.desk.metastore
+        parts, metastore = self.parts, self.parts.registry.metastore
         world = parts.memory.world(
             unfinished, parts.budget, has_metastore=metastore is not None, no_spark=parts.no_spark
         )
-        made = plan(world, parts.desk.clock.now(), isolated=isolated, resting=self._resting)
+        made = plan(world, parts.registry.clock.now(), isolated=isolated, resting=self._resting)
         reach("cycle.planned")
         return made
 
@@ -313,11 +317,11 @@ class Cycle:
         if not parts.adopt:
             return 0
         search = parts.discover if discover else None
-        return self._adoption.run(parts.desk, subjects, search, threads=parts.threads)
+        return self._adoption.run(parts.registry, subjects, search, threads=parts.threads)
 
     def _taken_back(self) -> int:
-        desk, left = self.parts.desk, self.parts.memory.left()
-        return sum(bool(self._guarded(row.name, partial(take_back, desk, row))) for row in left)
+        registry, left = self.parts.registry, self.parts.memory.left()
+        return sum(bool(self._guarded(row.name, partial(take_back, registry, row))) for row in left)
 
     def _guarded(self, what: str, do: Callable[[], T]) -> T | None:
         """Do something that concerns one table. If it fails, that table is left out of this cycle."""
@@ -338,7 +342,7 @@ class Cycle:
         except LakewardenError as error:
             ended, problem = Ended.LATER if error.retry else Ended.NEVER, str(error)
             if isinstance(error, MetastoreAwayError):
-                self.parts.ears.deaf.met(problem)
+                self.parts.hints.metastore_outage.met(problem)
             elif len(self._skipped) < _LINES:
                 get_log("cycle").warning("skipped", table=what, problem=problem)
         except Exception as error:  # noqa: BLE001  # whatever it is: it is logged, and the daemon goes on
@@ -364,7 +368,7 @@ class Cycle:
         metrics.cycle_seconds.observe(report.seconds)
         if report.trouble is not None:
             return
-        metrics.last_cycle.set(self.parts.desk.clock.now().timestamp())
+        metrics.last_cycle.set(self.parts.registry.clock.now().timestamp())
         metrics.observed.inc(report.changed)
         metrics.unfinished.set(report.unfinished + report.queued)
         metrics.set_counts(metrics.tables, Counter(one.row.state.value for one in memory.governed().values()))

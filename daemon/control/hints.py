@@ -12,17 +12,17 @@ from lakewarden.catalog.metastore.lookup import parse_name
 from lakewarden.catalog.metastore.port import Metastore
 from lakewarden.catalog.state.port import Hint, HintKind, Inbox
 from lakewarden.catalog.storage.file_store import canonical
-from lakewarden.daemon.fleet.cache import Memory
+from lakewarden.daemon.fleet.cache import FleetCache
 from lakewarden.daemon.telemetry.outages import Outage
 
-__all__ = ["Ears", "Heard"]
+__all__ = ["HintSource", "PendingHints"]
 
 _BATCH: Final = 1_000
 _NEWS: Final = frozenset({"CREATE_TABLE", "ALTER_TABLE", "DROP_TABLE", "ADD_PARTITION", "DROP_PARTITION"})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Heard:
+class PendingHints:
     """What the hints of one cycle come to: tables to look at, subjects that are no managed table, hints to forget."""
 
     look: frozenset[str] = frozenset()
@@ -30,26 +30,26 @@ class Heard:
     hint_ids: tuple[str, ...] = field(default=())
 
 
-class Ears:
+class HintSource:
     """Listens to everything that hints. `drain` moves hints from the spool folder into the inbox.
 
-    `deaf` is the metastore's outage. Whoever else asks the metastore in the same cycle tells it, so that the log has
-    one line of it; only hints, which ask in every cycle, say that it is over.
+    Whoever else asks the metastore in the same cycle tells `metastore_outage` of a failure, so that the log has one
+    line of it; only hints, which ask in every cycle, say that it is over.
     """
 
     def __init__(
-        self, *, inbox: Inbox, memory: Memory, drain: Callable[[], int], metastore: Metastore | None
+        self, *, inbox: Inbox, memory: FleetCache, drain: Callable[[], int], metastore: Metastore | None
     ) -> None:
         self._inbox, self._memory, self._drain, self._metastore = inbox, memory, drain, metastore
         self._last_event = 0
         self._spool = Outage("hints", "the spool folder is not read", "the spool folder is read again")
-        self.deaf = Outage(
+        self.metastore_outage = Outage(
             "metastore",
             "the metastore does not answer; its drift is found later",
             "the metastore answers again",
         )
 
-    def listen(self) -> Heard:
+    def listen(self) -> PendingHints:
         """What is to be looked at because somebody said so. Raises `UnavailableError` if the database is away."""
         try:
             self._drain()
@@ -69,9 +69,9 @@ class Ears:
             else:
                 unknown.append(subject)
         look.update(filter(None, map(self._find, dropped)))
-        return Heard(look=frozenset(look), unknown=tuple(unknown), hint_ids=_ids(hints))
+        return PendingHints(look=frozenset(look), unknown=tuple(unknown), hint_ids=_ids(hints))
 
-    def done(self, heard: Heard) -> None:
+    def done(self, heard: PendingHints) -> None:
         """Forget hints that were acted on."""
         if heard.hint_ids:
             self._inbox.done(heard.hint_ids)
@@ -92,9 +92,9 @@ class Ears:
         try:
             events = self._metastore.notifications(after=self._last_event, limit=_BATCH)
         except UnavailableError as error:
-            self.deaf.met(str(error))
+            self.metastore_outage.met(str(error))
             return set()
-        self.deaf.over()
+        self.metastore_outage.over()
         self._last_event = max((event for event, _, _, _ in events), default=self._last_event)
         return {f"{database}.{table}" for _, kind, database, table in events if kind in _NEWS and table}
 

@@ -31,7 +31,7 @@ from lakewarden.daemon.control.ticker import Ticker
 from lakewarden.daemon.process.last_resort import watching
 from lakewarden.daemon.process.stop_signals import asking
 from lakewarden.daemon.telemetry.failed_cycles import Troubles
-from lakewarden.daemon.telemetry.liveness import Role, Vitals
+from lakewarden.daemon.telemetry.liveness import ProcessRole, Vitals
 from lakewarden.daemon.telemetry.log import get_log
 from lakewarden.daemon.telemetry.metrics import Metrics
 from lakewarden.daemon.telemetry.openlineage_sender import EventTail
@@ -181,7 +181,7 @@ class Service:
         if fence is None:
             self._follow(quietly=quietly)
             return None
-        self._become(Role.LEADING)
+        self._become(ProcessRole.LEADING)
         return self._cycle(fence)
 
     def _cycle(self, fence: Fence) -> CycleReport | None:
@@ -217,7 +217,7 @@ class Service:
         self._follow(quietly=True)
 
     def _follow(self, *, quietly: bool) -> None:
-        self._become(Role.FOLLOWING)
+        self._become(ProcessRole.FOLLOWING)
         self.parts.vitals.cycle(None)
         self._note(None)  # what failed before is the leader's to say now
         self.parts.pool.ask_to_end()
@@ -255,9 +255,9 @@ class Service:
             parts.metrics.unfinished.set(len(runs))
         parts.metrics.workers.set(parts.pool.alive)
 
-    def _become(self, role: Role) -> None:
+    def _become(self, role: ProcessRole) -> None:
         self.parts.vitals.become(role)
-        self.parts.metrics.leader.set(role is Role.LEADING)
+        self.parts.metrics.leader.set(role is ProcessRole.LEADING)
 
     @contextmanager
     def _running(self) -> Iterator[None]:
@@ -274,7 +274,7 @@ class Service:
         try:
             yield
         finally:
-            self._become(Role.STOPPING)
+            self._become(ProcessRole.STOPPING)
             parts.ticker.stop()
             # The lease goes first: another daemon may lead while our workers finish; their runs stay theirs.
             parts.leadership.stop()

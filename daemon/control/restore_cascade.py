@@ -27,12 +27,12 @@ from lakewarden.catalog.model.rows import RollbackState, Source, TableRow, Table
 from lakewarden.catalog.registry.marks import log_of
 from lakewarden.catalog.system.port import AUDIT, Fence
 from lakewarden.daemon.control.run_recorder import DAEMON
-from lakewarden.daemon.fleet.cache import Memory
+from lakewarden.daemon.fleet.cache import FleetCache
 from lakewarden.daemon.telemetry.log import get_log
 from lakewarden.daemon.telemetry.webhook import Event, EventKind, Notifier
 from lakewarden.daemon.usecases import declared
 from lakewarden.daemon.usecases.audit import run
-from lakewarden.daemon.usecases.rollbacks.rollback import Rollbacks
+from lakewarden.daemon.usecases.rollbacks.rollback import RollbackService
 from lakewarden.jobs.rollback.journal.stored_plan import decode_plan
 from lakewarden.jobs.rollback.plan.cascade import (
     Reaction,
@@ -44,7 +44,7 @@ from lakewarden.jobs.rollback.plan.cascade import (
 from lakewarden.jobs.rollback.plan.request import BadVersions
 from lakewarden.jobs.rollback.planning_service import Gathered
 
-__all__ = ["Carrier", "OpenRestores", "RestoreCarrier"]
+__all__ = ["CascadeDriver", "OpenRestores", "RestoreCascadeDriver"]
 
 _ENTRY: Final = "restored-"
 """How the id of the audit entry of a RESTORE begins."""
@@ -78,7 +78,7 @@ class OpenRestores:
             )
 
 
-class Carrier(Protocol):
+class CascadeDriver(Protocol):
     """What a cycle does about plain RESTOREs, table by table."""
 
     def open(self) -> Sequence[OpenRestores]:
@@ -89,21 +89,21 @@ class Carrier(Protocol):
 
 
 @dataclass(kw_only=True, slots=True)
-class RestoreCarrier:
-    """`Carrier` on an installation's rollbacks. Keeps nothing that the system tables could not give back."""
+class RestoreCascadeDriver:
+    """`CascadeDriver` on an installation's rollbacks. Keeps nothing that the system tables could not give back."""
 
-    rollbacks: Rollbacks
-    memory: Memory
+    rollbacks: RollbackService
+    memory: FleetCache
     notifier: Notifier
     _settled: set[str] = field(default_factory=set)
     _settled_as_of: int = -1
 
     def open(self) -> Sequence[OpenRestores]:
-        governed, undoings = self.memory.governed(), self.memory.undoings
+        governed, reverted_ranges = self.memory.governed(), self.memory.reverted_ranges
         found: dict[str, list[RestoreCommit | Undone]] = {}
         every: Iterable[RestoreCommit | Undone] = (
-            *undoings.plain_restores(),
-            *chain.from_iterable(undoings.left_behind().values()),
+            *reverted_ranges.plain_restores(),
+            *chain.from_iterable(reverted_ranges.left_behind().values()),
         )
         for one in every:
             known = governed.get(one.table_id)
@@ -132,7 +132,7 @@ class RestoreCarrier:
         held = rollback_locks(journal)
         if not held.keys().isdisjoint({one.row.table_id, *one.downstream}):
             return False  # what is under way there has to come to its end first
-        log, seen = log_of(self.rollbacks.services.desk, one.row)
+        log, seen = log_of(self.rollbacks.services.registry, one.row)
         history = informed(log, self._on_record(one.row))
         planned = [_seeds(each, one.row) for each in journal if _waits_for(each, one.row)]
         restores = {each.version for each in one.restores}
@@ -204,7 +204,9 @@ class RestoreCarrier:
 
     def _on_record(self, row: TableRow) -> Iterator[RestoreCommit]:
         """The RESTOREs of a table that are on record, those of its predecessors included."""
-        return (each for each in self.memory.undoings.plain_restores() if each.table_id == row.table_id)
+        return (
+            each for each in self.memory.reverted_ranges.plain_restores() if each.table_id == row.table_id
+        )
 
     def _nothing(self, one: OpenRestores, history: Sequence[Version]) -> str:
         """Why nothing was taken back. A RESTORE that does not say where it went is told: somebody has to find out."""

@@ -17,19 +17,19 @@ from lakewarden.catalog.policy.access import Actor, Caller, Role
 from lakewarden.catalog.registry.convert import conversion_failed, converted
 from lakewarden.catalog.registry.owed_properties import given_back
 from lakewarden.catalog.registry.removal import purged
-from lakewarden.catalog.registry.service import Desk
+from lakewarden.catalog.registry.service import Registry
 from lakewarden.catalog.state.port import Queue
 from lakewarden.catalog.state.run_record import run_row
 from lakewarden.catalog.system.codec import codec
 from lakewarden.catalog.system.port import RUNS, Fence, SystemStore
 from lakewarden.catalog.units import count_of
-from lakewarden.daemon.fleet.cache import Memory
+from lakewarden.daemon.fleet.cache import FleetCache
 from lakewarden.daemon.telemetry.metrics import Metrics
 from lakewarden.daemon.telemetry.webhook import Event, EventKind, Notifier
 from lakewarden.jobs.actions.registry import SPECS, decode
 from lakewarden.jobs.actions.spec import Settlement
 
-__all__ = ["DAEMON", "Attempt", "Ended", "Recorder"]
+__all__ = ["DAEMON", "Attempt", "Ended", "RunRecorder"]
 
 DAEMON: Final = Actor(Caller(name="lakewarden", roles=frozenset({Role.ADMIN}), origin="daemon"))
 """Who acts when nobody else does: what it does is on record in `lakewarden.runs`."""
@@ -93,13 +93,13 @@ def _bare(row: RunRow) -> RunRow:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Recorder:
+class RunRecorder:
     """Empties the queue of finished runs."""
 
     store: SystemStore
     queue: Queue
-    memory: Memory
-    desk: Desk
+    memory: FleetCache
+    registry: Registry
     notifier: Notifier
     metrics: Metrics
 
@@ -111,7 +111,7 @@ class Recorder:
         """
         recorded: list[RunRow] = []
         while finished := self.queue.finished(_BATCH):
-            rows = _storable([run_row(run, now=self.desk.clock.now()) for run in finished], attempt)
+            rows = _storable([run_row(run, now=self.registry.clock.now()) for run in finished], attempt)
             self.append(rows, fence)
             reach("cycle.recorded")
             settled: list[str] = []
@@ -147,13 +147,13 @@ class Recorder:
         message = row.message or row.outcome
         match settled:
             case Settlement.CONVERTED:
-                converted(self.desk, row.table_id)
+                converted(self.registry, row.table_id)
             case Settlement.NOT_CONVERTED:
-                conversion_failed(self.desk, row.table_id, message)
+                conversion_failed(self.registry, row.table_id, message)
             case Settlement.GIVEN_BACK:
-                given_back(self.desk, row.table_id, message)
+                given_back(self.registry, row.table_id, message)
             case Settlement.PURGED:
-                purged(self.desk, row.table_id, actor=DAEMON)
+                purged(self.registry, row.table_id, actor=DAEMON)
             case _:
                 assert_never(settled)
 

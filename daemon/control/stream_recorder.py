@@ -21,7 +21,7 @@ from lakewarden.catalog.lineage.streams.session_notes import StreamNote, StreamN
 from lakewarden.catalog.model.rows import LineageRow, TableRow
 from lakewarden.catalog.system.port import LINEAGE, Fence, SystemStore
 from lakewarden.catalog.units import count_of
-from lakewarden.daemon.fleet.cache import Memory
+from lakewarden.daemon.fleet.cache import FleetCache
 from lakewarden.daemon.telemetry.log import get_log
 
 __all__ = ["StreamClerk"]
@@ -37,7 +37,7 @@ class StreamClerk:
     store: SystemStore
     notes: StreamNotes
     harvest: StreamHarvest
-    memory: Memory
+    memory: FleetCache
     readers: Sequence[TableReader]
     clock: Clock
 

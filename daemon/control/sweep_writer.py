@@ -13,25 +13,25 @@ from lakewarden.catalog.model.rows import Action, Finding, HealthRow, Outcome, R
 from lakewarden.catalog.system.codec import codec
 from lakewarden.catalog.system.port import HEALTH, LINEAGE, SCHEMAS, TABLES, Fence, Rows, SystemStore
 from lakewarden.catalog.units import count_of
-from lakewarden.catalog.validation.reverted_reads import READS_UNDONE
-from lakewarden.daemon.fleet.cache import Memory
-from lakewarden.daemon.fleet.look import Look, settled
+from lakewarden.catalog.validation.reverted_reads import READS_REVERTED
+from lakewarden.daemon.fleet.cache import FleetCache
+from lakewarden.daemon.fleet.look import TableLook, resolved_row
 from lakewarden.daemon.telemetry.log import get_log
 from lakewarden.daemon.telemetry.webhook import Event, EventKind, Notifier
 
-__all__ = ["Writer"]
+__all__ = ["SweepWriter"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Writer:
+class SweepWriter:
     """Writes looks. Every edit is a compare-and-set on the rows as they are by then."""
 
     store: SystemStore
-    memory: Memory
+    memory: FleetCache
     notifier: Notifier
     clock: Clock
 
-    def write(self, looks: Sequence[Look], recorded: Iterable[RunRow], fence: Fence) -> int:
+    def write(self, looks: Sequence[TableLook], recorded: Iterable[RunRow], fence: Fence) -> int:
         """Write what changed. Returns the number of tables whose health did."""
         because = f"sweep: {count_of(len(looks), 'table')} looked at"
         self._write_rows(looks, fence, because)
@@ -52,16 +52,16 @@ class Writer:
             self._tell_late(look, finding)
         return len(health)
 
-    def prove(self, look: Look) -> None:
+    def prove(self, look: TableLook) -> None:
         """Raise whatever writing this look would raise because of what is in it; nothing is written."""
         row = self.memory.row(look.table_id)
         if row is not None:
-            codec(TABLES).encode([settled(row, look, self.clock.now())])
+            codec(TABLES).encode([resolved_row(row, look, self.clock.now())])
         codec(SCHEMAS).encode([] if look.schema is None else [look.schema])
         codec(LINEAGE).encode(look.lineage)
         codec(HEALTH).encode([] if look.health is None else [look.health])
 
-    def _write_rows(self, looks: Sequence[Look], fence: Fence, because: str) -> None:
+    def _write_rows(self, looks: Sequence[TableLook], fence: Fence, because: str) -> None:
         now = self.clock.now()
         before = {look.table_id: self.memory.row(look.table_id) for look in looks}
         changing = [look for look in looks if _changes(before[look.table_id], look, now)]
@@ -70,14 +70,14 @@ class Writer:
 
         def settle(rows: Rows[TableRow]) -> Iterable[TableRow]:
             held = ((rows.get(look.table_id), look) for look in changing)
-            return [settled(row, look, now) for row, look in held if row is not None]
+            return [resolved_row(row, look, now) for row, look in held if row is not None]
 
         done = self.store.edit(TABLES, settle, fence=fence, because=because)
         self.memory.wrote_tables(done)
         for row in done.rows:
             self._tell(before.get(row.table_id), row)
 
-    def _health(self, looks: Mapping[str, Look], recorded: Iterable[RunRow]) -> Iterator[HealthRow]:
+    def _health(self, looks: Mapping[str, TableLook], recorded: Iterable[RunRow]) -> Iterator[HealthRow]:
         """Changed health. When statistics were refreshed no log tells: that comes from the recorded runs."""
         refreshed = {
             row.table_id: row.finished_at
@@ -93,13 +93,13 @@ class Writer:
             if health is not None:
                 yield health
 
-    def _tell_late(self, look: Look, finding: Finding) -> None:
+    def _tell_late(self, look: TableLook, finding: Finding) -> None:
         """Say so when a table holds what was made from versions that were taken back."""
         row = self.memory.row(look.table_id)
         if row is None:
             return
         get_log("sweep").warning("reads what was undone", table=row.name, because=finding.message)
-        self._announce(EventKind.READS_UNDONE, row, f"{row.name}: {finding.message}", look.at)
+        self._announce(EventKind.READS_REVERTED, row, f"{row.name}: {finding.message}", look.at)
 
     def _tell(self, before: TableRow | None, row: TableRow) -> None:
         """Say so when a table has just been quarantined."""
@@ -115,7 +115,7 @@ class Writer:
         )
 
 
-def _late(looks: Iterable[Look], memory: Memory) -> Iterator[tuple[Look, Finding]]:
+def _late(looks: Iterable[TableLook], memory: FleetCache) -> Iterator[tuple[TableLook, Finding]]:
     """Findings of late taint that say something new, on tables that no rollback is at work on."""
     for look in looks:
         if memory.rollback_of(look.table_id) is not None:
@@ -123,9 +123,9 @@ def _late(looks: Iterable[Look], memory: Memory) -> Iterator[tuple[Look, Finding
         before = memory.health(look.table_id)
         known = {one.message for one in before.findings} if before is not None else set()
         for finding in look.findings:
-            if finding.check == READS_UNDONE and finding.message not in known:
+            if finding.check == READS_REVERTED and finding.message not in known:
                 yield look, finding
 
 
-def _changes(row: TableRow | None, look: Look, now: datetime) -> bool:
-    return row is not None and settled(row, look, now) != row
+def _changes(row: TableRow | None, look: TableLook, now: datetime) -> bool:
+    return row is not None and resolved_row(row, look, now) != row

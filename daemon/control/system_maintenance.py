@@ -16,8 +16,8 @@ from lakewarden.catalog.system.commits import Note
 from lakewarden.catalog.system.maintenance import Cared, compact, tend_log, vacuum
 from lakewarden.catalog.system.port import SYSTEM_TABLES, Fence, SystemStore, SystemTable
 from lakewarden.catalog.units import about_bytes, count_of
-from lakewarden.daemon.control.run_recorder import DAEMON, Recorder
-from lakewarden.daemon.fleet.cache import Memory
+from lakewarden.daemon.control.run_recorder import DAEMON, RunRecorder
+from lakewarden.daemon.fleet.cache import FleetCache
 from lakewarden.jobs.actions.answers import AnyAction
 from lakewarden.jobs.actions.compact import Compact
 from lakewarden.jobs.actions.log_care import LogCare
@@ -38,8 +38,8 @@ class Caretaker:
     """Does planned runs on system tables and records them."""
 
     store: SystemStore
-    memory: Memory
-    recorder: Recorder
+    memory: FleetCache
+    recorder: RunRecorder
     clock: Clock
     standings: Standings
 

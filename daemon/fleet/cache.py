@@ -58,13 +58,13 @@ from lakewarden.catalog.system.port import (
     SystemStore,
     SystemTable,
 )
-from lakewarden.daemon.fleet.reverted_ranges import Undoings
+from lakewarden.daemon.fleet.reverted_ranges import RevertedRanges
 from lakewarden.jobs.actions.budget import Budget
 from lakewarden.jobs.actions.world import Past, TableView, World
 from lakewarden.jobs.engines.registry import engine_formats
 from lakewarden.jobs.planning.run_history import with_run
 
-__all__ = ["RUNS_WINDOW", "Memory", "is_looked_after"]
+__all__ = ["RUNS_WINDOW", "FleetCache", "is_looked_after"]
 
 RUNS_WINDOW: Final = timedelta(days=60)
 """Runs older than this decide nothing any more: no interval in the rules is longer."""
@@ -87,9 +87,9 @@ def is_looked_after(row: TableRow) -> bool:
     return row.kind is RowKind.TABLE and not gone
 
 
-class Memory:
+class FleetCache:
     """Tables under their scopes, their health, what their runs came to, and which have a schema on record;
-    `undoings` is what was taken back of them."""
+    `reverted_ranges` is what was taken back of them."""
 
     def __init__(self, store: SystemStore, clock: Clock) -> None:
         self._store, self._clock = store, clock
@@ -104,7 +104,7 @@ class Memory:
         self._promises_stale = False
         self._downstream: defaultdict[str, set[str]] = defaultdict(set)
         self._locks: Mapping[str, RollbackLock] = {}
-        self.undoings = Undoings()
+        self.reverted_ranges = RevertedRanges()
         self._versions: dict[str, int] = {}
         self._by_name: dict[str, str] = {}
         self._by_location: dict[str, str] = {}
@@ -119,7 +119,7 @@ class Memory:
         self._read(SCHEMAS, self._take_schemas)
         self._read(LINEAGE, self._take_lineage)
         self._read(ROLLBACKS, self._take_rollbacks)
-        self.undoings.settle(self._rows, self._derivations)
+        self.reverted_ranges.settle(self._rows, self._derivations)
         self._read(RUNS, self._take_runs)
         self._hold_for_downstream()
 
@@ -185,8 +185,8 @@ class Memory:
         """Fold in our own edit of `lakewarden.health`."""
         if done.rows and not self._skipped(HEALTH.name, done.version):
             self._health.update({row.table_id: row for row in done.rows})
-            self.undoings.take_left(done.rows)
-            self.undoings.settle(self._rows, self._derivations)
+            self.reverted_ranges.take_left(done.rows)
+            self.reverted_ranges.settle(self._rows, self._derivations)
 
     def recorded(self, runs: Iterable[RunRow], version: int) -> None:
         """Fold in runs that we have just appended to `lakewarden.runs`."""
@@ -206,8 +206,8 @@ class Memory:
                 upto = self._recorded.setdefault(row.output_id, {})
                 upto[row.output_format_id] = max(row.output_version, upto.get(row.output_format_id, -1))
                 self._derive(row.input_id, row.output_id)
-            self.undoings.add_restores(restores_of(kept))
-            self.undoings.settle(self._rows, self._derivations)
+            self.reverted_ranges.add_restores(restores_of(kept))
+            self.reverted_ranges.settle(self._rows, self._derivations)
             self._hold_for_downstream()
 
     def learned(self, rows: Iterable[LineageRow], version: int) -> None:
@@ -241,7 +241,9 @@ class Memory:
                 unfinished=busy.get(table_id),
                 rollback=self._locks.get(table_id),
                 taken_back=tuple(
-                    (one.first, one.last) for one in self.undoings.ranges.get(table_id, ()) if not one.left
+                    (one.first, one.last)
+                    for one in self.reverted_ranges.ranges.get(table_id, ())
+                    if not one.left
                 ),
                 has_engine=(one.row.format or DELTA) in engines,
                 no_spark=no_spark(one.row.location or ""),
@@ -264,7 +266,7 @@ class Memory:
         kinds = set(pc.unique(rows["operation"]).to_pylist())
         restores = [lineage.find(operation=one) for one in RESTORE_OPERATIONS if one in kinds]
         self._recorded = recorded_by_table(rows)
-        self.undoings.take_restores(restores_of(chain.from_iterable(restores)))
+        self.reverted_ranges.take_restores(restores_of(chain.from_iterable(restores)))
         self._derivations.clear()
         for source, target in distinct_pairs(rows["input_id"], rows["output_id"]):
             self._derive(source, target)
@@ -272,7 +274,7 @@ class Memory:
     def _derive(self, source: str, target: str) -> None:
         if source not in (target, NOTHING, NOT_KNOWN) and (source, target) not in self._derivations:
             self._derivations.add((source, target))
-            self.undoings.derived(source, target)
+            self.reverted_ranges.derived(source, target)
             self._promises_stale = True
 
     def _hold_for_downstream(self) -> None:
@@ -318,7 +320,7 @@ class Memory:
 
     def _take_health(self, health: Rows[HealthRow]) -> None:
         self._health = {row.table_id: row for row in health.all()}
-        self.undoings.take_left(self._health.values())
+        self.reverted_ranges.take_left(self._health.values())
 
     def _take_schemas(self, schemas: Rows[SchemaRow]) -> None:
         self._with_schema = set(schemas.arrow(["table_id"]).column(0).to_pylist())
@@ -326,7 +328,7 @@ class Memory:
     def _take_rollbacks(self, rollbacks: Rows[RollbackRow]) -> None:
         journal = rollbacks_of(rollbacks.all())
         self._locks = rollback_locks(journal)
-        self.undoings.take_rollbacks(journal)
+        self.reverted_ranges.take_rollbacks(journal)
 
     def _take_runs(self, runs: Rows[RunRow]) -> None:
         recent = runs.arrow(_RUN_COLUMNS)

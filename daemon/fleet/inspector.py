@@ -21,7 +21,7 @@ from lakewarden.catalog.storage.place import Moment, Presence
 from lakewarden.catalog.system.port import TABLES, SystemStore
 from lakewarden.catalog.validation.context import Subject
 from lakewarden.catalog.validation.daily import daily_findings
-from lakewarden.catalog.validation.metastore import Answer, Known, Silent, Unknown
+from lakewarden.catalog.validation.metastore import Answer, KnownEntry, Silent, Unknown
 from lakewarden.catalog.validation.nesting import NEIGHBOUR_COLUMNS, Neighbours
 from lakewarden.catalog.validation.on_change import gone_findings, on_change_findings
 from lakewarden.daemon.fleet.disks import Disks
@@ -145,7 +145,7 @@ class Inspection:
             return Unknown()
         try:
             entry = metastore.get(database, table)
-            return Unknown() if entry is None else Known(entry=entry, strict=metastore.strict_columns())
+            return Unknown() if entry is None else KnownEntry(entry=entry, strict=metastore.strict_columns())
         except UnavailableError:
             return Silent()
 

@@ -14,14 +14,14 @@ from lakewarden.catalog.model.rows import Finding, HealthRow, LineageRow, Schema
 from lakewarden.catalog.observation.health import with_verdict
 from lakewarden.catalog.policy.property_requests import record_requests
 
-__all__ = ["Look", "OnRecord", "settled"]
+__all__ = ["OnRecord", "TableLook", "resolved_row"]
 
 _BY: Final = "lakewarden"
 """Who changed a row, where the sweep did."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Look:
+class TableLook:
     """What looking at one table came to. `health` is new health to write (None: as before), `schema` a new schema
     version, `lineage` the rows of versions that had none; `seen` is None where the table is gone or could not
     be judged, and `dropped` then says why it counts as dropped, not as lost; `rewound`:
@@ -60,7 +60,7 @@ class OnRecord:
         return known.get(seen.format_id if seen.format_id in known else None) == seen.version
 
 
-def settled(row: TableRow, look: Look, now: datetime) -> TableRow:
+def resolved_row(row: TableRow, look: TableLook, now: datetime) -> TableRow:
     """The row as a look leaves it: its verdict, the table's UUIDs so far, the requests in its properties.
 
     Pure; equal to `row` where nothing changed.

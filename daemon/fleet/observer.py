@@ -39,9 +39,9 @@ from lakewarden.catalog.policy.scopes import Governed
 from lakewarden.catalog.system.port import LINEAGE, SCHEMAS, SYSTEM_TABLES, SystemStore
 from lakewarden.catalog.validation.checks import Tier
 from lakewarden.catalog.validation.context import Subject
-from lakewarden.catalog.validation.reverted_reads import READS_UNDONE, undone_findings
+from lakewarden.catalog.validation.reverted_reads import READS_REVERTED, undone_findings
 from lakewarden.daemon.fleet.last_looks import LastLook, LastLooks
-from lakewarden.daemon.fleet.look import Look, OnRecord
+from lakewarden.daemon.fleet.look import OnRecord, TableLook
 
 __all__ = ["Inspector", "Observer"]
 
@@ -99,7 +99,7 @@ class Observer:
 
     def look(
         self, governed: Governed, before: HealthRow | None, *, must: bool, checks: bool, on_record: OnRecord
-    ) -> Look | None:
+    ) -> TableLook | None:
         """Look at one table; None if it did not move and nothing asks for more.
 
         `must`: look even so (a hint, a finished run). `checks`: run the daily checks as well. Raises
@@ -141,7 +141,7 @@ class Observer:
             health = replace(health, checked_at=now)
         failed = probe if isinstance(seen, LogProblem) else None
         self._last.keep(row.table_id, LastLook(at=now, version=health.version, failed=failed))
-        return Look(
+        return TableLook(
             table_id=row.table_id,
             at=now,
             findings=findings,
@@ -157,7 +157,7 @@ class Observer:
         """Read this table's log from scratch next time."""
         self._last.forget_observation(table_id)
 
-    def unjudged(self, governed: Governed, before: HealthRow | None, problem: str) -> Look:
+    def unjudged(self, governed: Governed, before: HealthRow | None, problem: str) -> TableLook:
         """What is said of a table whose look ended in what nobody foresaw: it is quarantined until one gets through."""
         row, now = governed.row, self._clock.now()
         self.forget(row.table_id)
@@ -166,18 +166,18 @@ class Observer:
         findings = (subject.say(_JUDGED, "unforeseen", problem=problem), *subject.standing(tier=Tier.DAILY))
         return self._nothing_seen(row, before, findings, now)
 
-    def _gone(self, governed: Governed, before: HealthRow | None, now: datetime) -> Look:
+    def _gone(self, governed: Governed, before: HealthRow | None, now: datetime) -> TableLook:
         self.forget(governed.row.table_id)
         look = self._nothing_seen(governed.row, before, self._inspector.gone(governed, before, now), now)
         return replace(look, dropped=self._inspector.dropped(governed))
 
     def _nothing_seen(
         self, row: TableRow, before: HealthRow | None, findings: tuple[Finding, ...], now: datetime
-    ) -> Look:
+    ) -> TableLook:
         base = before or HealthRow(table_id=row.table_id, name=row.name, observed_at=now)
         health = replace(base, name=row.name, findings=findings, observed_at=now)
         self._last.keep(row.table_id, LastLook(at=now, version=health.version))
-        return Look(
+        return TableLook(
             table_id=row.table_id,
             at=now,
             findings=findings,
@@ -206,7 +206,7 @@ class Observer:
         complete = row.source is Source.SELF or (on_record.complete and is_reach_known(row))
         if before is None or (looked is None and not complete):
             return True
-        if looked is None and any(one.check == READS_UNDONE for one in before.findings):
+        if looked is None and any(one.check == READS_REVERTED for one in before.findings):
             return True
         return governed.changed_at > (max(looked, before.observed_at) if looked else before.observed_at)
 

@@ -16,7 +16,7 @@ from lakewarden.catalog.model.rows import DELTA, Action, TableRow
 from lakewarden.catalog.state.port import Run
 from lakewarden.catalog.system.port import HEALTH, LINEAGE, ROLLBACKS, RUNS, TABLES, Rows, SystemStore
 from lakewarden.daemon.fleet.cache import RUNS_WINDOW, is_looked_after, is_unlooked
-from lakewarden.daemon.fleet.reverted_ranges import Undoings
+from lakewarden.daemon.fleet.reverted_ranges import RevertedRanges
 from lakewarden.jobs.actions.budget import Budget
 from lakewarden.jobs.actions.world import Past, TableView, World
 from lakewarden.jobs.engines.registry import engine_formats
@@ -96,10 +96,10 @@ def _taken_back(
 ) -> tuple[tuple[int, int], ...]:
     lineage = store.rows(LINEAGE)
     commits = (lineage.find(output_id=row.table_id, operation=one) for one in RESTORE_OPERATIONS)
-    undoings = Undoings()
-    undoings.take_rollbacks(tuple(journal))
-    undoings.take_restores(restores_of(chain.from_iterable(commits)))
+    reverted_ranges = RevertedRanges()
+    reverted_ranges.take_rollbacks(tuple(journal))
+    reverted_ranges.take_restores(restores_of(chain.from_iterable(commits)))
     health = store.rows(HEALTH).get(row.table_id)
-    undoings.take_left(() if health is None else (health,))
-    undoings.settle({row.table_id: row}, ())
-    return tuple((one.first, one.last) for one in undoings.ranges.get(row.table_id, ()))
+    reverted_ranges.take_left(() if health is None else (health,))
+    reverted_ranges.settle({row.table_id: row}, ())
+    return tuple((one.first, one.last) for one in reverted_ranges.ranges.get(row.table_id, ()))

@@ -14,10 +14,10 @@ from lakewarden.catalog.model.rollbacks import Rollback, Undone, tainted_version
 from lakewarden.catalog.model.rows import HealthRow, TableRow
 from lakewarden.jobs.rollback.journal.left_tainted import left_tainted
 
-__all__ = ["Undoings"]
+__all__ = ["RevertedRanges"]
 
 
-class Undoings:
+class RevertedRanges:
     """Ranges of versions by `table_id` and by location, and the tables that may hold something of them."""
 
     def __init__(self) -> None:

@@ -11,13 +11,13 @@ from TCLIService import ttypes
 from lakewarden import __version__
 from lakewarden.catalog.system.port import SYSTEM_TABLES
 from lakewarden.catalog.system.schema import row_schema
-from lakewarden.daemon.gateway.operations import Lane, Operation
-from lakewarden.daemon.gateway.results import Result, Store, columns_of, result_of
+from lakewarden.daemon.gateway.operations import GatewayOperation, Lane
+from lakewarden.daemon.gateway.results import ResultReader, Store, columns_of, result_of
 from lakewarden.daemon.gateway.sessions import Session
-from lakewarden.daemon.gateway.wire_types import JDBC_TYPES, Column, hive_type
+from lakewarden.daemon.gateway.wire_types import JDBC_TYPES, ResultColumn, hive_type
 from lakewarden.jobs.sql.wildcards import Wildcard, fitting
 
-__all__ = ["CatalogPort", "Entry", "Metadata"]
+__all__ = ["CatalogPort", "ListedTable", "MetadataCalls"]
 
 _OURS: Final = "lakewarden"
 _TEXT, _INT, _SMALL, _FLAG = pa.string(), pa.int32(), pa.int16(), pa.bool_()
@@ -70,7 +70,7 @@ _REFERENCES: Final = {
 }  # fmt: skip
 
 
-class Entry(Protocol):
+class ListedTable(Protocol):
     """A table or view."""
 
     @property
@@ -89,20 +89,20 @@ class Entry(Protocol):
 class CatalogPort(Protocol):
     """What Spark's catalog has, as one connection sees it."""
 
-    def schemas(self, session: Session, operation: Operation) -> Sequence[str]:
+    def schemas(self, session: Session, operation: GatewayOperation) -> Sequence[str]:
         """The databases."""
 
-    def tables(self, session: Session, operation: Operation, schema: str) -> Sequence[Entry]:
+    def tables(self, session: Session, operation: GatewayOperation, schema: str) -> Sequence[ListedTable]:
         """What is in a database, and temporary views."""
 
-    def columns(self, session: Session, operation: Operation, table: Any) -> Sequence[Column]:
+    def columns(self, session: Session, operation: GatewayOperation, table: Any) -> Sequence[ResultColumn]:
         """The columns of one of these."""
 
-    def keys(self, session: Session, operation: Operation, schema: str, table: str) -> Sequence[str]:
+    def keys(self, session: Session, operation: GatewayOperation, schema: str, table: str) -> Sequence[str]:
         """The columns by which a table's rows are told apart; none where nobody has said so."""
 
 
-class Metadata:
+class MetadataCalls:
     """Metadata calls as operations. Names are patterns: `%` and `*` stand for any letters, `_` for one."""
 
     def __init__(self, *, catalog: Callable[[], CatalogPort], store: Callable[[str], Store]) -> None:
@@ -112,37 +112,37 @@ class Metadata:
         """What the server is; an empty text for what it does not know."""
         return ttypes.TGetInfoValue(stringValue=_INFO.get(kind, ""))
 
-    def catalogs(self, session: Session) -> Operation:
+    def catalogs(self, session: Session) -> GatewayOperation:
         """There is only one, and it has no name."""
         return self._told(session, {"TABLE_CAT": _TEXT}, [])
 
-    def table_types(self, session: Session) -> Operation:
+    def table_types(self, session: Session) -> GatewayOperation:
         """Tables and views."""
         return self._told(session, {"TABLE_TYPE": _TEXT}, [("TABLE",), ("VIEW",)])
 
-    def types(self, session: Session) -> Operation:
+    def types(self, session: Session) -> GatewayOperation:
         """The types of columns."""
         return self._told(session, _TYPE_INFO, [_type_info(name) for name in _TYPES])
 
-    def functions(self, session: Session) -> Operation:
+    def functions(self, session: Session) -> GatewayOperation:
         """Not told."""
         return self._told(session, _FUNCTIONS, [])
 
-    def primary_keys(self, session: Session, schema: str | None, table: str | None) -> Operation:
+    def primary_keys(self, session: Session, schema: str | None, table: str | None) -> GatewayOperation:
         """The key columns of one table: those of a system table, or what `lakewarden.keys` names. Nothing enforces
         them but the statements that go by them."""
 
-        def look(operation: Operation) -> list[tuple[Any, ...]]:
+        def look(operation: GatewayOperation) -> list[tuple[Any, ...]]:
             keys = self._keys(session, operation, schema or session.database, table or "")
             return [(None, schema, table, key, position, None) for position, key in enumerate(keys, start=1)]
 
         return self._operation(session, _KEYS, look)
 
-    def cross_references(self, session: Session) -> Operation:
+    def cross_references(self, session: Session) -> GatewayOperation:
         """Tables have none."""
         return self._told(session, _REFERENCES, [])
 
-    def schemas(self, session: Session, schema: str | None) -> Operation:
+    def schemas(self, session: Session, schema: str | None) -> GatewayOperation:
         """Databases."""
         columns = {"TABLE_SCHEM": _TEXT, "TABLE_CATALOG": _TEXT}
         return self._operation(
@@ -153,11 +153,11 @@ class Metadata:
 
     def tables(
         self, session: Session, schema: str | None, table: str | None, kinds: Sequence[str] | None
-    ) -> Operation:
+    ) -> GatewayOperation:
         """Tables and views."""
         wanted = {kind.upper() for kind in kinds or ("TABLE", "VIEW")}
 
-        def look(operation: Operation) -> list[tuple[Any, ...]]:
+        def look(operation: GatewayOperation) -> list[tuple[Any, ...]]:
             found = [
                 (None, entry.schema, entry.name, "VIEW" if entry.view else "TABLE", "")
                 for entry in self._tables(session, operation, schema, table)
@@ -168,11 +168,11 @@ class Metadata:
 
     def columns(
         self, session: Session, schema: str | None, table: str | None, column: str | None
-    ) -> Operation:
+    ) -> GatewayOperation:
         """Columns of tables and views."""
         matches = _pattern(column)
 
-        def look(operation: Operation) -> list[tuple[Any, ...]]:
+        def look(operation: GatewayOperation) -> list[tuple[Any, ...]]:
             return [
                 _column_row(entry, position, one)
                 for entry in self._tables(session, operation, schema, table)
@@ -182,14 +182,14 @@ class Metadata:
 
         return self._operation(session, _COLUMNS, look)
 
-    def _schemas(self, session: Session, operation: Operation, schema: str | None) -> list[str]:
+    def _schemas(self, session: Session, operation: GatewayOperation, schema: str | None) -> list[str]:
         if schema is not None and schema.lower() == _OURS:
             return [_OURS]
         return sorted(filter(_pattern(schema), {_OURS, *self._catalog().schemas(session, operation)}))
 
     def _tables(
-        self, session: Session, operation: Operation, schema: str | None, table: str | None
-    ) -> Iterable[Entry]:
+        self, session: Session, operation: GatewayOperation, schema: str | None, table: str | None
+    ) -> Iterable[ListedTable]:
         matches, temporary = _pattern(table), set()
         for name in self._schemas(session, operation, schema):
             found = _OURS_TABLES if name == _OURS else self._catalog().tables(session, operation, name)
@@ -200,28 +200,30 @@ class Metadata:
                     temporary.add(entry.name)
                 yield entry
 
-    def _keys(self, session: Session, operation: Operation, schema: str, table: str) -> Sequence[str]:
+    def _keys(self, session: Session, operation: GatewayOperation, schema: str, table: str) -> Sequence[str]:
         if schema.lower() != _OURS:
             return self._catalog().keys(session, operation, schema, table)
         return next((one.key for one in SYSTEM_TABLES if one.name == table.lower()), ())
 
-    def _columns(self, session: Session, operation: Operation, entry: Entry) -> Sequence[Column]:
+    def _columns(
+        self, session: Session, operation: GatewayOperation, entry: ListedTable
+    ) -> Sequence[ResultColumn]:
         if isinstance(entry, _SystemEntry):
             return entry.columns
         return self._catalog().columns(session, operation, entry)
 
     def _told(
         self, session: Session, columns: dict[str, pa.DataType], rows: Sequence[tuple[Any, ...]]
-    ) -> Operation:
+    ) -> GatewayOperation:
         return self._operation(session, columns, lambda _: rows)
 
     def _operation(
         self,
         session: Session,
         columns: dict[str, pa.DataType],
-        look: Callable[[Operation], Sequence[tuple[Any, ...]]],
-    ) -> Operation:
-        def work(operation: Operation) -> Result:
+        look: Callable[[GatewayOperation], Sequence[tuple[Any, ...]]],
+    ) -> GatewayOperation:
+        def work(operation: GatewayOperation) -> ResultReader:
             rows = look(operation)
             arrays = [
                 pa.array([row[position] for row in rows], kind)
@@ -229,7 +231,7 @@ class Metadata:
             ]
             return result_of(pa.table(arrays, names=list(columns)), self._store(session.caller.name))
 
-        return Operation(id=uuid.uuid4().hex, text="metadata", lane=Lane.QUICK, work=work)
+        return GatewayOperation(id=uuid.uuid4().hex, text="metadata", lane=Lane.QUICK, work=work)
 
 
 class _SystemEntry:
@@ -237,7 +239,7 @@ class _SystemEntry:
 
     schema, view = _OURS, False
 
-    def __init__(self, name: str, columns: tuple[Column, ...]) -> None:
+    def __init__(self, name: str, columns: tuple[ResultColumn, ...]) -> None:
         self.name, self.columns = name, columns
 
 
@@ -255,7 +257,7 @@ def _pattern(text: str | None) -> Callable[[str], bool]:
     return fitting(_WILDCARDS.get(part, part[-1]) for part in parts)
 
 
-def _column_row(entry: Entry, position: int, column: Column) -> tuple[Any, ...]:
+def _column_row(entry: ListedTable, position: int, column: ResultColumn) -> tuple[Any, ...]:
     base = re.split(r"[(<\s]", column.type, maxsplit=1)[0]
     scale = re.search(r"decimal\((\d+),\s*(\d+)\)", column.type)
     size = int(scale[1]) if scale is not None else _PRECISIONS.get(base)

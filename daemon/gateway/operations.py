@@ -14,11 +14,11 @@ from enum import StrEnum
 from typing import Final, Protocol
 
 from lakewarden.catalog.errors import LakewardenError, UnavailableError
-from lakewarden.daemon.gateway.results import Result
+from lakewarden.daemon.gateway.results import ResultReader
 from lakewarden.daemon.gateway.sharing.shares import Share, next_of, part_of, share_of
 from lakewarden.daemon.telemetry.log import get_log
 
-__all__ = ["Lane", "Operation", "Pools", "Progress", "State"]
+__all__ = ["GatewayOperation", "Lane", "Pools", "StageProgress", "State"]
 
 _LOG_LINES: Final = 1_000
 """Kept for a client that asks for them; the oldest go first."""
@@ -55,7 +55,7 @@ class Lane(StrEnum):
     LONG = "long"
 
 
-class Progress(Protocol):
+class StageProgress(Protocol):
     """How far one stage of the work is, in tasks."""
 
     @property
@@ -78,20 +78,20 @@ class Progress(Protocol):
 
 
 @dataclass(slots=True)
-class Operation:
+class GatewayOperation:
     """One operation. Its first end counts: a result that comes after a cancel is dropped, and `outcome` says then what
     became of the work. Thread-safe."""
 
     id: str
     text: str
     lane: Lane
-    work: Callable[["Operation"], Result]
+    work: Callable[["GatewayOperation"], ResultReader]
     deadline: float | None = None
     stop: Callable[[], None] = lambda: None
-    stages: Callable[[], Sequence[Progress]] = lambda: ()
+    stages: Callable[[], Sequence[StageProgress]] = lambda: ()
     state: State = State.PENDING
     error: LakewardenError | None = None
-    result: Result | None = None
+    result: ResultReader | None = None
     outcome: str | None = None
     began: float = field(default_factory=time.monotonic)
     _done: threading.Event = field(default_factory=threading.Event)
@@ -157,7 +157,7 @@ class Operation:
             result.close()
 
     def _end(
-        self, state: State, *, result: Result | None = None, error: LakewardenError | None = None
+        self, state: State, *, result: ResultReader | None = None, error: LakewardenError | None = None
     ) -> bool:
         with self._lock:
             first = not self.state.over
@@ -174,7 +174,7 @@ class Operation:
         return first
 
 
-def _done(operation: Operation) -> Result:
+def _done(operation: GatewayOperation) -> ResultReader:
     raise AssertionError(operation.id)  # it runs once
 
 
@@ -193,7 +193,7 @@ class Pools:
             for lane, most in places.items()
         }
 
-    def submit(self, operation: Operation, user: str) -> None:
+    def submit(self, operation: GatewayOperation, user: str) -> None:
         """Queue it. Raises `UnavailableError` if too many wait already, of all or of this user."""
         self._lanes[operation.lane].add(operation, user)
 
@@ -208,11 +208,11 @@ class _Queue:
 
     def __init__(self, threads: ThreadPoolExecutor, share: Share, *, waiting: int, each: int) -> None:
         self._threads, self._share, self._most, self._each = threads, share, waiting, each
-        self._waiting: list[tuple[str, Operation]] = []
+        self._waiting: list[tuple[str, GatewayOperation]] = []
         self._running = Counter[str]()
         self._lock = threading.Lock()
 
-    def add(self, operation: Operation, user: str) -> None:
+    def add(self, operation: GatewayOperation, user: str) -> None:
         with self._lock:
             self._waiting.append((user, operation))
             self._begin()
@@ -239,7 +239,7 @@ class _Queue:
             self._running[user] += 1
             self._threads.submit(self._run, user, operation)
 
-    def _run(self, user: str, operation: Operation) -> None:
+    def _run(self, user: str, operation: GatewayOperation) -> None:
         try:
             operation.run()
         finally:

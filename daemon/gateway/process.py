@@ -14,10 +14,10 @@ from lakewarden.daemon.gateway.access.authentication import Authentication, Loca
 from lakewarden.daemon.gateway.access.binding import require_safe_binding, tls_context
 from lakewarden.daemon.gateway.access.failed_logins import FailedLogins
 from lakewarden.daemon.gateway.access.refusals import Refusals
-from lakewarden.daemon.gateway.metadata import Metadata
+from lakewarden.daemon.gateway.metadata import MetadataCalls
 from lakewarden.daemon.gateway.operations import Lane, Pools
 from lakewarden.daemon.gateway.reading.messages import Setup
-from lakewarden.daemon.gateway.reading.readers import Readers
+from lakewarden.daemon.gateway.reading.readers import ReadingProcesses
 from lakewarden.daemon.gateway.relaying.engines import Engines
 from lakewarden.daemon.gateway.results import Store
 from lakewarden.daemon.gateway.server import Here, Server
@@ -33,7 +33,7 @@ from lakewarden.daemon.process.last_resort import watching
 from lakewarden.daemon.process.spared_libraries import spare_nothing
 from lakewarden.daemon.settings.settings import Settings
 from lakewarden.daemon.telemetry.gateway_metrics import GatewayMetrics
-from lakewarden.daemon.telemetry.liveness import Role, Vitals
+from lakewarden.daemon.telemetry.liveness import ProcessRole, Vitals
 from lakewarden.daemon.telemetry.log import get_log
 from lakewarden.daemon.telemetry.probes import Pages
 from lakewarden.daemon.usecases.audit import note_refusals
@@ -84,7 +84,7 @@ class GatewayProcess:
             waiting=settings.gateway_waiting,
             share=percent,
         )
-        self._readers = Readers(
+        self._readers = ReadingProcesses(
             Setup(
                 location=settings.system_location,
                 storage=services.storage(settings.system_location),
@@ -114,7 +114,7 @@ class GatewayProcess:
                 readers=self._readers,
                 refused=self._refusals.note,
             ),
-            metadata=Metadata(catalog=self._spark_side, store=self._store),
+            metadata=MetadataCalls(catalog=self._spark_side, store=self._store),
             pools=self._pools,
             limits=limits,
             caller=lambda name: callers.caller_named(services, name, "gateway"),
@@ -157,7 +157,7 @@ class GatewayProcess:
                 get_log("gateway").info("metrics", host=settings.http_host, port=pages.port)
             server.start()
             get_log("gateway").info("listening", host=settings.gateway_host, port=server.port)
-            vitals.become(Role.WORKING)
+            vitals.become(ProcessRole.WORKING)
             started(server.port)
             self._tend()
             while not self._stopping.wait(_TEND_SECONDS) and not self._sessions.none_for(idle):

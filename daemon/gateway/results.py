@@ -15,9 +15,9 @@ from lakewarden.catalog.errors import RefusedError
 from lakewarden.catalog.private_files import private_folder
 from lakewarden.catalog.units import format_bytes
 from lakewarden.daemon.gateway.sharing.space import Account
-from lakewarden.daemon.gateway.wire_types import Column, name_of_arrow
+from lakewarden.daemon.gateway.wire_types import ResultColumn, name_of_arrow
 
-__all__ = ["From", "Result", "Store", "columns_of", "empty_result", "gathered", "plain", "result_of"]
+__all__ = ["From", "ResultReader", "Store", "columns_of", "empty_result", "gathered", "plain", "result_of"]
 
 _PAGE_BYTES: Final = 16 * 1024 * 1024
 """One answer has at least a row, and not more than about so much."""
@@ -114,10 +114,10 @@ class Store:
         self._batches = []
 
 
-class Result:
+class ResultReader:
     """One result and how far its client has read. Thread-safe."""
 
-    def __init__(self, columns: tuple[Column, ...], store: Store | None) -> None:
+    def __init__(self, columns: tuple[ResultColumn, ...], store: Store | None) -> None:
         self.columns = columns
         self._store = store
         self._next = self._last = 0
@@ -178,8 +178,8 @@ class Result:
 
 
 def gathered(
-    columns: tuple[Column, ...], parts: Iterable[pa.RecordBatch | Sequence[int]], store: Store
-) -> Result:
+    columns: tuple[ResultColumn, ...], parts: Iterable[pa.RecordBatch | Sequence[int]], store: Store
+) -> ResultReader:
     """A result out of batches of plain types that come one by one, and at last their order.
     Whatever goes wrong, nothing of it is left."""
     order: Sequence[int] | None = None
@@ -189,13 +189,13 @@ def gathered(
                 store.add(part)
             else:
                 order = part
-        return Result(columns, store.sealed(order))
+        return ResultReader(columns, store.sealed(order))
     except BaseException:
         store.close()
         raise
 
 
-def result_of(table: pa.Table, store: Store) -> Result:
+def result_of(table: pa.Table, store: Store) -> ResultReader:
     """A result out of a table with any types."""
     return gathered(columns_of(table.schema), plain(table).combine_chunks().to_batches(), store)
 
@@ -207,14 +207,14 @@ def plain(table: pa.Table) -> pa.Table:
     )
 
 
-def empty_result() -> Result:
+def empty_result() -> ResultReader:
     """Of a statement that has none."""
-    return Result((), None)
+    return ResultReader((), None)
 
 
-def columns_of(schema: pa.Schema) -> tuple[Column, ...]:
+def columns_of(schema: pa.Schema) -> tuple[ResultColumn, ...]:
     """A table's columns, in Spark's words."""
-    return tuple(Column(name=one.name, type=name_of_arrow(one.type)) for one in schema)
+    return tuple(ResultColumn(name=one.name, type=name_of_arrow(one.type)) for one in schema)
 
 
 def _share(piece: pa.RecordBatch, taken: int) -> float:
@@ -240,6 +240,6 @@ def _json(value: object) -> str:
     return orjson.dumps(value, default=str, option=orjson.OPT_NON_STR_KEYS).decode()
 
 
-def _no_rows(columns: tuple[Column, ...]) -> pa.RecordBatch:
+def _no_rows(columns: tuple[ResultColumn, ...]) -> pa.RecordBatch:
     fields = [pa.array([], _ARROW.get(one.type, pa.string())) for one in columns]
     return pa.RecordBatch.from_arrays(fields, names=[f"c{number}" for number in range(len(fields))])

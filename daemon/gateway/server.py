@@ -81,7 +81,7 @@ class Server:
         port: int,
         tls: ssl.SSLContext | None,
     ) -> None:
-        class Handler(_Handler):
+        class Handler(_ThriftHandler):
             pass
 
         Handler.calls, Handler.authentication, Handler.tls = staticmethod(calls), authentication, tls
@@ -110,7 +110,7 @@ class Server:
         self._server.server_close()
 
 
-class _Handler(BoundedHandler):
+class _ThriftHandler(BoundedHandler):
     protocol_version = "HTTP/1.1"
     calls: Calls
     authentication: Authentication

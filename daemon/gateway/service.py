@@ -18,14 +18,14 @@ from lakewarden.catalog.errors import (
 )
 from lakewarden.catalog.policy.access import Caller
 from lakewarden.daemon.fleet.isolation import isolated
-from lakewarden.daemon.gateway.metadata import Metadata
-from lakewarden.daemon.gateway.operations import Operation, Pools, State
-from lakewarden.daemon.gateway.results import From, Result
+from lakewarden.daemon.gateway.metadata import MetadataCalls
+from lakewarden.daemon.gateway.operations import GatewayOperation, Pools, State
+from lakewarden.daemon.gateway.results import From, ResultReader
 from lakewarden.daemon.gateway.sessions import Handle, Limits, NoSessionError, Session, Sessions, plain_keys
 from lakewarden.daemon.gateway.statements import Statements
 from lakewarden.daemon.gateway.wire_columns import row_set
 from lakewarden.daemon.gateway.wire_progress import progress_of
-from lakewarden.daemon.gateway.wire_types import Column, table_schema
+from lakewarden.daemon.gateway.wire_types import ResultColumn, table_schema
 from lakewarden.daemon.telemetry.log import get_log
 from lakewarden.jobs.actions.answers import Unforeseen
 
@@ -63,7 +63,7 @@ class Gateway:
 
     sessions: Sessions
     statements: Statements
-    metadata: Metadata
+    metadata: MetadataCalls
     pools: Pools
     limits: Limits
     caller: Callable[[str], Caller]
@@ -175,7 +175,7 @@ class _Calls(TCLIService.Iface):  # type: ignore[misc]  # generated code has no 
             result = self._result(operation)
             start, page = result.page(_BEGINNINGS.get(req.orientation, From.NEXT), most)
             if not result.columns:
-                page = pa.record_batch({"Result": pa.array([], pa.string())})
+                page = pa.record_batch({"ResultReader": pa.array([], pa.string())})
             return {
                 "hasMoreRows": start + page.num_rows < result.rows,
                 "results": row_set(page, start),
@@ -252,7 +252,7 @@ class _Calls(TCLIService.Iface):  # type: ignore[misc]  # generated code has no 
     def RenewDelegationToken(self, req: Any) -> Any:
         return _done(ttypes.TRenewDelegationTokenResp, _no_delegation)
 
-    def _look(self, req: Any, kind: Any, type_: int, look: Callable[[Session], Operation]) -> Any:
+    def _look(self, req: Any, kind: Any, type_: int, look: Callable[[Session], GatewayOperation]) -> Any:
         def begun() -> dict[str, Any]:
             session = self._session(req)
             return self._begin(session, look(session), False, type_, None)
@@ -260,7 +260,7 @@ class _Calls(TCLIService.Iface):  # type: ignore[misc]  # generated code has no 
         return _answered(kind, begun)
 
     def _begin(
-        self, session: Session, operation: Operation, later: bool, type_: int, timeout: int | None
+        self, session: Session, operation: GatewayOperation, later: bool, type_: int, timeout: int | None
     ) -> dict[str, Any]:
         """Start it, and wait for it unless its client does."""
         longest = [float(seconds) for seconds in (timeout, self._gateway.limits.statement) if seconds]
@@ -285,11 +285,11 @@ class _Calls(TCLIService.Iface):  # type: ignore[misc]  # generated code has no 
     def _session(self, req: Any) -> Session:
         return self._sessions.find(_handle(req.sessionHandle, "sessionId"), self._user)
 
-    def _operation(self, req: Any) -> Operation:
+    def _operation(self, req: Any) -> GatewayOperation:
         return self._sessions.operation(_handle(req.operationHandle, "operationId"), self._user)
 
     @staticmethod
-    def _result(operation: Operation) -> Result:
+    def _result(operation: GatewayOperation) -> ResultReader:
         """What a finished operation came to. Raises what went wrong with it."""
         operation.wait()
         if operation.error is not None:
@@ -346,9 +346,9 @@ def _sql_state(error: LakewardenError) -> str:
     return next((state for kind, state in _SQL_STATES if isinstance(error, kind)), "HY000")
 
 
-def _shown(result: Result) -> tuple[Column, ...]:
+def _shown(result: ResultReader) -> tuple[ResultColumn, ...]:
     """Clients want a column, also where there is none."""
-    return result.columns or (Column(name="Result", type="string"),)
+    return result.columns or (ResultColumn(name="ResultReader", type="string"),)
 
 
 def _identifier(handle: Handle) -> Any:

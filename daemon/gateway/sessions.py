@@ -11,7 +11,7 @@ from typing import Final, Protocol
 
 from lakewarden.catalog.errors import NotFoundError, UnavailableError, UsageError
 from lakewarden.catalog.policy.access import Caller
-from lakewarden.daemon.gateway.operations import Operation, State
+from lakewarden.daemon.gateway.operations import GatewayOperation, State
 from lakewarden.daemon.gateway.sharing.shares import Share, next_of
 
 __all__ = [
@@ -108,9 +108,9 @@ class Session:
     opening: threading.Lock = field(default_factory=threading.Lock)
     """Held while the session gets its Spark."""
     used: float = field(default_factory=time.monotonic)
-    _operations: dict[Handle, Operation] = field(default_factory=dict)
+    _operations: dict[Handle, GatewayOperation] = field(default_factory=dict)
 
-    def keep(self, operation: Operation, most: int) -> Handle:
+    def keep(self, operation: GatewayOperation, most: int) -> Handle:
         """Give an operation a handle. Raises `UnavailableError` if the session has too many."""
         if len(self._operations) >= most:
             raise UnavailableError(
@@ -121,7 +121,7 @@ class Session:
         self._operations[handle] = operation
         return handle
 
-    def find(self, handle: Handle) -> Operation | None:
+    def find(self, handle: Handle) -> GatewayOperation | None:
         """An operation of this session."""
         return self._operations.get(handle)
 
@@ -131,7 +131,7 @@ class Session:
         if operation is not None:
             operation.close()
 
-    def operations(self) -> list[Operation]:
+    def operations(self) -> list[GatewayOperation]:
         """Those that are open."""
         return list(self._operations.values())
 
@@ -177,7 +177,7 @@ class Sessions:
             session.used = self._monotonic()
             return session
 
-    def begin(self, session: Session, operation: Operation) -> Handle:
+    def begin(self, session: Session, operation: GatewayOperation) -> Handle:
         """Let an operation be found by a handle. Raises `NoSessionError` if the session was closed meanwhile."""
         with self._lock:
             if session.handle not in self._sessions:
@@ -186,7 +186,7 @@ class Sessions:
             self._owners[handle] = session
             return handle
 
-    def operation(self, handle: Handle, name: str) -> Operation:
+    def operation(self, handle: Handle, name: str) -> GatewayOperation:
         """An operation of this user. Raises `NotFoundError`."""
         with self._lock:
             session = self._owners.get(handle)

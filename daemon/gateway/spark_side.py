@@ -16,11 +16,11 @@ from lakewarden.catalog.errors import NotAllowedError
 from lakewarden.daemon.attach import Writes, attached, run_in_session
 from lakewarden.daemon.gateway.access.closed_tables import require_open
 from lakewarden.daemon.gateway.access.owned_tables import require_own
-from lakewarden.daemon.gateway.access.rights import Reach, reach_of
-from lakewarden.daemon.gateway.operations import Operation
-from lakewarden.daemon.gateway.results import Result, Store, gathered
+from lakewarden.daemon.gateway.access.rights import AccessLevel, reach_of
+from lakewarden.daemon.gateway.operations import GatewayOperation
+from lakewarden.daemon.gateway.results import ResultReader, Store, gathered
 from lakewarden.daemon.gateway.sessions import Session
-from lakewarden.daemon.gateway.wire_types import Column
+from lakewarden.daemon.gateway.wire_types import ResultColumn
 from lakewarden.daemon.installation.services import Services
 from lakewarden.daemon.telemetry.log import get_log
 from lakewarden.jobs.engines.spark.names import quoted
@@ -69,13 +69,13 @@ _ENDED: Final = "The gateway's Spark session has ended."
 
 
 @dataclass(slots=True)
-class _Connection:
+class _SparkConnection:
     """A connection's own session of one application."""
 
     spark: SparkSession
     writes: Writes
     application: "_Application"
-    reach: Reach
+    reach: AccessLevel
 
     def close(self) -> None:
         """A session without statements holds nothing that has to be given back."""
@@ -104,10 +104,10 @@ class SparkSide:
     def run(
         self,
         session: Session,
-        operation: Operation,
+        operation: GatewayOperation,
         statement: InSession,
         store: Store,
-    ) -> Result:
+    ) -> ResultReader:
         """Run a statement in the connection's own session, and gather its rows."""
         connection = self._connection(session, operation)
         operation.stop = lambda: self._stop(connection, operation)
@@ -127,7 +127,7 @@ class SparkSide:
     def database(self, session: Session) -> str:
         """The one that names without a database are in."""
         connection = session.spark
-        if not isinstance(connection, _Connection):
+        if not isinstance(connection, _SparkConnection):
             return session.database
         try:
             with serving(connection.spark, "database"):
@@ -138,25 +138,27 @@ class SparkSide:
     def refresh(self, session: Session, table: str) -> None:
         """A table was changed by a worker: the session forgets what it knows of it."""
         connection = session.spark
-        if isinstance(connection, _Connection):
+        if isinstance(connection, _SparkConnection):
             refresh_table(connection.spark, table)
 
-    def schemas(self, session: Session, operation: Operation) -> Sequence[str]:
+    def schemas(self, session: Session, operation: GatewayOperation) -> Sequence[str]:
         """See `CatalogPort`."""
         with self._looking(session, operation) as spark:
             return session_catalog.schemas(spark)
 
-    def tables(self, session: Session, operation: Operation, schema: str) -> Sequence[TableEntry]:
+    def tables(self, session: Session, operation: GatewayOperation, schema: str) -> Sequence[TableEntry]:
         """See `CatalogPort`."""
         with self._looking(session, operation) as spark:
             return session_catalog.tables(spark, schema)
 
-    def columns(self, session: Session, operation: Operation, table: TableEntry) -> Sequence[Column]:
+    def columns(
+        self, session: Session, operation: GatewayOperation, table: TableEntry
+    ) -> Sequence[ResultColumn]:
         """See `CatalogPort`."""
         with self._looking(session, operation) as spark:
             return _columns(session_catalog.columns(spark, table))
 
-    def keys(self, session: Session, operation: Operation, schema: str, table: str) -> Sequence[str]:
+    def keys(self, session: Session, operation: GatewayOperation, schema: str, table: str) -> Sequence[str]:
         """See `CatalogPort`."""
         with self._looking(session, operation) as spark:
             return session_catalog.keys(spark, schema, table)
@@ -191,17 +193,17 @@ class SparkSide:
             self._abandon()
 
     @contextmanager
-    def _looking(self, session: Session, operation: Operation) -> Iterator[SparkSession]:
+    def _looking(self, session: Session, operation: GatewayOperation) -> Iterator[SparkSession]:
         connection = self._connection(session, operation)
         with serving(connection.spark, operation.id):
             yield connection.spark
 
-    def _connection(self, session: Session, operation: Operation) -> _Connection:
+    def _connection(self, session: Session, operation: GatewayOperation) -> _SparkConnection:
         reach = reach_of(session.caller, self._services.settings, self._services.user)
         with session.opening:
             application = self._living(operation)
             held = session.spark
-            if isinstance(held, _Connection):
+            if isinstance(held, _SparkConnection):
                 if held.application is application and held.reach is reach:
                     return held
                 if held.application is not application:
@@ -211,18 +213,20 @@ class SparkSide:
             session.spark = connection
             return connection
 
-    def _open(self, session: Session, application: _Application, reach: Reach) -> _Connection:
+    def _open(self, session: Session, application: _Application, reach: AccessLevel) -> _SparkConnection:
         spark = new_session(application.root)
         store, caller = self._services.store, session.caller
         with serving(spark, "open"):
             for key, value in _spark_settings(session.settings).items():
                 require_sensible(key, value)
-                if reach is Reach.EVERYTHING or (Writing if reach is Reach.SQL else Reading).may_set(key):
+                if reach is AccessLevel.EVERYTHING or (
+                    Writing if reach is AccessLevel.SQL else Reading
+                ).may_set(key):
                     spark.conf.set(key, value)
             judge: Judge | None = None
-            if reach is Reach.SQL:
+            if reach is AccessLevel.SQL:
                 judge = Writing(spark)
-            elif reach < Reach.SQL:
+            elif reach < AccessLevel.SQL:
                 judge = Reading(
                     spark, partial(require_open, store, caller), partial(require_own, store, caller)
                 )
@@ -236,9 +240,9 @@ class SparkSide:
             tell=application.listening.wrote,
             judge=judge,
         )
-        return _Connection(spark, writes, application, reach)
+        return _SparkConnection(spark, writes, application, reach)
 
-    def _living(self, operation: Operation) -> _Application:
+    def _living(self, operation: GatewayOperation) -> _Application:
         """The application; a new one where there is none (any more)."""
         with self._starting:
             if self._application is not None and not is_alive(self._application.root):
@@ -257,7 +261,7 @@ class SparkSide:
             abandon_session(self._application.root)
             self._application = None
 
-    def _stages(self, connection: _Connection, operation: Operation) -> Sequence[Stage]:
+    def _stages(self, connection: _SparkConnection, operation: GatewayOperation) -> Sequence[Stage]:
         """By one thread that stays, as each that calls into the JVM keeps a connection; nothing if it is behind."""
         asked = self._watching.submit(stages_of, connection.spark, operation.id)
         try:
@@ -266,13 +270,13 @@ class SparkSide:
             asked.cancel()
             return ()
 
-    def _stop(self, connection: _Connection, operation: Operation) -> None:
+    def _stop(self, connection: _SparkConnection, operation: GatewayOperation) -> None:
         self._cancelled = self._cancelled or time.monotonic()
         self._cancelling.submit(cancel, connection.spark, operation.id)
 
 
-def _run(connection: _Connection, statement: InSession, text: str) -> DataFrame:
-    if connection.reach < Reach.SQL and isinstance(statement, ChangeRows) and statement.draft.others:
+def _run(connection: _SparkConnection, statement: InSession, text: str) -> DataFrame:
+    if connection.reach < AccessLevel.SQL and isinstance(statement, ChangeRows) and statement.draft.others:
         raise NotAllowedError(
             "Several tables are changed by one statement by those alone who may change all.",
             hint="Write a statement for each table, or ask for gateway.writers.",
@@ -280,7 +284,7 @@ def _run(connection: _Connection, statement: InSession, text: str) -> DataFrame:
     return run_in_session(connection.spark, connection.writes, statement, text)
 
 
-def _keep_settings(session: Session, connection: _Connection) -> None:
+def _keep_settings(session: Session, connection: _SparkConnection) -> None:
     """What is set the Spark session knows, however it was said: an operation id is used up, a RESET takes back. The
     connection keeps a copy for the next session that it gets, after a change of rights, or when Spark has ended."""
     if is_alive(connection.spark):
@@ -297,8 +301,8 @@ def _lost(session: Session) -> SparkEndedError:
     return SparkEndedError(f"{_ENDED}{gone}")
 
 
-def _columns(fields: Sequence[Field]) -> tuple[Column, ...]:
-    return tuple(Column(name=one.name, type=one.type, comment=one.comment) for one in fields)
+def _columns(fields: Sequence[Field]) -> tuple[ResultColumn, ...]:
+    return tuple(ResultColumn(name=one.name, type=one.type, comment=one.comment) for one in fields)
 
 
 def _spark_settings(given: Mapping[str, str]) -> Mapping[str, str]:

@@ -11,14 +11,14 @@ from lakewarden.catalog.errors import NotAllowedError, UsageError
 from lakewarden.catalog.policy.access import Caller
 from lakewarden.catalog.units import format_bytes
 from lakewarden.daemon.gateway.access.rights import (
-    Reach,
+    AccessLevel,
     reach_of,
     require_conversion,
     require_reach,
     require_vacuum,
 )
-from lakewarden.daemon.gateway.operations import Lane, Operation
-from lakewarden.daemon.gateway.results import Result, Store, empty_result, result_of
+from lakewarden.daemon.gateway.operations import GatewayOperation, Lane
+from lakewarden.daemon.gateway.results import ResultReader, Store, empty_result, result_of
 from lakewarden.daemon.gateway.sessions import Session, require_few
 from lakewarden.daemon.installation.services import Services
 from lakewarden.daemon.usecases.sql import execute
@@ -52,7 +52,7 @@ class ReaderPort(Protocol):
     ) -> Statement:
         """What a text says, as `jobs.sql.parser.parse` reads it."""
 
-    def rows(self, sql: str, store: Store, *, user: str, wanted: Callable[[], bool]) -> Result:
+    def rows(self, sql: str, store: Store, *, user: str, wanted: Callable[[], bool]) -> ResultReader:
         """The result of a query over system tables, as `catalog.system.query` runs it."""
 
 
@@ -62,10 +62,10 @@ class SparkPort(Protocol):
     def run(
         self,
         session: Session,
-        operation: Operation,
+        operation: GatewayOperation,
         statement: InSession,
         store: Store,
-    ) -> Result:
+    ) -> ResultReader:
         """Run a statement in a connection's own session. Raises `UsageError` in Spark's words, `SparkEndedError`."""
 
     def database(self, session: Session) -> str:
@@ -97,7 +97,7 @@ class Statements:
 
     def operation(
         self, session: Session, text: str, *, wanted: Callable[[], bool] = lambda: True
-    ) -> Operation:
+    ) -> GatewayOperation:
         """What a statement asks for; it is read as long as that is `wanted`. Raises `UsageError` for one that is too
         long or a governed one that is wrong, `NotAllowedError` for what its user may not even have read."""
         self._require_short(text)
@@ -121,7 +121,7 @@ class Statements:
                 "gateway.statement_bytes is the limit.",
             )
 
-    def _own(self, session: Session, text: str) -> Callable[[Operation], Result] | None:
+    def _own(self, session: Session, text: str) -> Callable[[GatewayOperation], ResultReader] | None:
         """What a connection only has to remember until it has a session in Spark, which most never need; from then on
         Spark's session is asked what is set."""
         if session.spark is not None:
@@ -140,7 +140,7 @@ class Statements:
             pa.table({"key": [key], "value": [value]}), self._store(session.caller.name)
         )
 
-    def _run(self, session: Session, operation: Operation, statement: Statement) -> Result:
+    def _run(self, session: Session, operation: GatewayOperation, statement: Statement) -> ResultReader:
         if isinstance(statement, Query):
             return self._look(session, operation, statement.sql, self._store(session.caller.name))
         if isinstance(statement, Unmanaged | ChangeRows | Explain):
@@ -165,7 +165,7 @@ class Statements:
             self._spark().refresh(session, statement.where)
         return result_of(result, self._store(session.caller.name))
 
-    def _look(self, session: Session, operation: Operation, sql: str, store: Store) -> Result:
+    def _look(self, session: Session, operation: GatewayOperation, sql: str, store: Store) -> ResultReader:
         return self._readers.rows(
             sql, store, user=session.caller.name, wanted=lambda: not operation.state.over
         )
@@ -173,15 +173,15 @@ class Statements:
     def _database(self, session: Session) -> str:
         return session.database if session.spark is None else self._spark().database(session)
 
-    def _reach(self, session: Session) -> Reach:
+    def _reach(self, session: Session) -> AccessLevel:
         return reach_of(session.caller, self._services.settings, self._services.user)
 
     def _in_spark(
         self,
         session: Session,
-        operation: Operation,
+        operation: GatewayOperation,
         statement: InSession,
-    ) -> Result:
+    ) -> ResultReader:
         if isinstance(statement, VacuumTable):
             with self._telling(session, operation.text):
                 require_vacuum(session.caller, self._reach(session), statement.where)
@@ -198,7 +198,7 @@ class Statements:
             self._refused(session.caller, text, error)
             raise
 
-    def _answered(self, session: Session, operation: Operation, statement: InSession) -> Result:
+    def _answered(self, session: Session, operation: GatewayOperation, statement: InSession) -> ResultReader:
         try:
             return self._spark().run(session, operation, statement, self._store(session.caller.name))
         except UsageError as error:
@@ -208,7 +208,7 @@ class Statements:
             raise UsageError(str(error), hint=hint) from error
 
 
-def _use_default(session: Session) -> Result:
+def _use_default(session: Session) -> ResultReader:
     session.database = "default"
     return empty_result()
 
@@ -233,5 +233,5 @@ def _is_sparks_to_say(session: Session, vacuum: VacuumTable) -> bool:
     return plain and (session.spark is not None or session.database != "default")
 
 
-def _operation(text: str, lane: Lane, work: Callable[[Operation], Result]) -> Operation:
-    return Operation(id=uuid.uuid4().hex, text=text, lane=lane, work=work)
+def _operation(text: str, lane: Lane, work: Callable[[GatewayOperation], ResultReader]) -> GatewayOperation:
+    return GatewayOperation(id=uuid.uuid4().hex, text=text, lane=lane, work=work)

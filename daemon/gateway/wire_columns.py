@@ -34,10 +34,12 @@ _ELEMENTS: Final = {
 
 def row_set(batch: pa.RecordBatch, start: int) -> ttypes.TRowSet:
     """Rows of a result whose types are plain (booleans, numbers, texts, bytes); `start` is the first one's number."""
-    return ttypes.TRowSet(startRowOffset=start, rows=[], columns=[_Column(one) for one in batch.columns])
+    return ttypes.TRowSet(
+        startRowOffset=start, rows=[], columns=[_EncodedColumn(one) for one in batch.columns]
+    )
 
 
-class _Column:
+class _EncodedColumn:
     """Writes itself like the `TColumn` that it stands for."""
 
     def __init__(self, values: pa.Array) -> None:

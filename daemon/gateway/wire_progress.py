@@ -5,14 +5,14 @@ from typing import Any, Final
 
 from TCLIService import ttypes
 
-from lakewarden.daemon.gateway.operations import Operation, Progress, State
+from lakewarden.daemon.gateway.operations import GatewayOperation, StageProgress, State
 
 __all__ = ["progress_of"]
 
 _HEADERS: Final = ["STAGES", "ATTEMPT", "STATUS", "TOTAL", "COMPLETED", "RUNNING", "PENDING", "FAILED"]
 
 
-def progress_of(operation: Operation) -> Any:
+def progress_of(operation: GatewayOperation) -> Any:
     """A `TProgressUpdateResp`: a row for each stage that Spark has begun, and the share (0 to 1) of their tasks done.
 
     Spark begins stages one after the other, so the share can fall when the next one begins.
@@ -31,7 +31,7 @@ def progress_of(operation: Operation) -> Any:
     )
 
 
-def _row(stage: Progress) -> list[str]:
+def _row(stage: StageProgress) -> list[str]:
     waiting = max(stage.tasks - stage.done - stage.running, 0)
     status = "FINISHED" if stage.done >= stage.tasks else "RUNNING" if stage.running else "PENDING"
     counts = (stage.tasks, stage.done, stage.running, waiting, stage.failed)

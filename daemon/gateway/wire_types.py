@@ -7,7 +7,7 @@ from typing import Final
 import pyarrow as pa
 from TCLIService import ttypes
 
-__all__ = ["JDBC_TYPES", "Column", "hive_type", "name_of_arrow", "table_schema"]
+__all__ = ["JDBC_TYPES", "ResultColumn", "hive_type", "name_of_arrow", "table_schema"]
 
 _TYPE: Final = ttypes.TTypeId
 _BY_NAME: Final = {
@@ -44,7 +44,7 @@ _LENGTH: Final = re.compile(r"(?:var)?char\((\d+)\)")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Column:
+class ResultColumn:
     """A column of a result. `type` is in Spark's words, such as `decimal(10,2)` or `array<int>`."""
 
     name: str
@@ -83,7 +83,7 @@ def name_of_arrow(type_: pa.DataType) -> str:
     return "string"
 
 
-def table_schema(columns: tuple[Column, ...]) -> ttypes.TTableSchema:
+def table_schema(columns: tuple[ResultColumn, ...]) -> ttypes.TTableSchema:
     """What a client is told of a result's columns."""
     return ttypes.TTableSchema(
         columns=[

@@ -14,7 +14,7 @@ from lakewarden.catalog.formats.port import TableReader
 from lakewarden.catalog.metastore.port import Metastore
 from lakewarden.catalog.metastore.system_database import with_system_database
 from lakewarden.catalog.registry.other_installations import Others
-from lakewarden.catalog.registry.service import Desk
+from lakewarden.catalog.registry.service import Registry
 from lakewarden.catalog.state.port import Bookmarks, Inbox, Leases, Queue, RunLog
 from lakewarden.catalog.storage.file_store import StorageOptions
 from lakewarden.catalog.system.audit_spool import AuditSpool
@@ -131,9 +131,9 @@ class Services:
         )
 
     @cached_property
-    def desk(self) -> Desk:
+    def registry(self) -> Registry:
         """The registry's ports."""
-        return Desk(
+        return Registry(
             store=self.store,
             readers=self.readers,
             metastore=self.metastore,

@@ -20,14 +20,14 @@ from urllib.error import HTTPError
 from lakewarden.catalog.units import format_seconds
 from lakewarden.daemon.settings.web_address import is_web_address
 
-__all__ = ["SIGNATURE", "Answer", "post_json", "signature"]
+__all__ = ["SIGNATURE", "PostResponse", "post_json", "signature"]
 
 SIGNATURE: Final = "Lakewarden-Signature"
 """The header with the time and the signature."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Answer:
+class PostResponse:
     """What came of a POST. `status` is None where nobody answered; `problem` is a sentence, None if it was taken."""
 
     status: int | None
@@ -42,10 +42,10 @@ def signature(secret: str, body: bytes, at: int) -> str:
 
 def post_json(
     url: str, body: bytes, *, timeout: timedelta, token: str | None = None, secret: str | None = None
-) -> Answer:
+) -> PostResponse:
     """POST a JSON document, with a bearer token and signed by a secret where these are given. Raises nothing."""
     if not is_web_address(url):
-        return Answer(status=None, problem="the address is no web address (http, https)")
+        return PostResponse(status=None, problem="the address is no web address (http, https)")
     headers = {"Content-Type": "application/json"}
     if token is not None:
         headers["Authorization"] = f"Bearer {token}"
@@ -64,7 +64,7 @@ class _Delivery:
     comes byte by byte. Follows no redirection: of a POST, what arrives elsewhere is a GET without a body."""
 
     def __init__(self, request: urllib.request.Request, seconds: float) -> None:
-        self.answer: Answer | None = None
+        self.answer: PostResponse | None = None
         self._request, self._seconds = request, seconds
         self._lock = threading.Lock()
         self._given_up = False
@@ -73,7 +73,7 @@ class _Delivery:
     def run(self) -> None:
         self.answer = self._post()
 
-    def give_up(self, problem: str) -> Answer:
+    def give_up(self, problem: str) -> PostResponse:
         """End it, wherever it is."""
         with self._lock:
             self._given_up = True
@@ -81,7 +81,7 @@ class _Delivery:
         if open_one is not None:
             with suppress(OSError):
                 open_one.shutdown(socket.SHUT_RDWR)
-        return Answer(status=None, problem=problem)
+        return PostResponse(status=None, problem=problem)
 
     def connected(self, connection: HTTPConnection) -> None:
         """Raises `TimeoutError` where nobody waits for it any more."""
@@ -91,15 +91,17 @@ class _Delivery:
                 connection.close()
                 raise TimeoutError
 
-    def _post(self) -> Answer:
+    def _post(self) -> PostResponse:
         try:
             with _opener(self).open(self._request, timeout=self._seconds) as response:
-                return Answer(status=response.status)
+                return PostResponse(status=response.status)
         except HTTPError as error:
             error.close()
-            return Answer(status=error.code, problem=f"the receiver answered {error.code}")
+            return PostResponse(status=error.code, problem=f"the receiver answered {error.code}")
         except (OSError, ValueError, HTTPException) as error:
-            return Answer(status=None, problem=f"the receiver cannot be reached ({type(error).__name__})")
+            return PostResponse(
+                status=None, problem=f"the receiver cannot be reached ({type(error).__name__})"
+            )
 
 
 class _Plain(HTTPConnection):
@@ -116,7 +118,7 @@ class _Tls(_Plain, HTTPSConnection):
     pass
 
 
-class _Handler(urllib.request.HTTPHandler, urllib.request.HTTPSHandler):
+class _PinnedHandler(urllib.request.HTTPHandler, urllib.request.HTTPSHandler):
     def __init__(self, delivery: _Delivery) -> None:
         super().__init__()
         self._delivery = delivery
@@ -133,7 +135,7 @@ def _opener(delivery: _Delivery) -> urllib.request.OpenerDirector:
     opener = urllib.request.OpenerDirector()
     for handler in (
         urllib.request.ProxyHandler(),
-        _Handler(delivery),
+        _PinnedHandler(delivery),
         urllib.request.HTTPErrorProcessor(),
         urllib.request.HTTPDefaultErrorHandler(),
     ):

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
 
-__all__ = ["Answer", "Role", "Vitals"]
+__all__ = ["ProbeAnswer", "ProcessRole", "Vitals"]
 
 
-class Role(StrEnum):
+class ProcessRole(StrEnum):
     """What this process is doing: starting, waiting for the lease, leading, keeping workers, or on its way out."""
 
     STARTING = "starting"
@@ -21,7 +21,7 @@ class Role(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Answer:
+class ProbeAnswer:
     """What a probe is told: yes or no, and a sentence."""
 
     ok: bool
@@ -41,7 +41,7 @@ class Vitals:
         self._patience, self._kind, self._monotonic = patience.total_seconds(), kind, monotonic
         self._lock = threading.Lock()
         self._beat = monotonic()
-        self._role = Role.STARTING
+        self._role = ProcessRole.STARTING
         self._trouble: str | None = None
 
     def beat(self) -> None:
@@ -49,7 +49,7 @@ class Vitals:
         with self._lock:
             self._beat = self._monotonic()
 
-    def become(self, role: Role) -> None:
+    def become(self, role: ProcessRole) -> None:
         """What the process is doing now."""
         with self._lock:
             self._role = role
@@ -60,28 +60,28 @@ class Vitals:
             self._trouble = trouble
 
     @property
-    def role(self) -> Role:
+    def role(self) -> ProcessRole:
         """What the process is doing."""
         with self._lock:
             return self._role
 
-    def live(self) -> Answer:
+    def live(self) -> ProbeAnswer:
         """Restart the process if this says no."""
         with self._lock:
             silent = self._monotonic() - self._beat
         if silent > self._patience:
-            return Answer(ok=False, message=f"The main loop has been silent for {silent:.0f} seconds.")
-        return Answer(ok=True, message="The main loop goes round.")
+            return ProbeAnswer(ok=False, message=f"The main loop has been silent for {silent:.0f} seconds.")
+        return ProbeAnswer(ok=True, message="The main loop goes round.")
 
-    def ready(self) -> Answer:
+    def ready(self) -> ProbeAnswer:
         """Whether it does its work: leading without trouble, following, or keeping workers."""
         alive = self.live()
         if not alive.ok:
             return alive
         with self._lock:
             role, trouble = self._role, self._trouble
-        if role in (Role.STARTING, Role.STOPPING):
-            return Answer(ok=False, message=f"This {self._kind} is {role}.")
+        if role in (ProcessRole.STARTING, ProcessRole.STOPPING):
+            return ProbeAnswer(ok=False, message=f"This {self._kind} is {role}.")
         if trouble is not None:
-            return Answer(ok=False, message=trouble)
-        return Answer(ok=True, message=f"This {self._kind} is {role}.")
+            return ProbeAnswer(ok=False, message=trouble)
+        return ProbeAnswer(ok=True, message=f"This {self._kind} is {role}.")

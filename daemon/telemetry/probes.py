@@ -6,7 +6,7 @@ from typing import Final, Protocol
 
 from lakewarden.catalog.errors import UnavailableError
 from lakewarden.daemon.telemetry.bounded_http import BoundedHandler, BoundedServer
-from lakewarden.daemon.telemetry.liveness import Answer, Vitals
+from lakewarden.daemon.telemetry.liveness import ProbeAnswer, Vitals
 from lakewarden.daemon.telemetry.metrics import CONTENT_TYPE
 
 __all__ = ["Pages"]
@@ -40,7 +40,7 @@ class Pages:
         """Listen. Raises `UnavailableError` if the port is taken."""
         vitals, metrics = self._vitals, self._metrics
 
-        class Handler(BoundedHandler):
+        class ProbeHandler(BoundedHandler):
             idle_seconds = request_seconds = answer_seconds = _PATIENCE_SECONDS
 
             def do_GET(self) -> None:
@@ -54,12 +54,12 @@ class Pages:
                     case _:
                         self.respond(404, "text/plain", b"There are /livez, /readyz and /metrics.\n")
 
-            def _told(self, told: Answer) -> None:
+            def _told(self, told: ProbeAnswer) -> None:
                 kind = "text/plain; charset=utf-8"
                 self.respond(200 if told.ok else 503, kind, f"{told.message}\n".encode())
 
         try:
-            self._server = BoundedServer((self._host, self._asked), Handler, connections=_CONNECTIONS)
+            self._server = BoundedServer((self._host, self._asked), ProbeHandler, connections=_CONNECTIONS)
         except OSError as error:
             raise UnavailableError(
                 f"Port {self._asked} on {self._host} is not available: {error.strerror or error}.",

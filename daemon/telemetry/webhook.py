@@ -29,7 +29,7 @@ class EventKind(StrEnum):
     QUARANTINED = "quarantined"
     RUN_FAILED = "run_failed"
     CONSENT_NEEDED = "consent_needed"
-    READS_UNDONE = "reads_undone"
+    READS_REVERTED = "reads_reverted"
     PLAN_WAITS = "plan_waits"
     ROLLED_BACK = "rolled_back"
 

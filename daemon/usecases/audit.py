@@ -8,11 +8,11 @@ from datetime import datetime
 
 from lakewarden.catalog.errors import LakewardenError, UnrecordedError
 from lakewarden.catalog.model.rows import AuditRow, TableRow
-from lakewarden.catalog.policy.access import Actor, Caller, Deed, audit_row, require
+from lakewarden.catalog.policy.access import Actor, Caller, Permission, audit_row, require
 from lakewarden.catalog.registry.governance import meant
 from lakewarden.catalog.system.port import AUDIT, Fence
 from lakewarden.daemon.installation.services import Services
-from lakewarden.daemon.usecases.declared import Subject, UseCase
+from lakewarden.daemon.usecases.declared import RuleSubject, UseCase
 
 __all__ = ["Part", "Refusal", "note_done", "note_refusals", "run"]
 
@@ -37,7 +37,7 @@ class Refusal:
     """What a surface refused of its own accord, so that no use case began: `times` it was asked for since `at`."""
 
     caller: Caller
-    deed: Deed
+    deed: Permission
     on: str
     why: str
     at: datetime
@@ -60,7 +60,7 @@ def note_refusals(services: Services, refusals: Iterable[Refusal]) -> None:
     services.store.append(AUDIT, entries, because="refused")
 
 
-def note_done(services: Services, caller: Caller, deed: Deed, on: str) -> None:
+def note_done(services: Services, caller: Caller, deed: Permission, on: str) -> None:
     """An entry for what followed from something that is for anyone. What cannot be written now is kept, as by `run`.
     Raises `UnrecordedError`."""
     entry = audit_row(caller, deed, on, services.clock.now())
@@ -177,11 +177,13 @@ def _recorded(
     return None
 
 
-def _concerned(services: Services, subject: Subject, where: str, actor: Actor) -> Iterable[TableRow | None]:
+def _concerned(
+    services: Services, subject: RuleSubject, where: str, actor: Actor
+) -> Iterable[TableRow | None]:
     match subject:
-        case Subject.NEW:
+        case RuleSubject.NEW:
             return ()  # what is there already is found, and asked about, in the commit
-        case Subject.SYSTEM:
+        case RuleSubject.SYSTEM:
             return (None,)
-        case Subject.TABLE | Subject.SCOPE | Subject.TABLES:
-            return (meant(services.desk, where, actor),)
+        case RuleSubject.TABLE | RuleSubject.SCOPE | RuleSubject.TABLES:
+            return (meant(services.registry, where, actor),)

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from lakewarden.catalog.policy.access import Deed
+from lakewarden.catalog.policy.access import Permission
 
-__all__ = ["FREE", "GOVERNED", "Subject", "UseCase"]
+__all__ = ["FREE", "GOVERNED", "RuleSubject", "UseCase"]
 
 
-class Subject(StrEnum):
+class RuleSubject(StrEnum):
     """What the rule is asked about before anything is done.
     What is changed is asked about once more, in the very commit."""
 
@@ -31,52 +31,56 @@ class UseCase:
     A dry run asks the same rule, changes nothing and is not `audited`."""
 
     name: str
-    deed: Deed
-    subject: Subject
+    deed: Permission
+    subject: RuleSubject
     audited: bool = True
 
 
-REGISTER: Final = UseCase(name="tables register", deed=Deed.REGISTER, subject=Subject.NEW)
+REGISTER: Final = UseCase(name="tables register", deed=Permission.REGISTER, subject=RuleSubject.NEW)
 REGISTER_DRY: Final = UseCase(
-    name="tables register --dry-run", deed=Deed.REGISTER, subject=Subject.NEW, audited=False
+    name="tables register --dry-run", deed=Permission.REGISTER, subject=RuleSubject.NEW, audited=False
 )
-CONVERT: Final = UseCase(name="tables convert", deed=Deed.CONVERT, subject=Subject.NEW)
+CONVERT: Final = UseCase(name="tables convert", deed=Permission.CONVERT, subject=RuleSubject.NEW)
 CONVERT_DRY: Final = UseCase(
-    name="tables convert --dry-run", deed=Deed.CONVERT, subject=Subject.NEW, audited=False
+    name="tables convert --dry-run", deed=Permission.CONVERT, subject=RuleSubject.NEW, audited=False
 )
-ADOPT: Final = UseCase(name="tables adopt", deed=Deed.ADOPT, subject=Subject.NEW)
-DROP: Final = UseCase(name="tables drop", deed=Deed.DROP, subject=Subject.TABLE)
-DROP_DRY: Final = UseCase(name="tables drop --dry-run", deed=Deed.DROP, subject=Subject.TABLE, audited=False)
-UNDROP: Final = UseCase(name="tables undrop", deed=Deed.UNDROP, subject=Subject.TABLE)
-RENAME: Final = UseCase(name="tables rename", deed=Deed.RENAME, subject=Subject.TABLE)
-SET_POLICY: Final = UseCase(name="tables policy set", deed=Deed.POLICY, subject=Subject.SCOPE)
-APPLY_POLICIES: Final = UseCase(name="policy apply", deed=Deed.POLICY, subject=Subject.TABLES)
+ADOPT: Final = UseCase(name="tables adopt", deed=Permission.ADOPT, subject=RuleSubject.NEW)
+DROP: Final = UseCase(name="tables drop", deed=Permission.DROP, subject=RuleSubject.TABLE)
+DROP_DRY: Final = UseCase(
+    name="tables drop --dry-run", deed=Permission.DROP, subject=RuleSubject.TABLE, audited=False
+)
+UNDROP: Final = UseCase(name="tables undrop", deed=Permission.UNDROP, subject=RuleSubject.TABLE)
+RENAME: Final = UseCase(name="tables rename", deed=Permission.RENAME, subject=RuleSubject.TABLE)
+SET_POLICY: Final = UseCase(name="tables policy set", deed=Permission.POLICY, subject=RuleSubject.SCOPE)
+APPLY_POLICIES: Final = UseCase(name="policy apply", deed=Permission.POLICY, subject=RuleSubject.TABLES)
 APPLY_POLICIES_DRY: Final = UseCase(
-    name="policy apply --dry-run", deed=Deed.POLICY, subject=Subject.TABLES, audited=False
+    name="policy apply --dry-run", deed=Permission.POLICY, subject=RuleSubject.TABLES, audited=False
 )
-SET_OWNER: Final = UseCase(name="tables owner", deed=Deed.OWNER, subject=Subject.SCOPE)
-HOLD: Final = UseCase(name="tables hold", deed=Deed.HOLD, subject=Subject.SCOPE)
-PAUSE: Final = UseCase(name="pause", deed=Deed.PAUSE, subject=Subject.SCOPE)
-RESUME: Final = UseCase(name="resume", deed=Deed.RESUME, subject=Subject.SCOPE)
-RUN: Final = UseCase(name="jobs run", deed=Deed.RUN, subject=Subject.TABLE)
-RUN_DRY: Final = UseCase(name="jobs run --dry-run", deed=Deed.RUN, subject=Subject.TABLE, audited=False)
-CANCEL: Final = UseCase(name="jobs cancel", deed=Deed.RUN, subject=Subject.TABLES)
-SYNC: Final = UseCase(name="metastore sync", deed=Deed.SYNC, subject=Subject.TABLE)
-DECLARE: Final = UseCase(name="lineage declare", deed=Deed.POLICY, subject=Subject.TABLE)
-STREAM: Final = UseCase(name="lineage stream --checkpoint", deed=Deed.POLICY, subject=Subject.TABLE)
-MARK: Final = UseCase(name="lineage mark", deed=Deed.ROLLBACK, subject=Subject.TABLE)
-PLAN: Final = UseCase(name="rollback plan", deed=Deed.ROLLBACK, subject=Subject.TABLES)
-APPLY: Final = UseCase(name="rollback apply", deed=Deed.ROLLBACK, subject=Subject.TABLES)
-GO_ON: Final = UseCase(name="rollback resume", deed=Deed.ROLLBACK, subject=Subject.TABLES)
-UNDO: Final = UseCase(name="rollback undo", deed=Deed.ROLLBACK, subject=Subject.TABLES)
-RELEASE: Final = UseCase(name="rollback release", deed=Deed.ROLLBACK, subject=Subject.TABLE)
-ROLL_BACK: Final = UseCase(name="ROLLBACK TABLE", deed=Deed.ROLLBACK, subject=Subject.TABLES)
-BACKUP: Final = UseCase(name="system backup", deed=Deed.SYSTEM, subject=Subject.SYSTEM)
-REPAIR: Final = UseCase(name="system repair", deed=Deed.SYSTEM, subject=Subject.SYSTEM)
-TOKEN: Final = UseCase(name="tokens create", deed=Deed.TOKEN, subject=Subject.SYSTEM)
-REVOKE: Final = UseCase(name="tokens revoke", deed=Deed.TOKEN, subject=Subject.SYSTEM)
-LEAVE: Final = UseCase(name="system leave", deed=Deed.DROP, subject=Subject.TABLE)
-FOLLOW_RESTORE: Final = UseCase(name="follow a RESTORE", deed=Deed.ROLLBACK, subject=Subject.TABLES)
+SET_OWNER: Final = UseCase(name="tables owner", deed=Permission.OWNER, subject=RuleSubject.SCOPE)
+HOLD: Final = UseCase(name="tables hold", deed=Permission.HOLD, subject=RuleSubject.SCOPE)
+PAUSE: Final = UseCase(name="pause", deed=Permission.PAUSE, subject=RuleSubject.SCOPE)
+RESUME: Final = UseCase(name="resume", deed=Permission.RESUME, subject=RuleSubject.SCOPE)
+RUN: Final = UseCase(name="jobs run", deed=Permission.RUN, subject=RuleSubject.TABLE)
+RUN_DRY: Final = UseCase(
+    name="jobs run --dry-run", deed=Permission.RUN, subject=RuleSubject.TABLE, audited=False
+)
+CANCEL: Final = UseCase(name="jobs cancel", deed=Permission.RUN, subject=RuleSubject.TABLES)
+SYNC: Final = UseCase(name="metastore sync", deed=Permission.SYNC, subject=RuleSubject.TABLE)
+DECLARE: Final = UseCase(name="lineage declare", deed=Permission.POLICY, subject=RuleSubject.TABLE)
+STREAM: Final = UseCase(name="lineage stream --checkpoint", deed=Permission.POLICY, subject=RuleSubject.TABLE)
+MARK: Final = UseCase(name="lineage mark", deed=Permission.ROLLBACK, subject=RuleSubject.TABLE)
+PLAN: Final = UseCase(name="rollback plan", deed=Permission.ROLLBACK, subject=RuleSubject.TABLES)
+APPLY: Final = UseCase(name="rollback apply", deed=Permission.ROLLBACK, subject=RuleSubject.TABLES)
+GO_ON: Final = UseCase(name="rollback resume", deed=Permission.ROLLBACK, subject=RuleSubject.TABLES)
+UNDO: Final = UseCase(name="rollback undo", deed=Permission.ROLLBACK, subject=RuleSubject.TABLES)
+RELEASE: Final = UseCase(name="rollback release", deed=Permission.ROLLBACK, subject=RuleSubject.TABLE)
+ROLL_BACK: Final = UseCase(name="ROLLBACK TABLE", deed=Permission.ROLLBACK, subject=RuleSubject.TABLES)
+BACKUP: Final = UseCase(name="system backup", deed=Permission.SYSTEM, subject=RuleSubject.SYSTEM)
+REPAIR: Final = UseCase(name="system repair", deed=Permission.SYSTEM, subject=RuleSubject.SYSTEM)
+TOKEN: Final = UseCase(name="tokens create", deed=Permission.TOKEN, subject=RuleSubject.SYSTEM)
+REVOKE: Final = UseCase(name="tokens revoke", deed=Permission.TOKEN, subject=RuleSubject.SYSTEM)
+LEAVE: Final = UseCase(name="system leave", deed=Permission.DROP, subject=RuleSubject.TABLE)
+FOLLOW_RESTORE: Final = UseCase(name="follow a RESTORE", deed=Permission.ROLLBACK, subject=RuleSubject.TABLES)
 
 GOVERNED: Final = (
     REGISTER, REGISTER_DRY, CONVERT, CONVERT_DRY, ADOPT, DROP, DROP_DRY, UNDROP, RENAME, SET_POLICY,

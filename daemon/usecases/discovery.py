@@ -2,14 +2,14 @@
 
 from collections.abc import Iterator
 
-from lakewarden.catalog.registry.discovery import Candidate, in_metastore, under_root
+from lakewarden.catalog.registry.discovery import DiscoveredTable, in_metastore, under_root
 from lakewarden.catalog.system.port import TABLES
 from lakewarden.daemon.installation.services import Services
 
 __all__ = ["candidates"]
 
 
-def candidates(services: Services) -> Iterator[Candidate | None]:
+def candidates(services: Services) -> Iterator[DiscoveredTable | None]:
     """Tables that exist in the metastore or under a discovery root and have no row, dropped ones included.
 
     None for each look that found nothing: a search through a large metastore takes minutes, and may be left off
@@ -26,7 +26,7 @@ def candidates(services: Services) -> Iterator[Candidate | None]:
         yield found
 
 
-def _looks(services: Services, known: set[str]) -> Iterator[Candidate | None]:
+def _looks(services: Services, known: set[str]) -> Iterator[DiscoveredTable | None]:
     if services.metastore is not None:
         yield from in_metastore(services.metastore, services.readers, known)
     for root in services.settings.discovery_roots:

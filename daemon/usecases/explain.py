@@ -19,13 +19,13 @@ from lakewarden.jobs.sql.compile.values import (
 )
 from lakewarden.jobs.sql.statements import ChangeRows, Explain, Unmanaged
 
-__all__ = ["Explanation", "explain", "explanation_of", "plain_explanation", "steps_table"]
+__all__ = ["StatementExplanation", "explain", "explanation_of", "plain_explanation", "steps_table"]
 
 _FORMATS = ("delta", "parquet")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Explanation:
+class StatementExplanation:
     """What would be run. `steps` are plain statements for Spark, `because` says of each why it has this form."""
 
     dialect: str
@@ -36,7 +36,7 @@ class Explanation:
     notes: tuple[str, ...] = ()
 
 
-def explain(services: Services, asked: Explain, policy: MatchPolicy) -> Explanation:
+def explain(services: Services, asked: Explain, policy: MatchPolicy) -> StatementExplanation:
     """What a session would run, without one. Raises `RefusedError` where only a session knows the columns of a table,
     `UsageError` for a statement that is wrong."""
     if not isinstance(asked.statement, ChangeRows):
@@ -47,9 +47,9 @@ def explain(services: Services, asked: Explain, policy: MatchPolicy) -> Explanat
     return explanation_of(compiled(draft, schemas, policy, keys_in(seen[draft.tables[0]].properties)))
 
 
-def explanation_of(done: Compiled) -> Explanation:
+def explanation_of(done: Compiled) -> StatementExplanation:
     """A compiled statement for people and programs."""
-    return Explanation(
+    return StatementExplanation(
         dialect=done.dialect.value,
         target=", ".join(str(step.target) for step in done.steps),
         matches=str(done.matches),
@@ -59,18 +59,18 @@ def explanation_of(done: Compiled) -> Explanation:
     )
 
 
-def plain_explanation(statement: Unmanaged) -> Explanation:
+def plain_explanation(statement: Unmanaged) -> StatementExplanation:
     """A statement that Spark runs as it is."""
     text = statement.sql.strip().rstrip(";")
     if not text:
         raise UsageError("There is nothing to explain.", hint="Write EXPLAIN GOVERNED UPDATE ...")
     because = ("Spark runs it as it is.",)
-    return Explanation(
+    return StatementExplanation(
         dialect="spark", target=None, matches="error", steps=(text,), because=because, notes=statement.notes
     )
 
 
-def steps_table(done: Explanation) -> pa.Table:
+def steps_table(done: StatementExplanation) -> pa.Table:
     """One row per step."""
     numbers = range(1, len(done.steps) + 1)
     return pa.table(
@@ -86,7 +86,7 @@ def steps_table(done: Explanation) -> pa.Table:
 def _observed(services: Services, table: TableName) -> Observation:
     """What the newest version of the table's log says."""
     location = _location(services, table)
-    reader = services.desk.reader_at(location, str(table))
+    reader = services.registry.reader_at(location, str(table))
     seen = reader.observe(location)
     if isinstance(seen, LogProblem):
         raise RefusedError(
@@ -109,7 +109,7 @@ def _location(services: Services, table: TableName) -> str:
         return resolve(table.parts[1], None).location
     name = ".".join(("default", *table.parts)[-2:])
     try:
-        managed = services.desk.resolve(name).location
+        managed = services.registry.resolve(name).location
     except NotFoundError:
         managed = None
     return managed or resolve(name, services.metastore).location

@@ -12,11 +12,11 @@ from lakewarden.catalog.policy.scopes import govern, scopes_by_name
 from lakewarden.catalog.system.port import TABLES
 from lakewarden.daemon.installation.services import Services
 
-__all__ = ["Drift", "drifts"]
+__all__ = ["MetastoreDrift", "drifts"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Drift:
+class MetastoreDrift:
     """One difference of one table. `aspect` is `entry` where the metastore does not know the table at all, `obstacle`
     where the entry is not ours to change."""
 
@@ -26,12 +26,12 @@ class Drift:
     message: str
 
 
-def drifts(services: Services, where: str | None) -> Iterator[Drift]:
+def drifts(services: Services, where: str | None) -> Iterator[MetastoreDrift]:
     """Differences of one table, or of all that are managed under a metastore name. Reads logs and entries only.
 
     Raises `PreconditionError` where no metastore is configured, `UnavailableError` while it does not answer.
     """
-    rows = [services.desk.resolve(where)] if where else _tables(services)
+    rows = [services.registry.resolve(where)] if where else _tables(services)
     metastore = services.metastore
     if metastore is None:
         raise PreconditionError("No metastore is configured.", hint="Set metastore.uri in lakewarden.toml.")
@@ -45,7 +45,7 @@ def _tables(services: Services) -> Iterator[TableRow]:
             yield row
 
 
-def _of(services: Services, metastore: Metastore, row: TableRow, *, told: bool) -> Iterator[Drift]:
+def _of(services: Services, metastore: Metastore, row: TableRow, *, told: bool) -> Iterator[MetastoreDrift]:
     entry = metastore.get(*row.name.split(".", 1))
     if entry is None:
         if told:
@@ -62,7 +62,7 @@ def _of(services: Services, metastore: Metastore, row: TableRow, *, told: bool) 
 
 def _plan(services: Services, metastore: Metastore, row: TableRow) -> SyncPlan | None:
     location = row.location or ""
-    seen = services.desk.reader_at(location, row.name).observe(location)
+    seen = services.registry.reader_at(location, row.name).observe(location)
     entry = metastore.get(*row.name.split(".", 1))
     if isinstance(seen, LogProblem) or entry is None:
         return None
@@ -79,5 +79,5 @@ def _plan(services: Services, metastore: Metastore, row: TableRow) -> SyncPlan |
     )
 
 
-def _drift(row: TableRow, aspect: str, message: str) -> Drift:
-    return Drift(table_id=row.table_id, name=row.name, aspect=aspect, message=message)
+def _drift(row: TableRow, aspect: str, message: str) -> MetastoreDrift:
+    return MetastoreDrift(table_id=row.table_id, name=row.name, aspect=aspect, message=message)

@@ -1,7 +1,7 @@
 """The plan as it would be made now, without changing anything: for plans, `why`, automatic vacuums."""
 
 from lakewarden.catalog.model.rows import Action
-from lakewarden.daemon.fleet.cache import Memory
+from lakewarden.daemon.fleet.cache import FleetCache
 from lakewarden.daemon.fleet.isolation import isolated
 from lakewarden.daemon.fleet.one_table import world_of
 from lakewarden.daemon.installation.services import Services
@@ -13,7 +13,7 @@ __all__ = ["due_now", "outlook", "outlook_of", "world_now"]
 
 def world_now(services: Services) -> World:
     """What the planner would see now: rows of the system tables and the queue, as they are stored."""
-    memory = Memory(services.store, services.clock)
+    memory = FleetCache(services.store, services.clock)
     memory.refresh()
     return memory.world(
         services.queue.unfinished(),

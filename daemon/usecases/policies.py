@@ -38,7 +38,7 @@ def foresee_policies(services: Services, caller: Caller, wanted: Wanted) -> tupl
         services, caller, declared.APPLY_POLICIES_DRY, _what(wanted), rows=_asked_in_the_commit
     ) as actor:
         rows = services.store.rows(TABLES)
-        planned_policies(services.desk, rows, wanted, actor=actor)
+        planned_policies(services.registry, rows, wanted, actor=actor)
         return _differences(policies_held(rows, wanted), wanted)
 
 
@@ -52,7 +52,7 @@ def apply_policies(services: Services, caller: Caller, wanted: Wanted) -> tuple[
         services, caller, declared.APPLY_POLICIES, what, rows=_asked_in_the_commit, parts=parts
     ) as actor:
         seen = policies_held(services.store.rows(TABLES), wanted)
-        changed = set_policies(services.desk, wanted, seen=seen, actor=actor)
+        changed = set_policies(services.registry, wanted, seen=seen, actor=actor)
         parts += [Part(on=row.name) for row in changed]
     for row in changed:
         take_back_runs(services, row, PLANNED, f"the policy of {row.name} changed", ordered=False)

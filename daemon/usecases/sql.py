@@ -10,7 +10,7 @@ import pyarrow as pa
 from lakewarden.catalog.errors import NotFoundError
 from lakewarden.catalog.model.rows import Mark
 from lakewarden.catalog.policy.access import Caller
-from lakewarden.catalog.registry.governance import refuse_own, set_owner, set_policy
+from lakewarden.catalog.registry.governance import require_not_system_table, set_owner, set_policy
 from lakewarden.catalog.registry.marks import mark_versions, marks_of, unmark_versions
 from lakewarden.catalog.system.query import query
 from lakewarden.catalog.system.schema import arrow_type
@@ -18,7 +18,7 @@ from lakewarden.daemon.installation.services import Services
 from lakewarden.daemon.usecases import declared
 from lakewarden.daemon.usecases.audit import run
 from lakewarden.daemon.usecases.declared import UseCase
-from lakewarden.daemon.usecases.rollbacks.request import Wanted
+from lakewarden.daemon.usecases.rollbacks.request import RollbackWish
 from lakewarden.daemon.usecases.rollbacks.request import request_of as request_of_words
 from lakewarden.daemon.usecases.rollbacks.rollback import rollbacks_of_services
 from lakewarden.daemon.usecases.runs.convert import ConvertRequest, convert_table
@@ -158,7 +158,7 @@ def _roll_back(
     services: Services, statement: RollbackTable, caller: Caller, tell: Callable[[str], None]
 ) -> pa.Table:
     """Plan and apply in one go: what would need a consent is refused, with the flags of the command line."""
-    wanted = Wanted(
+    wanted = RollbackWish(
         where=statement.where,
         version=statement.version,
         timestamp=statement.timestamp,
@@ -170,7 +170,7 @@ def _roll_back(
     )
     with run(services, caller, declared.ROLL_BACK, statement.where) as actor:
         rollbacks = rollbacks_of_services(services)
-        plan = rollbacks.plan(request_of_words(services.desk, wanted), actor=actor).plan
+        plan = rollbacks.plan(request_of_words(services.registry, wanted), actor=actor).plan
         refuse_blocked(plan)
         if not plan.waves():
             return _row(rollback=None, state="nothing to undo", tables=0, undo_until=None, left=None)
@@ -187,15 +187,15 @@ def _roll_back(
 
 def _mark(services: Services, statement: MarkTable, caller: Caller) -> pa.Table:
     """Mark or unmark, and show all marks of the table, as `lakewarden lineage marks` does."""
-    desk, where = services.desk, statement.where
+    registry, where = services.registry, statement.where
     with run(services, caller, declared.MARK, where, on=f"mark {where}") as actor:
         if statement.verdict is None:
-            unmark_versions(desk, where, statement.versions, actor=actor)
+            unmark_versions(registry, where, statement.versions, actor=actor)
         else:
             mark_versions(
-                desk, where, statement.versions, statement.verdict, note=statement.note, actor=actor
+                registry, where, statement.versions, statement.verdict, note=statement.note, actor=actor
             )
-    marks = marks_of(desk, desk.resolve(where))
+    marks = marks_of(registry, registry.resolve(where))
     rows = [{**asdict(one), "applies": applies} for one, applies in marks]
     return pa.Table.from_pylist(rows, schema=_MARKS)
 
@@ -211,17 +211,17 @@ def _set_rows(
         )
     if statement.policy:  # all rows or none: what is refused of one changes nothing of the others
         for row in matched:
-            refuse_own(services.desk.get(row["table_id"]))
+            require_not_system_table(services.registry.get(row["table_id"]))
     for row in matched:
         name = row["name"]
         where = name if name.endswith("*") else row["table_id"]
         if statement.policy:
             with run(services, caller, declared.SET_POLICY, where, on=name) as actor:
-                changed = set_policy(services.desk, where, dict(statement.policy), actor=actor)
+                changed = set_policy(services.registry, where, dict(statement.policy), actor=actor)
                 take_back_runs(services, changed, PLANNED, f"the policy of {name} changed", ordered=False)
         if statement.owner is not None:
             with run(services, caller, declared.SET_OWNER, where, on=name) as actor:
-                set_owner(services.desk, where, statement.owner, actor=actor)
+                set_owner(services.registry, where, statement.owner, actor=actor)
     return pa.table({"name": [row["name"] for row in matched]})
 
 

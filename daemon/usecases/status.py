@@ -17,7 +17,7 @@ from lakewarden.catalog.policy.scopes import GLOBAL
 from lakewarden.catalog.state.port import RunState
 from lakewarden.catalog.system.port import ROLLBACKS, TABLES
 from lakewarden.catalog.units import count_of, sentence
-from lakewarden.catalog.validation.reverted_reads import READS_UNDONE
+from lakewarden.catalog.validation.reverted_reads import READS_REVERTED
 from lakewarden.daemon.installation.services import Services
 from lakewarden.daemon.telemetry.failed_cycles import Troubles
 from lakewarden.daemon.usecases.runs.unsettled import unsettled_runs
@@ -31,7 +31,7 @@ _RANKS = {one.value: number for number, one in enumerate((Severity.ERROR, Severi
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Status:
-    """`leader` is None where no daemon leads; `reads_undone` counts tables whose head holds what was made from
+    """`leader` is None where no daemon leads; `reads_reverted` counts tables whose head holds what was made from
     versions that were taken back; `bytes` and `files` are of live versions; `last_look_at` the newest health
     row; `paused` the reason everything is paused, None if it is not; `failed_cycles` counts the cycles that
     failed in a row up to now, with what stopped the last one; `left_out` is what the last cycle went through
@@ -50,7 +50,7 @@ class Status:
     converting: int
     tables_paused: int
     tables_held: int
-    reads_undone: int
+    reads_reverted: int
     files: int
     bytes: int
     queued: int
@@ -147,7 +147,7 @@ def status_of(services: Services, found: pa.Table | None = None) -> Status:
         converting=states[TableState.CONVERTING.value],
         tables_paused=_stopped(found, Work.PAUSED),
         tables_held=_stopped(found, Work.HELD),
-        reads_undone=pc.sum(with_finding(found, READS_UNDONE)).as_py() or 0,
+        reads_reverted=pc.sum(with_finding(found, READS_REVERTED)).as_py() or 0,
         files=pc.sum(found.column("files")).as_py() or 0,
         bytes=pc.sum(found.column("bytes")).as_py() or 0,
         queued=runs[RunState.QUEUED],
@@ -196,10 +196,10 @@ def _attention(status: Status) -> Iterator[str]:
             f"Quarantined: {count_of(status.quarantined, 'table')}; "
             "`lakewarden tables list --state quarantined`."
         )
-    if status.reads_undone:
+    if status.reads_reverted:
         yield (
-            f"Made from versions that were taken back: {count_of(status.reads_undone, 'table')}; "
-            f"`lakewarden tables list --finding {READS_UNDONE}`."
+            f"Made from versions that were taken back: {count_of(status.reads_reverted, 'table')}; "
+            f"`lakewarden tables list --finding {READS_REVERTED}`."
         )
     for rollback_id in status.rollbacks_waiting:
         yield f"A rollback stopped at a conflict: `lakewarden rollback show {rollback_id}` says how to go on."

@@ -57,7 +57,7 @@ def enlist_system_tables(services: Services, *, take_over: bool = False) -> int:
 def _enlist(services: Services, metastore: Metastore, row: TableRow, *, take_over: bool) -> bool:
     location = row.location or ""
     database, _, table = row.name.partition(".")
-    seen = services.desk.reader_at(location, row.name).observe(location)
+    seen = services.registry.reader_at(location, row.name).observe(location)
     if not isinstance(seen, Observation):
         return False  # the sweep says so; an entry would not make it readable
     entry, installation = metastore.get(database, table), services.store.installation()

@@ -14,7 +14,7 @@ from lakewarden.catalog.policy.scopes import GLOBAL
 from lakewarden.catalog.system.port import HEALTH, TABLES, SystemStore
 from lakewarden.catalog.units import did_you_mean
 
-__all__ = ["STOPPED", "Wanted", "Work", "fleet", "with_finding"]
+__all__ = ["STOPPED", "TableFilter", "Work", "fleet", "with_finding"]
 
 STOPPED = "stopped"
 """The column that says whether work on a table is paused or held, by its own row or by a scope's."""
@@ -29,7 +29,7 @@ class Work(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Wanted:
+class TableFilter:
     """Which tables to list; a table has to meet all that is said. `names` is a glob of names (`db.*`, `*_raw`), `state`
     one of `TableState`, `finding` a check that found something (`*`: any), `stopped` paused or held, by a scope or by
     itself; `gone` adds the dropped and purged ones, unless `state` names them.
@@ -53,7 +53,7 @@ class Wanted:
             raise UsageError(f"There is no state {self.state!r}.", hint=hint)
 
 
-def fleet(store: SystemStore, wanted: Wanted = Wanted()) -> pa.Table:
+def fleet(store: SystemStore, wanted: TableFilter = TableFilter()) -> pa.Table:
     """Rows of `lakewarden.tables` joined to `lakewarden.health`, in the order of `row`.
 
     Columns: all of `tables`, then those of `health` that are not there yet (`version`, `files`, `findings`...), then
@@ -85,7 +85,7 @@ def with_finding(fleet: pa.Table, check: str) -> pa.Array:
     return pc.is_in(pa.array(range(fleet.num_rows), owners.type), owners)
 
 
-def _asked(tables: pa.Table, wanted: Wanted) -> pa.Array:
+def _asked(tables: pa.Table, wanted: TableFilter) -> pa.Array:
     """What the rows of `tables` alone can tell."""
     conditions = [pc.equal(tables.column("kind"), RowKind.TABLE.value)]
     conditions += [

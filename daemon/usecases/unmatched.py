@@ -7,7 +7,7 @@ from typing import Final
 from lakewarden.catalog.policy.scopes import GLOBAL, is_scope, scope_names
 from lakewarden.catalog.system.port import SystemStore
 from lakewarden.catalog.validation.checks import CHECKS
-from lakewarden.daemon.usecases.tables import Wanted, fleet
+from lakewarden.daemon.usecases.tables import TableFilter, fleet
 
 __all__ = ["nearest_table", "unmatched_filters", "unmatched_scope"]
 
@@ -30,12 +30,12 @@ def unmatched_scope(store: SystemStore, where: str) -> str | None:
     return None if where in known else _nothing(f"No table matches {where} today", where, known)
 
 
-def unmatched_filters(store: SystemStore, wanted: Wanted) -> list[str]:
+def unmatched_filters(store: SystemStore, wanted: TableFilter) -> list[str]:
     """What to say of each filter that no table meets even if it stands alone."""
-    everything = fleet(store, Wanted(gone=True))
+    everything = fleet(store, TableFilter(gone=True))
     names: list[str] = everything.column("name").to_pylist()
     said = []
-    if wanted.names is not None and not fleet(store, Wanted(names=wanted.names, gone=True)).num_rows:
+    if wanted.names is not None and not fleet(store, TableFilter(names=wanted.names, gone=True)).num_rows:
         known = [*_scopes(names), *names] if wanted.names.endswith("*") else names
         said.append(_nothing(f"No table has a name like {wanted.names}", wanted.names, known))
     for what, asked in (("owner", wanted.owner), ("format", wanted.format)):

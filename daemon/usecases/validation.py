@@ -2,10 +2,10 @@
 
 from lakewarden.catalog.formats.port import LogProblem, Observation
 from lakewarden.catalog.model.rows import Finding, TableRow
-from lakewarden.catalog.policy.access import Caller, Deed
+from lakewarden.catalog.policy.access import Caller, Permission
 from lakewarden.catalog.registry.governance import governed
 from lakewarden.catalog.system.port import HEALTH
-from lakewarden.catalog.validation.reverted_reads import READS_UNDONE
+from lakewarden.catalog.validation.reverted_reads import READS_REVERTED
 from lakewarden.daemon.installation.services import Services
 from lakewarden.daemon.usecases.audit import note_done
 
@@ -17,16 +17,16 @@ def validate_table(services: Services, caller: Caller, where: str) -> tuple[Find
     table, as a sweep would, and that is on record; nothing else is written.
 
     What only a sweep can tell, having all lineage at hand, is as it is on record."""
-    view = governed(services.desk, where)
+    view = governed(services.registry, where)
     location, now = view.row.location or "", services.clock.now()
     before = services.store.rows(HEALTH).get(view.row.table_id)
-    if not services.desk.is_table(location):
+    if not services.registry.is_table(location):
         lost = LogProblem(check="exists", message=f"There is no table at {location}.")
         findings = services.inspection.gone(view, before, now)
         _follow(services, caller, view.row, lost, findings)
         return findings
-    seen = services.desk.reader_at(location, view.row.name).observe(location)
-    told = () if before is None else (one for one in before.findings if one.check == READS_UNDONE)
+    seen = services.registry.reader_at(location, view.row.name).observe(location)
+    told = () if before is None else (one for one in before.findings if one.check == READS_REVERTED)
     findings = (*services.inspection.daily(view, seen, before, now), *told)
     _follow(services, caller, view.row, seen, findings)
     return findings
@@ -39,5 +39,5 @@ def _follow(
     seen: LogProblem | Observation,
     findings: tuple[Finding, ...],
 ) -> None:
-    if services.desk.quarantine(row, seen, findings):
-        note_done(services, caller, Deed.QUARANTINE, row.name)
+    if services.registry.quarantine(row, seen, findings):
+        note_done(services, caller, Permission.QUARANTINE, row.name)

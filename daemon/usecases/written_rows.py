@@ -19,7 +19,7 @@ def row_counts(services: Services, written: Written) -> RowCounts | None:
     if written.location is None:
         return None
     try:
-        reader = services.desk.reader_at(written.location)
+        reader = services.registry.reader_at(written.location)
         commit = _commit_of(reader, written.location, written)
         if commit is None:
             return NOTHING

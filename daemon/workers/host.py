@@ -23,7 +23,7 @@ from lakewarden.catalog.errors import (
 from lakewarden.catalog.state.port import Queue, Run, RunState
 from lakewarden.daemon.process.last_resort import watching
 from lakewarden.daemon.process.stop_signals import asking
-from lakewarden.daemon.telemetry.liveness import Role, Vitals
+from lakewarden.daemon.telemetry.liveness import ProcessRole, Vitals
 from lakewarden.daemon.telemetry.log import get_log
 from lakewarden.daemon.telemetry.metrics import Metrics
 from lakewarden.daemon.telemetry.probes import Pages
@@ -122,12 +122,12 @@ class WorkerHost:
     def _serving(self) -> Iterator[None]:
         parts = self.parts
         parts.pages.start()
-        parts.vitals.become(Role.WORKING)
+        parts.vitals.become(ProcessRole.WORKING)
         get_log("workers").info("serving", port=parts.pages.port)
         try:
             yield
         finally:
-            parts.vitals.become(Role.STOPPING)
+            parts.vitals.become(ProcessRole.STOPPING)
             parts.pool.drain(parts.drain)
             parts.pages.stop()
 

@@ -10,7 +10,7 @@ from lakewarden.catalog.clock import Clock
 from lakewarden.catalog.errors import UnavailableError
 from lakewarden.catalog.formats.port import Commit
 from lakewarden.catalog.model.rows import Outcome
-from lakewarden.catalog.registry.service import Desk
+from lakewarden.catalog.registry.service import Registry
 from lakewarden.catalog.state.port import Queue, Result, Run, RunLine, RunLog, RunRequest
 from lakewarden.catalog.units import count_of
 from lakewarden.daemon.telemetry.log import get_log
@@ -33,7 +33,7 @@ class Reaper:
 
     queue: Queue
     run_log: RunLog
-    desk: Desk
+    registry: Registry
     clock: Clock
     attempts: int
     pause: timedelta
@@ -91,5 +91,5 @@ class Reaper:
     def _commits(self, run: Run) -> Iterable[Commit]:
         """Commits after the version the run was decided on; none where there is no table (yet, or any more)."""
         location, after = run.request.location, run.request.requires_version
-        reader = next((one for one in self.desk.readers if one.is_table(location)), None)
+        reader = next((one for one in self.registry.readers if one.is_table(location)), None)
         return () if reader is None else reader.commits(location, after=-1 if after is None else after)

@@ -130,7 +130,7 @@ PURGE: Final = Spec(
     gate=_gate,
     allowed_in=_allowed_in,
     forbidden_by_hold=lambda action: True,
-    said_of_failures=_stuck,
+    failure_message=_stuck,
     moves_bytes=True,
     settles=_settles,
 )

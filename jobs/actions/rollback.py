@@ -5,7 +5,7 @@ from typing import Final, Literal
 
 from pydantic.dataclasses import dataclass
 
-from lakewarden.catalog.model.pending_quarantine import Aside
+from lakewarden.catalog.model.pending_quarantine import Quarantine
 from lakewarden.catalog.model.rows import GONE, Action, Source, TableRow, TableState
 from lakewarden.jobs.actions.answers import Answer, Due, NotDue, WhyNot
 from lakewarden.jobs.actions.conditions import nothing
@@ -47,7 +47,7 @@ def _due(view: TableView, world: World, now: datetime) -> Answer:
 def _allowed_in(row: TableRow, action: RollBack, now: datetime) -> str | None:
     if row.source is Source.SELF:
         return "is a system table"
-    aside = Aside.of(row)
+    aside = Quarantine.of(row)
     ours = aside is not None and aside.rollback_id == action.rollback_id
     gone = row.state in GONE and not (ours and row.state is TableState.DROPPED)
     return state_of(row) if gone else None

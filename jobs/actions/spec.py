@@ -159,7 +159,7 @@ class Spec(Generic[A]):
     When its worker is gone: `recover` judges it by its own commits after the version it was decided on, oldest first.
     `requires` is that version (None: it has none); a run that is right `on_any_head` goes on where the table has moved.
     What its finished runs tell: `is_thorough` marks its rarer, wider form, `is_dry_run` one that did nothing;
-    `said_of_failures` says what they mean where there is more to say than how many failed; `moves_bytes`: they rewrite
+    `failure_message` says what they mean where there is more to say than how many failed; `moves_bytes`: they rewrite
     or delete files; `settles` says what one settles in the row of its table, given whether it is tried again.
     What a dry run says: `foresees`, as (what, sentence); an action with `is_dry_run` has a run for that.
     `by_caretaker`: a leading daemon does it to system tables by itself, because no worker may.
@@ -186,7 +186,7 @@ class Spec(Generic[A]):
     allowed_in: Callable[[TableRow, A, datetime], str | None] = only_active
     forbidden_by_hold: Callable[[A], bool] = field(default=lambda action: False)
     retention: Callable[[A, EffectivePolicy], tuple[int, int]] | None = None
-    said_of_failures: Callable[[TableRow, Past], str] | None = None
+    failure_message: Callable[[TableRow, Past], str] | None = None
     is_thorough: Callable[[A], bool] = field(default=lambda action: False)
     is_dry_run: Callable[[A], bool] | None = None
     foresees: Callable[[A, Foreseeable], list[tuple[str, str]]] | None = None

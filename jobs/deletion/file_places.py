@@ -8,13 +8,13 @@ from lakewarden.catalog.errors import PreconditionError
 from lakewarden.catalog.storage.file_store import canonical, local_path
 from lakewarden.catalog.storage.place import Moment
 
-__all__ = ["Places"]
+__all__ = ["FilePlaces"]
 
 _OBJECT_STORES: Final = frozenset({"s3", "gs", "abfs", "az", "adl"})
 """Of these, another bucket or account is another place. Of others (HDFS) two names may mean one cluster."""
 
 
-class Places:
+class FilePlaces:
     """Places of files of the table at a canonical `location`. On local disks links are followed; each folder once.
     Raises `UnavailableError` where it cannot be told where something leads."""
 

@@ -12,14 +12,14 @@ from lakewarden.catalog.formats.files_elsewhere import is_reach_known, reads_fro
 from lakewarden.catalog.formats.port import DataFile, LogProblem, Observation, TableReader
 from lakewarden.catalog.model.rows import GONE, TableRow, TableState
 from lakewarden.catalog.storage.place import Moment, Presence
-from lakewarden.jobs.deletion.file_places import Places
+from lakewarden.jobs.deletion.file_places import FilePlaces
 from lakewarden.jobs.runs.port import JobContext
 
-__all__ = ["Readers", "named_paths"]
+__all__ = ["FolderReaders", "named_paths"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Readers:
+class FolderReaders:
     """The other tables that read files of the folder that a run deletes from. What was looked at because nobody had
     before stays in `looked`."""
 
@@ -47,7 +47,7 @@ class Readers:
     def places_named(self, row: TableRow) -> Iterator[str]:
         """The places of all files that a reader's log names, live or removed.
         Raises `PreconditionError` if it cannot be read."""
-        location, places = row.location or "", Places(row.location or "")
+        location, places = row.location or "", FilePlaces(row.location or "")
         name = self.ctx.target.name
         try:
             for path in _all_paths(self.ctx.reader, location):

@@ -18,7 +18,7 @@ from lakewarden.catalog.model.pending_purge import MARKER
 from lakewarden.catalog.model.rows import TableFormat
 from lakewarden.catalog.storage.file_store import FileEntry, FileStore
 from lakewarden.catalog.storage.hadoop_crc import companion_of
-from lakewarden.jobs.deletion.file_places import Places
+from lakewarden.jobs.deletion.file_places import FilePlaces
 from lakewarden.jobs.deletion.readers import named_paths
 
 __all__ = ["TableFolder", "inner_table", "look_into", "signature", "unknown_token"]
@@ -45,7 +45,7 @@ def look_into(store: FileStore, format_: TableFormat | None, reader: TableReader
 
     Without a `reader` (the log is gone in parts) every file outside the log is unknown.
     """
-    places = Places(store.root)
+    places = FilePlaces(store.root)
     entries = tuple(store.tree())
     files = tuple(entry for entry in entries if not entry.is_dir and entry.path != MARKER)
     spec = spec_of(format_)
@@ -85,7 +85,7 @@ def signature(entry: FileEntry) -> str:
 
 
 def _named(store: FileStore, reader: TableReader) -> set[str]:
-    places = Places(store.root)
+    places = FilePlaces(store.root)
     found = {places.of(path) for path in named_paths(reader.files(store.root))}
     for stone in reader.tombstones(store.root):
         found.update(places.of(path) for path in (stone.path, stone.deletion_vector) if path is not None)

@@ -3,7 +3,7 @@ proved when it begins, and kept true batch by batch while it deletes.
 
 Needed are the files of head, of what the promise protects, of shallow clones that lakewarden knows, and
 whatever lies in a table of its own inside the folder.
-Files are compared by where they really are (`Places`), not by how a log spells them.
+Files are compared by where they really are (`FilePlaces`), not by how a log spells them.
 """
 
 from collections.abc import Iterable, Sequence
@@ -19,8 +19,8 @@ from lakewarden.catalog.formats.inner_tables import inner_tables, signs
 from lakewarden.catalog.formats.outer_tables import Outer, require_no_outer
 from lakewarden.catalog.formats.port import Observation
 from lakewarden.catalog.storage.file_store import FileEntry, FileStore, local_path
-from lakewarden.jobs.deletion.file_places import Places
-from lakewarden.jobs.deletion.readers import Readers, named_paths
+from lakewarden.jobs.deletion.file_places import FilePlaces
+from lakewarden.jobs.deletion.readers import FolderReaders, named_paths
 from lakewarden.jobs.runs.head import deleted_file_retention
 from lakewarden.jobs.runs.meanwhile import Meanwhile
 from lakewarden.jobs.runs.port import JobContext
@@ -41,10 +41,10 @@ class Unneeded:
     store: FileStore
     seen: Observation
     oldest_version: int
-    places: Places
+    places: FilePlaces
     candidates: dict[str, FileEntry]
     meanwhile: Meanwhile
-    others: Readers
+    others: FolderReaders
     readers: tuple[str, ...] = ()
     inner: set[str] = field(default_factory=set)
     strict: bool = False
@@ -64,7 +64,7 @@ class Unneeded:
         """Those of `files` that lie in the table's folder and in no other table's, and were removed longer ago than
         `retention`. `strict`: they come from a listing, so that a path which cannot be placed may be one of them."""
         refuse_outer(ctx)
-        places = Places(ctx.target.location)
+        places = FilePlaces(ctx.target.location)
         chosen = tuple(files)
         inner = set(inner_tables_at(store, (entry.path for entry in chosen)))
         placed = {places.of(entry.path): entry for entry in chosen if not _within(entry.path, inner)}
@@ -75,7 +75,7 @@ class Unneeded:
             oldest_version=oldest,
             places=places,
             candidates={place: entry for place, entry in placed.items() if places.inside(place)},
-            others=Readers(ctx=ctx),
+            others=FolderReaders(ctx=ctx),
             meanwhile=Meanwhile.since(ctx, seen, kept=retention, keeps=deleted_file_retention),
             inner=inner,
             strict=strict,
@@ -115,7 +115,7 @@ class Unneeded:
         or a table that names files of this one was registered.
         """
         refuse_outer(self.ctx)
-        now = Places(self.ctx.target.location)
+        now = FilePlaces(self.ctx.target.location)
         self._follow(now)
         needed = None if self.ctx.rollbacks is None else self.ctx.rollbacks.needed_version(self._table_id)
         if needed is not None and needed < self.oldest_version:
@@ -140,7 +140,7 @@ class Unneeded:
     def _table_id(self) -> str:
         return self.ctx.target.table_id
 
-    def _follow(self, now: Places) -> None:
+    def _follow(self, now: FilePlaces) -> None:
         """Take in what was committed since the log was asked last."""
         self.places = now
         for _, files in self.meanwhile.follow():

@@ -13,7 +13,7 @@ from lakewarden.catalog.metastore.port import Entry, Metastore
 from lakewarden.catalog.storage.file_store import FileEntry, StorageOptions, from_hadoop, open_store
 from lakewarden.catalog.units import about_bytes, count_of
 from lakewarden.jobs.actions.convert import Convert
-from lakewarden.jobs.deletion.file_places import Places
+from lakewarden.jobs.deletion.file_places import FilePlaces
 from lakewarden.jobs.executors.convert_types import refuse_columns, refuse_partition_types
 from lakewarden.jobs.runs.parquet_folder import (
     data_files,
@@ -76,7 +76,7 @@ def check_source(
 
 def _refuse_links(action: Convert, found: Iterable[FileEntry]) -> None:
     """What a link leads to may be another table's, and a later deletion would be one of its files."""
-    places = Places(action.location)
+    places = FilePlaces(action.location)
     led = sorted(entry.path for entry in found if not places.inside(places.of(entry.path)))
     if led:
         raise RefusedError(

@@ -15,8 +15,8 @@ from lakewarden.catalog.storage.place import Moment, Presence
 from lakewarden.catalog.units import about_bytes, count_of
 from lakewarden.jobs.actions.purge import Purge
 from lakewarden.jobs.deletion.batches import Deleted, delete_files
-from lakewarden.jobs.deletion.file_places import Places
-from lakewarden.jobs.deletion.readers import Readers
+from lakewarden.jobs.deletion.file_places import FilePlaces
+from lakewarden.jobs.deletion.readers import FolderReaders
 from lakewarden.jobs.deletion.table_folder import (
     TableFolder,
     inner_table,
@@ -56,7 +56,7 @@ def purge(ctx: JobContext, action: Purge) -> Report:
     begun = Begun.at(store, ctx.target.table_id)
     if begun is not None and _is_succeeded(ctx, store, begun):
         return _tidied(ctx, store)
-    readers = Readers(ctx=ctx)
+    readers = FolderReaders(ctx=ctx)
     try:
         folder = (
             _agreed_folder(ctx, action, store, readers)
@@ -111,7 +111,7 @@ def _tidied(ctx: JobContext, store: FileStore) -> Report:
     return Report(message="its files are deleted")
 
 
-def _agreed_folder(ctx: JobContext, action: Purge, store: FileStore, readers: Readers) -> TableFolder:
+def _agreed_folder(ctx: JobContext, action: Purge, store: FileStore, readers: FolderReaders) -> TableFolder:
     if not ctx.reader.is_table(ctx.target.location):
         raise RefusedError(
             f"{ctx.target.location} is no longer the table {ctx.target.name}.",
@@ -134,7 +134,9 @@ def _agreed_folder(ctx: JobContext, action: Purge, store: FileStore, readers: Re
     return folder
 
 
-def _rest_of(ctx: JobContext, action: Purge, store: FileStore, begun: Begun, readers: Readers) -> TableFolder:
+def _rest_of(
+    ctx: JobContext, action: Purge, store: FileStore, begun: Begun, readers: FolderReaders
+) -> TableFolder:
     """What a deletion that was interrupted left. The log goes last,
     so without it there is no data of the table any more."""
     folder = look_into(store, ctx.target.format, None)
@@ -158,7 +160,7 @@ def _delete(
     store: FileStore,
     folder: TableFolder,
     begun: Begun,
-    readers: Readers,
+    readers: FolderReaders,
 ) -> Deleted:
     data = (*folder.data, *folder.unknown)
 
@@ -203,9 +205,9 @@ def _refuse_others(ctx: JobContext, action: Purge, seen: Observation) -> None:
         )
 
 
-def _refuse_readers(ctx: JobContext, readers: Readers) -> None:
+def _refuse_readers(ctx: JobContext, readers: FolderReaders) -> None:
     """Tables that have files under the same parent may be known as readers and name nothing in this folder."""
-    places = Places(ctx.target.location)
+    places = FilePlaces(ctx.target.location)
     for row in readers.now():
         if any(places.inside(place) for place in readers.places_named(row)):
             raise RefusedError(
@@ -216,7 +218,7 @@ def _refuse_readers(ctx: JobContext, readers: Readers) -> None:
 
 def _refuse_links(ctx: JobContext, batch: Sequence[FileEntry]) -> None:
     """A folder that became a link since it was listed leads to somebody else's files."""
-    places = Places(ctx.target.location)
+    places = FilePlaces(ctx.target.location)
     folders = {entry.path.rpartition("/")[0] for entry in batch} - {""}
     led = sorted(folder for folder in folders if not places.is_own(folder))
     if led:

@@ -26,7 +26,7 @@ from lakewarden.jobs.deletion.readers import named_paths
 from lakewarden.jobs.deletion.unneeded import Unneeded
 from lakewarden.jobs.runs.head import deleted_file_retention, observe_at, observe_since, protection_of
 from lakewarden.jobs.runs.port import JobContext, Report
-from lakewarden.jobs.runs.protection import Kept, sort_tombstones
+from lakewarden.jobs.runs.protection import KeepReason, sort_tombstones
 from lakewarden.jobs.runs.table_files import existing, relative_to
 
 __all__ = ["vacuum"]
@@ -43,7 +43,7 @@ class _Verdict:
 
     garbage: frozenset[str]
     needed: frozenset[str]
-    kept: Counter[Kept]
+    kept: Counter[KeepReason]
     oldest_version: int
     is_proved: bool
 
@@ -116,7 +116,7 @@ def _ask_log(ctx: JobContext, action: Vacuum, seen: Observation, retention: time
     for tombstone in ordered.safe:
         relative = (relative_to(ctx.target.location, path) for path in _paths(tombstone))
         inside = [path for path in relative if path is not None]
-        kept.update([] if inside else [Kept.OUTSIDE])
+        kept.update([] if inside else [KeepReason.OUTSIDE])
         garbage.update(inside)
     return _Verdict(
         garbage=frozenset(garbage - needed),
@@ -226,7 +226,7 @@ def _nothing(action: Vacuum, verdict: _Verdict) -> str:
 
 def _held(action: Vacuum, verdict: _Verdict) -> str:
     """Whose promise keeps removed files, where it is not the table's own."""
-    kept = verdict.kept[Kept.PROMISED] + verdict.kept[Kept.RETENTION]
+    kept = verdict.kept[KeepReason.PROMISED] + verdict.kept[KeepReason.RETENTION]
     return f" ({action.held_by})" if kept and action.held_by is not None else ""
 
 

@@ -140,8 +140,8 @@ def _after(view: TableView, spec: Spec[Any], past: Past, budget: Budget, now: da
     conflict = past.error_class in ("ConflictError", "RevokedError")
     why = WhyNot.CONFLICT_BACKOFF if conflict else WhyNot.FAILURE_BACKOFF
     because = f"{count_of(past.failures, 'run')} in a row {'lost to writers' if conflict else 'failed'}"
-    if spec.said_of_failures is not None:
-        because = spec.said_of_failures(view.governed.row, past)
+    if spec.failure_message is not None:
+        because = spec.failure_message(view.governed.row, past)
     return NotDue(action=action, why=why, because=because, until=until)
 
 

@@ -21,7 +21,13 @@ from lakewarden.catalog.storage.place import Moment
 from lakewarden.jobs.rollback.plan.model import Lost, RollbackPlan, TablePlan
 from lakewarden.jobs.rollback.plan.taint import Taint, taint_of
 from lakewarden.jobs.rollback.planning_service import Gathered
-from lakewarden.jobs.rollback.report.details import CommitDetail, Details, Role, TableDetails, TaintedRead
+from lakewarden.jobs.rollback.report.details import (
+    CommitDetail,
+    CommitReason,
+    Details,
+    TableDetails,
+    TaintedRead,
+)
 
 __all__ = ["MOST_COMMITS", "details_of"]
 
@@ -86,17 +92,17 @@ def _beyond(found: Gathered, clones: Mapping[str, str]) -> Iterator[tuple[str, s
     yield from sorted(readers)
 
 
-_Chosen = Mapping[str, Sequence[tuple[int, Role]]]
+_Chosen = Mapping[str, Sequence[tuple[int, CommitReason]]]
 
 
 def _chosen(plan: RollbackPlan) -> tuple[_Chosen, Mapping[str, int]]:
     """Which commits are told of, by table in order of version; and how many are not."""
-    every: dict[tuple[str, int], Role] = {}
-    for role in Role:
+    every: dict[tuple[str, int], CommitReason] = {}
+    for role in CommitReason:
         for table in plan.tables:
             for version in _versions(table, role):
                 every.setdefault((table.table_id, version), role)
-    chosen: dict[str, list[tuple[int, Role]]] = defaultdict(list)
+    chosen: dict[str, list[tuple[int, CommitReason]]] = defaultdict(list)
     left_out: dict[str, int] = defaultdict(int)
     for place, ((table_id, version), role) in enumerate(every.items()):
         if place < MOST_COMMITS:
@@ -106,13 +112,13 @@ def _chosen(plan: RollbackPlan) -> tuple[_Chosen, Mapping[str, int]]:
     return {table_id: sorted(of) for table_id, of in chosen.items()}, left_out
 
 
-def _versions(table: TablePlan, role: Role) -> Sequence[int]:
+def _versions(table: TablePlan, role: CommitReason) -> Sequence[int]:
     match role:
-        case Role.LOST:
+        case CommitReason.LOST:
             return [one.version for one in table.collateral]
-        case Role.UNKNOWN:
+        case CommitReason.UNKNOWN:
             return table.unknown
-        case Role.TAINTED:
+        case CommitReason.TAINTED:
             return table.tainted
 
 
@@ -145,11 +151,13 @@ class _About:
         self._history = {one.version: one for one in found.histories.get(table.table_id, ())}
         self._lost = {one.version: one for one in table.collateral}
 
-    def commit(self, version: int, role: Role) -> CommitDetail:
+    def commit(self, version: int, role: CommitReason) -> CommitDetail:
         """One commit, as far as log and records tell."""
         said, lost = self._history.get(version), self._lost.get(version)
         node = self._found.graph.node(self._table.table_id, version)
-        reads = () if role is Role.LOST or node == NO_NODE else tuple(self._reads(node, version, role))
+        reads = (
+            () if role is CommitReason.LOST or node == NO_NODE else tuple(self._reads(node, version, role))
+        )
         return CommitDetail(
             version=version,
             role=role,
@@ -159,14 +167,14 @@ class _About:
             engine=None if said is None else said.engine,
             at=None if said is None else said.committed_at,
             run_id=said.run_id if said is not None else None if lost is None else lost.run_id,
-            seed=role is Role.TAINTED and node in self._taint.seeds,
+            seed=role is CommitReason.TAINTED and node in self._taint.seeds,
             reads=reads,
         )
 
-    def _reads(self, node: int, version: int, role: Role) -> Iterator[TaintedRead]:
+    def _reads(self, node: int, version: int, role: CommitReason) -> Iterator[TaintedRead]:
         """The edges that carry taint to a commit, by the table that was read."""
         graph = self._found.graph
-        closure: Closure = self._taint.sure if role is Role.TAINTED else self._taint.wide
+        closure: Closure = self._taint.sure if role is CommitReason.TAINTED else self._taint.wide
         found: dict[tuple[str, bool], list[int]] = defaultdict(list)
         for place in graph.inputs.of(node):
             source, flags = graph.inputs.other[place], graph.inputs.flags[place]

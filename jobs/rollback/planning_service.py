@@ -27,7 +27,7 @@ from lakewarden.catalog.lineage.streams.session_notes import StreamNote, StreamN
 from lakewarden.catalog.lineage.unrecorded import Recorded, newest_on_record, recorded_by_table
 from lakewarden.catalog.lineage.unswept import unswept_rows
 from lakewarden.catalog.lineage.versions import Effect, Version, history_of
-from lakewarden.catalog.model.pending_quarantine import Aside
+from lakewarden.catalog.model.pending_quarantine import Quarantine
 from lakewarden.catalog.model.rows import (
     DELTA,
     GONE,
@@ -84,7 +84,7 @@ class Gathered:
 
 
 @dataclass(frozen=True, slots=True)
-class _Log:
+class _TableLog:
     """What a table's log says. `hidden`: it cannot be read, and has versions that are not on record; the history then
     has no more than a head that nobody knows."""
 
@@ -234,19 +234,19 @@ class Gatherer:
         system = self.store.location(TABLES).rpartition("/")[0]
         return StreamNotes(system, self.store.storage(), clock=self.clock)
 
-    def _log(self, row: TableRow, recorded: Recorded) -> _Log:
+    def _log(self, row: TableRow, recorded: Recorded) -> _TableLog:
         location, reader = row.location or "", self._reader(row)
         seen = reader.observe(location)
         head_id = seen.format_id if isinstance(seen, Observation) else None
         try:
-            return _Log(seen, history_of(reader.commits(location, after=-1), head_id=head_id))
+            return _TableLog(seen, history_of(reader.commits(location, after=-1), head_id=head_id))
         except UnreadableError as error:
             latest, on_record = reader.probe(location, seen=None).latest, newest_on_record(row, recorded)
             hidden = latest is not None and (on_record is None or latest > on_record)
             parent = UNKNOWN_PARENT if on_record is None else on_record
             head = Version(version=latest or 0, parent=parent, operation="unknown", effect=Effect.CHANGE)
             problem = LogProblem(check="log_readable", message=str(error))
-            return _Log(problem, (head,) if hidden else (), hidden=hidden)
+            return _TableLog(problem, (head,) if hidden else (), hidden=hidden)
 
 
 def _read_by(table_id: str, rows: pa.Table, managed: Mapping[str, TableRow]) -> frozenset[str]:
@@ -305,7 +305,7 @@ def _facts(
         hold=governed.hold,
         paused=governed.paused,
         gone=row.state in GONE,
-        aside=Aside.of(row) is not None,
+        aside=Quarantine.of(row) is not None,
     )
     if seen is None:
         return facts

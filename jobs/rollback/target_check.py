@@ -9,7 +9,7 @@ from lakewarden.catalog.formats.port import CommitKind, LogProblem, Observation,
 from lakewarden.catalog.formats.registry import retention_of
 from lakewarden.catalog.storage.file_store import StorageOptions
 from lakewarden.catalog.units import count_of
-from lakewarden.jobs.rollback.plan.facts import PropertyChange, Reach, TableFacts, Unreachable
+from lakewarden.jobs.rollback.plan.facts import PropertyChange, TableFacts, Unreachable, VersionObstacle
 from lakewarden.jobs.rollback.plan.model import TablePlan
 from lakewarden.jobs.rollback.verify import missing_files
 
@@ -52,14 +52,14 @@ class TargetCheck:
             gone = missing_files(self.reader, self.storage, self._location, head=head, target=self.target)
         except UnreadableError:
             message = f"Version {self.target} of {name} has expired: its log no longer goes back that far."
-            return Unreachable(why=Reach.EXPIRED, message=message)
+            return Unreachable(why=VersionObstacle.EXPIRED, message=message)
         if gone:
             are = "is" if len(gone) == 1 else "are"
             message = (
                 f"Version {self.target} of {name} cannot be restored: {count_of(len(gone), 'file')} {are} "
                 f"gone, the first is {gone[0]}."
             )
-            return Unreachable(why=Reach.MISSING_FILES, message=message)
+            return Unreachable(why=VersionObstacle.MISSING_FILES, message=message)
         return None
 
     def _intact(self) -> frozenset[int]:

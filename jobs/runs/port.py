@@ -11,7 +11,7 @@ from lakewarden.catalog.metastore.port import Metastore
 from lakewarden.catalog.model.lineage_record import LineageRecord
 from lakewarden.catalog.model.rollbacks import Rollback
 from lakewarden.catalog.model.rows import DELTA, TableFormat, TableRow
-from lakewarden.catalog.policy.original_properties import Kept, Owed
+from lakewarden.catalog.policy.original_properties import OriginalProperty, Owed
 from lakewarden.catalog.registry.other_installations import Others
 from lakewarden.catalog.storage.file_store import FileEntry, StorageOptions
 from lakewarden.jobs.runs.row_diff import DiffRequest, RowDiff
@@ -275,7 +275,7 @@ class Ledger(Protocol):
     (catalog/policy/original_properties.py), and that nothing of them is left
     (catalog/model/pending_purge.py). Raises `UnavailableError`."""
 
-    def kept(self, table_id: str) -> tuple[Kept, ...]:
+    def kept(self, table_id: str) -> tuple[OriginalProperty, ...]:
         """What is remembered of a table."""
 
     def owed(self, table_id: str) -> Owed | None:
@@ -286,7 +286,7 @@ class Ledger(Protocol):
         table_id: str,
         wanted: Iterable[tuple[str, str]],
         present: Mapping[str, str],
-        told: Iterable[Kept] = (),
+        told: Iterable[OriginalProperty] = (),
     ) -> None:
         """Keep what is `present` before `wanted` are set; `told` is what the log says of earlier times."""
 

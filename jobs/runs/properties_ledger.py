@@ -10,7 +10,7 @@ from lakewarden.catalog.errors import ConflictError
 from lakewarden.catalog.formats.port import Observation
 from lakewarden.catalog.model.pending_purge import PURGE_DELETED
 from lakewarden.catalog.model.rows import TableRow, TableState
-from lakewarden.catalog.policy.original_properties import Kept, Owed, kept_of, owed_to, with_ours
+from lakewarden.catalog.policy.original_properties import OriginalProperty, Owed, kept_of, owed_to, with_ours
 from lakewarden.catalog.system.port import TABLES, Rows, SystemStore
 from lakewarden.catalog.system.store import DeltaSystemStore
 from lakewarden.jobs.runs.port import JobContext
@@ -26,7 +26,7 @@ class StoredLedger:
     def __init__(self, store: SystemStore, clock: Clock | None = None) -> None:
         self._store, self._clock = store, clock or SystemClock()
 
-    def kept(self, table_id: str) -> tuple[Kept, ...]:
+    def kept(self, table_id: str) -> tuple[OriginalProperty, ...]:
         row = self._store.rows(TABLES).get(table_id)
         return () if row is None else kept_of(row)
 
@@ -39,7 +39,7 @@ class StoredLedger:
         table_id: str,
         wanted: Iterable[tuple[str, str]],
         present: Mapping[str, str],
-        told: Iterable[Kept] = (),
+        told: Iterable[OriginalProperty] = (),
     ) -> None:
         pairs, earlier = tuple(wanted), tuple(told)
 

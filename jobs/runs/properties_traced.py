@@ -12,11 +12,11 @@ from lakewarden.catalog.errors import UnreadableError
 from lakewarden.catalog.formats.port import Commit, CommitKind, TableReader
 from lakewarden.catalog.lineage.versions import version_of
 from lakewarden.catalog.model.rollbacks import is_mark
-from lakewarden.catalog.policy.original_properties import Kept
+from lakewarden.catalog.policy.original_properties import OriginalProperty
 
 __all__ = ["traced"]
 
-_Memory = Mapping[str, Kept]
+_Memory = Mapping[str, OriginalProperty]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -41,7 +41,7 @@ class _Restore:
     target: int | None
 
 
-def traced(reader: TableReader, location: str, present: Mapping[str, str]) -> tuple[Kept, ...]:
+def traced(reader: TableReader, location: str, present: Mapping[str, str]) -> tuple[OriginalProperty, ...]:
     """What stood in properties before us, by the commits that carry a run id of ours; `present` has them as
     they stand. One that we had given back is its owner's, whatever it says. Nothing of properties that we never
     changed, and nothing at all where the log does not reach back to the first commit of ours."""
@@ -80,7 +80,7 @@ def _change(reader: TableReader, location: str, commit: Commit) -> _Ours | _Rest
     )
 
 
-def _told(changes: Sequence[_Ours | _Restore], present: Mapping[str, str]) -> Iterator[Kept]:
+def _told(changes: Sequence[_Ours | _Restore], present: Mapping[str, str]) -> Iterator[OriginalProperty]:
     versions: list[int] = [-1]
     memories: list[_Memory] = [{}]
     for change in changes:
@@ -94,7 +94,7 @@ def _told(changes: Sequence[_Ours | _Restore], present: Mapping[str, str]) -> It
     touched = {name for change in changes if isinstance(change, _Ours) for name in change.names}
     for name, value in present.items():
         if name in touched:
-            yield memories[-1].get(name, Kept(name=name, before=value, ours=()))
+            yield memories[-1].get(name, OriginalProperty(name=name, before=value, ours=()))
 
 
 def _after(change: _Ours, memory: _Memory) -> _Memory:
@@ -103,7 +103,7 @@ def _after(change: _Ours, memory: _Memory) -> _Memory:
     for name in change.names:
         before, after, kept = change.before.get(name), change.after.get(name), then.pop(name, None)
         if kept is None or before not in (kept.before, *kept.ours):
-            kept = Kept(name=name, before=before, ours=())
+            kept = OriginalProperty(name=name, before=before, ours=())
         if after is not None and after != kept.before:
             then[name] = replace(kept, ours=tuple(dict.fromkeys((*kept.ours, after))))
     return then

@@ -12,10 +12,10 @@ from enum import StrEnum
 
 from lakewarden.catalog.formats.port import Commit, Tombstone
 
-__all__ = ["Kept", "Protection", "Sorted", "protect", "sort_tombstones"]
+__all__ = ["KeepReason", "Protection", "Sorted", "protect", "sort_tombstones"]
 
 
-class Kept(StrEnum):
+class KeepReason(StrEnum):
     """Why a removed file stays."""
 
     PROMISED = "promised"
@@ -44,7 +44,7 @@ class Sorted:
     """Tombstones, told apart: those nobody can need again, and the others, each with the reason it stays."""
 
     safe: tuple[Tombstone, ...]
-    kept: tuple[tuple[Tombstone, Kept], ...]
+    kept: tuple[tuple[Tombstone, KeepReason], ...]
 
 
 def protect(
@@ -94,7 +94,7 @@ def sort_tombstones(
     version, it was removed before them. Where it has not, nothing is proved and everything is kept.
     """
     safe: list[Tombstone] = []
-    kept: list[tuple[Tombstone, Kept]] = []
+    kept: list[tuple[Tombstone, KeepReason]] = []
     for tombstone in tombstones:
         reason = _reason(tombstone, protection, now - retention)
         if reason is None:
@@ -104,9 +104,9 @@ def sort_tombstones(
     return Sorted(safe=tuple(safe), kept=tuple(kept))
 
 
-def _reason(tombstone: Tombstone, protection: Protection, removed_before: datetime) -> Kept | None:
+def _reason(tombstone: Tombstone, protection: Protection, removed_before: datetime) -> KeepReason | None:
     if not protection.is_logged:
-        return Kept.UNPROVEN
+        return KeepReason.UNPROVEN
     if tombstone.removed_in is not None and tombstone.removed_in > protection.oldest_version:
-        return Kept.PROMISED
-    return Kept.RETENTION if tombstone.removed_at > removed_before else None
+        return KeepReason.PROMISED
+    return KeepReason.RETENTION if tombstone.removed_at > removed_before else None

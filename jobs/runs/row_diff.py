@@ -13,7 +13,7 @@ from lakewarden.catalog.units import count_of, printable
 __all__ = [
     "LONGEST_VALUE",
     "MOST_SAMPLES",
-    "ColumnChange",
+    "ColumnDifference",
     "DiffRequest",
     "KeyCounts",
     "RowDiff",
@@ -47,7 +47,7 @@ class DiffRequest:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class ColumnChange:
+class ColumnDifference:
     """A column that only one version has (the other type is None) or that has two types. `values` are those
     that are not null of one that only one version has."""
 
@@ -94,7 +94,7 @@ class RowDiff:
     goes: int
     comes: int
     keys: KeyCounts | None = None
-    columns: tuple[ColumnChange, ...] = ()
+    columns: tuple[ColumnDifference, ...] = ()
     samples: tuple[Sample, ...] = ()
 
 
@@ -165,7 +165,7 @@ def as_lines(diff: RowDiff) -> Iterator[str]:
         yield f"  and {count_of(diff.goes + diff.comes - shown, 'more row')}"
 
 
-def _column(one: ColumnChange) -> str:
+def _column(one: ColumnDifference) -> str:
     values = "" if one.values is None else f" with {count_of(one.values, 'value')}"
     if one.target is None:
         return f"{printable(one.name, keep='')} ({one.head}) goes{values}"

@@ -21,7 +21,7 @@ from typing import Any, Final, Protocol, Self, Unpack
 from lakewarden.catalog.clock import Clock
 from lakewarden.catalog.errors import LakewardenError, UsageError
 from lakewarden.catalog.state.port import Hint, HintKind, HintSink
-from lakewarden.jobs.session.stream_carrier import StreamCarrier
+from lakewarden.jobs.session.stream_carrier import StreamPropagation
 from lakewarden.jobs.session.upserts.batches import query_of
 from lakewarden.jobs.session.writes import Upsert, Upserted, UpsertStream, Write, Writer
 from lakewarden.jobs.upsert.classic import UpsertOrSinkWords, asked_of
@@ -73,7 +73,7 @@ class Attached:
         clock: Clock,
         statements: Callable[[str], Any] | None = None,
         writer: Writer | None = None,
-        streams: StreamCarrier | None = None,
+        streams: StreamPropagation | None = None,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._events, self._clock, self._monotonic = events, clock, monotonic

@@ -16,7 +16,7 @@ from lakewarden.jobs.session.plans import Plans
 from lakewarden.jobs.session.reads import versions_of
 from lakewarden.jobs.session.writes import Read
 
-__all__ = ["Evidence", "Witness"]
+__all__ = ["ExecutedPlans", "PlanRecorder"]
 
 _CAPACITY: Final = 1_000
 """Events kept of one write. More, of a busy application: what did not fit was not seen."""
@@ -26,7 +26,7 @@ _PREDICATE: Final = "java.util.function.Predicate"
 _DEED: Final = "tell what it executed"
 
 
-class Evidence:
+class ExecutedPlans:
     """What a block of code made one session execute. Known after the block."""
 
     def __init__(self) -> None:
@@ -34,7 +34,7 @@ class Evidence:
         """What was read; None where Spark did not tell, or not everything."""
 
 
-class Witness:
+class PlanRecorder:
     """Sees what sessions of one Spark application execute."""
 
     def __init__(self, spark: SparkSession, plans: Plans) -> None:
@@ -48,9 +48,9 @@ class Witness:
         self._interface: Any = jvm.java.lang.Class.forName(_LISTENER)
 
     @contextmanager
-    def watching(self, session: Any, name: str) -> Iterator[Evidence]:
+    def watching(self, session: Any, name: str) -> Iterator[ExecutedPlans]:
         """Gather what `session` (in the JVM) executes in the block; `name` is unique and names the queue."""
-        evidence = Evidence()
+        evidence = ExecutedPlans()
         queue = self._queue(_CAPACITY)
         listener = self._create(self._interface, queue, "offer", "", "onOtherEvent")
         self._bus.addToQueue(listener, name)

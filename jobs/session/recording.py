@@ -15,22 +15,22 @@ from lakewarden.jobs.engines.spark.cancellation import require_wanted
 from lakewarden.jobs.engines.spark.errors import is_lost_race
 from lakewarden.jobs.engines.spark.session import require_safe_commits
 from lakewarden.jobs.session.conflicts.lost_races import look_for_own_commit
-from lakewarden.jobs.session.executed_plans import Witness
+from lakewarden.jobs.session.executed_plans import PlanRecorder
 from lakewarden.jobs.session.plans import Plans
 from lakewarden.jobs.session.writes import Directory, Observed, Read, Written, compare, record_of
 from lakewarden.jobs.sql.compile.values import Chosen
 
-__all__ = ["Recorder"]
+__all__ = ["WriteRecorder"]
 
 _USER_METADATA: Final = "spark.databricks.delta.commitInfo.userMetadata"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Recorder:
+class WriteRecorder:
     """Records what `user` writes in one Spark application. `reader` reads the logs of the tables."""
 
     plans: Plans
-    witness: Witness
+    plan_recorder: PlanRecorder
     directory: Directory
     user: str
     reader: TableReader
@@ -83,7 +83,7 @@ class Recorder:
             chosen=chosen, query=query,
         )  # fmt: skip
         session.conf().set(_USER_METADATA, user_metadata(record))
-        with self.witness.watching(session, f"lakewarden-{record.run_id}") as evidence:
+        with self.plan_recorder.watching(session, f"lakewarden-{record.run_id}") as evidence:
             try:
                 frame: DataFrame | None = execute()
             except (PySparkException, Py4JJavaError) as error:

@@ -25,30 +25,30 @@ from lakewarden.jobs.session.compiled_changes import (
 )
 from lakewarden.jobs.session.conflicts.lost_races import LostRaceError
 from lakewarden.jobs.session.conflicts.retries import RETRIES_KEY, retried, retries_of
-from lakewarden.jobs.session.executed_plans import Witness
+from lakewarden.jobs.session.executed_plans import PlanRecorder
 from lakewarden.jobs.session.frames import is_path, plan_of, run_sql, sql_name, taken_setting
 from lakewarden.jobs.session.groups.runner import Groups
-from lakewarden.jobs.session.groups.steps import settled_steps
+from lakewarden.jobs.session.groups.steps import ready_writes
 from lakewarden.jobs.session.judgement.plan_tables import PlanTables
 from lakewarden.jobs.session.judgement.said import called, kind_said
-from lakewarden.jobs.session.judgement.statement_kinds import Kind
-from lakewarden.jobs.session.judgement.unrecorded import Unrecorded
+from lakewarden.jobs.session.judgement.statement_kinds import StatementKind
+from lakewarden.jobs.session.judgement.unrecorded import UnrecordedRule
 from lakewarden.jobs.session.judgement.write_options import USER_METADATA
 from lakewarden.jobs.session.pins import Pinned, pin
 from lakewarden.jobs.session.plans import JavaPlan, Plans, kind
-from lakewarden.jobs.session.recording import Recorder
+from lakewarden.jobs.session.recording import WriteRecorder
 from lakewarden.jobs.session.statements import Shape, shape_of, vacuumed_by, with_own_record
 from lakewarden.jobs.session.upserts.operations import Once
 from lakewarden.jobs.session.upserts.runner import Upserts
 from lakewarden.jobs.session.writes import (
     Append,
-    Change,
     Directory,
     Judge,
     Merge,
     Overwrite,
     Request,
     Sql,
+    UncompiledChange,
     Upsert,
     Upserted,
     Written,
@@ -86,12 +86,12 @@ class SparkWriter:
     ) -> None:
         self._spark, self._directory, self._judge = spark, directory, judge
         self._plans = Plans(spark)
-        self._unrecorded = Unrecorded(
+        self._unrecorded = UnrecordedRule(
             plans=self._plans, tables=PlanTables(spark, self._plans), directory=directory
         )
-        self._recorder = Recorder(
+        self._recorder = WriteRecorder(
             plans=self._plans,
-            witness=Witness(spark, self._plans),
+            plan_recorder=PlanRecorder(spark, self._plans),
             directory=directory,
             user=user,
             reader=reader,
@@ -128,14 +128,14 @@ class SparkWriter:
     def change_several(self, draft: Draft) -> tuple[Written, ...]:
         operation = self._operation_named()
         with wrong_rows_explained(draft):
-            return self._groups.run(draft.text, lambda: settled_steps(self._recorder, draft), operation)
+            return self._groups.run(draft.text, lambda: ready_writes(self._recorder, draft), operation)
 
     def run(self, request: Request) -> tuple[DataFrame, Written | None]:
         named = cache(self._operation_named)
         own: Any = self._spark._jsparkSession
         with refusals_explained(request.text if isinstance(request, Sql) else ""):
             plan = self._plans.parsed(own, request.text) if isinstance(request, Sql) else None
-            if plan is None or kind_said(self._plans, plan) is Kind.WRITES:
+            if plan is None or kind_said(self._plans, plan) is StatementKind.WRITES:
                 done = self._tried(own.cloneSession(), request, plan, named)
                 if done is not None:
                     return done
@@ -153,7 +153,9 @@ class SparkWriter:
         retries = retries_of(session.conf().get(RETRIES_KEY, ""))
 
         def attempt(one: Request) -> tuple[DataFrame, Written] | None:
-            with wrong_rows_explained(one.draft if isinstance(one, Change) else None, merges=_merges(one)):
+            with wrong_rows_explained(
+                one.draft if isinstance(one, UncompiledChange) else None, merges=_merges(one)
+            ):
                 return self._run(session.cloneSession(), one, plan, operation_named)
 
         def tried(one: Request) -> tuple[DataFrame, Written] | None:
@@ -162,7 +164,7 @@ class SparkWriter:
         try:
             return tried(request)
         except SeveralMatchesError:
-            if not isinstance(request, Change):
+            if not isinstance(request, UncompiledChange):
                 raise
             return tried(replace(request, agreeing=True))
 
@@ -180,13 +182,13 @@ class SparkWriter:
         operation_named: Callable[[], str | None],
     ) -> tuple[DataFrame, Written] | None:
         """One try of a write; None, and nothing was run, if it writes no Delta table."""
-        operation = operation_named() if isinstance(request, Change | Sql) else None
+        operation = operation_named() if isinstance(request, UncompiledChange | Sql) else None
         plan, options, chosen = self._statement(session, request, parsed)
         if self._judge is not None:
             self._judge.require_said(plan)
         shape = shape_of(self._plans, session, self._plans.analysed(session, plan))
         if shape is None:
-            if isinstance(request, Change):
+            if isinstance(request, UncompiledChange):
                 require_own_words(request.draft)
             if operation is not None:
                 raise UsageError("Only what writes a Delta table takes an operation id.", hint=_TAKES_ONE)
@@ -212,7 +214,7 @@ class SparkWriter:
     ) -> DataFrame:
         """What is no governed write, in the user's own session, where what it sets and defines is to last. What was
         looked at is what is run."""
-        if not isinstance(request, Sql | Change):
+        if not isinstance(request, Sql | UncompiledChange):
             raise UsageError(
                 "Only Delta tables are written like this.",
                 hint="Use Spark's own writer, or CREATE TABLE ... USING delta first.",
@@ -240,7 +242,7 @@ class SparkWriter:
         return None if told is None else told.strip().strip("'\"") or None
 
     def _once(self, request: Request, operation: str | None, shape: Shape) -> Once | None:
-        if operation is None or not isinstance(request, Sql | Change):
+        if operation is None or not isinstance(request, Sql | UncompiledChange):
             return None
         if shape.target is None or shape.operation is Operation.REPLACE:
             raise UsageError("A statement that makes a table takes no operation id.", hint=_TAKES_ONE)
@@ -314,7 +316,7 @@ class SparkWriter:
     def _refuse_id(self, plan: JavaPlan, operation_named: Callable[[], str | None]) -> None:
         """Raise `UsageError` for what Spark runs as it is, and changes rows, if the session gave its next write an id:
         it would be done again under it."""
-        is_listed = kind_said(self._plans, plan) in (Kind.UNRECORDED, Kind.DYNAMIC)
+        is_listed = kind_said(self._plans, plan) in (StatementKind.UNRECORDED, StatementKind.DYNAMIC)
         if is_listed and operation_named() is not None:
             raise UsageError(
                 f"{called(self._plans, plan)} takes no operation id. Nothing was run.",
@@ -329,7 +331,7 @@ class SparkWriter:
             case Sql(text=text):
                 chosen = Chosen(dialect=Dialect.SPARK, notes=request.notes) if is_change(text) else None
                 return parsed, {}, chosen
-            case Change(draft=draft, agreeing=agreeing):
+            case UncompiledChange(draft=draft, agreeing=agreeing):
                 done = compile_change(session, draft, agreeing=agreeing)
                 (step,) = done.steps
                 mean_what_is_written(session, done.dialect)
@@ -392,7 +394,7 @@ def _merges(request: Request) -> bool:
     match request:
         case Sql(text=text):
             return is_merge(text)
-        case Change(draft=draft):
+        case UncompiledChange(draft=draft):
             return draft.merge is not None
         case _:
             return isinstance(request, Merge)

@@ -14,7 +14,7 @@ from typing import Final, Protocol
 from lakewarden.catalog.errors import LakewardenError
 from lakewarden.catalog.lineage.streams.session_notes import StreamNote
 
-__all__ = ["NoteSink", "StreamCarrier", "StreamEvents"]
+__all__ = ["NoteSink", "StreamEvents", "StreamPropagation"]
 
 _EVERY: Final = timedelta(seconds=10)
 _LONGEST_PAUSE: Final = timedelta(minutes=5)
@@ -39,7 +39,7 @@ class NoteSink(Protocol):
         """Leave notes, all or none. Raises a `LakewardenError` if that is not possible."""
 
 
-class StreamCarrier:
+class StreamPropagation:
     """Takes notes from `events` to a sink, now and then. Not thread-safe. `delivered` and `dropped` count batches."""
 
     def __init__(

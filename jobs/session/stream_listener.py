@@ -17,7 +17,7 @@ import orjson
 from pyspark.sql import SparkSession
 
 from lakewarden.catalog.errors import LakewardenError, UsageError
-from lakewarden.catalog.lineage.streams.offsets import NOT_SAID, Batch, Began, Source
+from lakewarden.catalog.lineage.streams.offsets import NOT_SAID, Began, SourceOffsets, StreamBatch
 from lakewarden.catalog.lineage.streams.session_notes import StreamNote
 from lakewarden.catalog.storage.file_store import canonical
 from lakewarden.jobs.engines.spark.errors import translated
@@ -70,7 +70,7 @@ class StreamListener:
             if note is not None:
                 yield replace(note, batch=replace(note.batch, began=self._beginning(note.batch)))
 
-    def _beginning(self, batch: Batch) -> Began:
+    def _beginning(self, batch: StreamBatch) -> Began:
         """What the query began with: known where its first batch was seen while it still runs."""
         if batch.query_id not in self._began:
             known = self._look(batch.query_id) if batch.epoch == 0 else NOT_SAID
@@ -115,7 +115,7 @@ def note_of(text: str) -> StreamNote | None:
         sink = _SINK.fullmatch(told["sink"]["description"])
         if sink is None:
             return None
-        batch = Batch(
+        batch = StreamBatch(
             query_id=str(told["id"]),
             epoch=int(told["batchId"]),
             sources=tuple(_source(one) for one in told["sources"]),
@@ -126,8 +126,8 @@ def note_of(text: str) -> StreamNote | None:
         return None  # a progress of a Spark of tomorrow: its batches are not known
 
 
-def _source(told: Mapping[str, Any]) -> Source:
-    return Source(
+def _source(told: Mapping[str, Any]) -> SourceOffsets:
+    return SourceOffsets(
         start=_offset(told.get("startOffset")),
         end=_offset(told.get("endOffset")),
     )

@@ -20,7 +20,6 @@ from lakewarden.jobs.upsert.options import UpsertOptions
 __all__ = [
     "UPSERT",
     "Append",
-    "Change",
     "Directory",
     "Judge",
     "Merge",
@@ -29,6 +28,7 @@ __all__ = [
     "Read",
     "Request",
     "Sql",
+    "UncompiledChange",
     "Upsert",
     "UpsertStream",
     "Upserted",
@@ -83,7 +83,7 @@ class Sql:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Change:
+class UncompiledChange:
     """An UPDATE or DELETE of one table that is compiled when the session says which columns its tables have.
     `agreeing`: as in the policy for several matches (jobs/sql/compile/values.py)."""
 
@@ -139,7 +139,7 @@ class UpsertStream:
     output_mode: str = "append"
 
 
-Request = Append | Change | Overwrite | Merge | Sql
+Request = Append | UncompiledChange | Overwrite | Merge | Sql
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -3,7 +3,7 @@
 from typing import Final
 
 from lakewarden.jobs.sql.statements import ConvertToDelta
-from lakewarden.jobs.sql.token_reader import Words
+from lakewarden.jobs.sql.token_reader import StatementWords
 
 __all__ = ["CONVERT_SYNTAX", "parse_convert"]
 
@@ -13,7 +13,7 @@ CONVERT_SYNTAX: Final = (
 )
 
 
-def parse_convert(words: Words) -> ConvertToDelta:
+def parse_convert(words: StatementWords) -> ConvertToDelta:
     """Read what follows CONVERT TO DELTA."""
     where = words.table()
     partitioned: tuple[tuple[str, str], ...] = ()
@@ -35,7 +35,7 @@ def parse_convert(words: Words) -> ConvertToDelta:
     )
 
 
-def _partitions(words: Words) -> tuple[tuple[str, str], ...]:
+def _partitions(words: StatementWords) -> tuple[tuple[str, str], ...]:
     words.expect("(")
     columns: list[tuple[str, str]] = []
     while True:

@@ -4,7 +4,7 @@ from typing import Final
 
 from lakewarden.catalog.model.rows import MarkVerdict
 from lakewarden.jobs.sql.statements import MarkTable
-from lakewarden.jobs.sql.token_reader import Words
+from lakewarden.jobs.sql.token_reader import StatementWords
 
 __all__ = ["MARK_SYNTAX", "UNMARK_SYNTAX", "parse_mark", "parse_unmark"]
 
@@ -12,7 +12,7 @@ MARK_SYNTAX: Final = "MARK TABLE table VERSION[S] n[, ...] BAD|CLEAN [BECAUSE '.
 UNMARK_SYNTAX: Final = "UNMARK TABLE table VERSION[S] n[, ...]"
 
 
-def parse_mark(words: Words) -> MarkTable:
+def parse_mark(words: StatementWords) -> MarkTable:
     """Read what follows MARK TABLE."""
     where, versions = words.table(), words.versions()
     if words.takes("BAD"):
@@ -25,7 +25,7 @@ def parse_mark(words: Words) -> MarkTable:
     return MarkTable(where=where, versions=versions, verdict=verdict, note=note)
 
 
-def parse_unmark(words: Words) -> MarkTable:
+def parse_unmark(words: StatementWords) -> MarkTable:
     """Read what follows UNMARK TABLE."""
     where, versions = words.table(), words.versions()
     words.end()

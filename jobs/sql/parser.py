@@ -38,7 +38,7 @@ from lakewarden.jobs.sql.show import (
     parse_tables,
 )
 from lakewarden.jobs.sql.statements import ChangeRows, Explain, Query, SetRows, Statement, Unmanaged
-from lakewarden.jobs.sql.token_reader import Words, tokens_of
+from lakewarden.jobs.sql.token_reader import StatementWords, tokens_of
 from lakewarden.jobs.sql.vacuum import VACUUM_FORMS, parse_vacuum
 
 __all__ = ["BEGINNINGS", "may_be_ours", "parse"]
@@ -52,7 +52,7 @@ _CHANGING: Final = frozenset(
 _BEFORE_A_NAME: Final = frozenset(
     {"table", "database", "schema", "namespace", "view", "or", "replace", "if", "not", "exists"}
 )
-_OURS: Final[Sequence[tuple[tuple[str, ...], str, Callable[[Words], Statement]]]] = (
+_OURS: Final[Sequence[tuple[tuple[str, ...], str, Callable[[StatementWords], Statement]]]] = (
     (("CONVERT", "TO", "DELTA"), CONVERT_SYNTAX, parse_convert),
     (("ROLLBACK", "TABLE"), ROLLBACK_SYNTAX, parse_rollback),
     (("MARK", "TABLE"), MARK_SYNTAX, parse_mark),
@@ -162,10 +162,10 @@ def _commands_system(tokens: Sequence[Token]) -> bool:
 def _ours(tokens: Sequence[Token]) -> Statement | None:
     """A statement of the daemon; None if it is none."""
     for begins, syntax, read in _OURS:
-        words = Words(tokens, syntax=syntax)
+        words = StatementWords(tokens, syntax=syntax)
         if words.takes(*begins):
             return read(words)
-    words = Words(tokens, syntax=POLICY_SYNTAX)
+    words = StatementWords(tokens, syntax=POLICY_SYNTAX)
     return parse_policy(words) if words.takes("ALTER", "TABLE") and is_policy(tokens) else None
 
 

@@ -8,7 +8,7 @@ from sqlglot import Token, TokenType
 
 from lakewarden.catalog.policy.keys import Value, parse_value, policy_key
 from lakewarden.jobs.sql.statements import SetPolicy
-from lakewarden.jobs.sql.token_reader import Words
+from lakewarden.jobs.sql.token_reader import StatementWords
 
 __all__ = ["POLICY_SYNTAX", "is_policy", "parse_policy"]
 
@@ -21,7 +21,7 @@ def is_policy(tokens: Sequence[Token]) -> bool:
     return any(pair in (("SET", "POLICY"), ("UNSET", "POLICY")) for pair in pairwise(words))
 
 
-def parse_policy(words: Words) -> SetPolicy:
+def parse_policy(words: StatementWords) -> SetPolicy:
     """Read what follows ALTER TABLE. Raises `UsageError` also for a key or a value that is none."""
     where = words.table()
     unset = words.takes("UNSET")
@@ -37,17 +37,17 @@ def parse_policy(words: Words) -> SetPolicy:
     return SetPolicy(where=where, values=tuple(values))
 
 
-def _set(words: Words) -> tuple[str, Value | None]:
+def _set(words: StatementWords) -> tuple[str, Value | None]:
     key = _key(words)
     words.expect("=")
     return key, parse_value(key, words.next())
 
 
-def _unset(words: Words) -> tuple[str, Value | None]:
+def _unset(words: StatementWords) -> tuple[str, Value | None]:
     return _key(words), None
 
 
-def _key(words: Words) -> str:
+def _key(words: StatementWords) -> str:
     """A key, in quotes or not."""
     text = words.next()
     while words.takes("."):

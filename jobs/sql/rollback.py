@@ -3,7 +3,7 @@
 from typing import Final
 
 from lakewarden.jobs.sql.statements import RollbackTable
-from lakewarden.jobs.sql.token_reader import Words
+from lakewarden.jobs.sql.token_reader import StatementWords
 
 __all__ = ["ROLLBACK_SYNTAX", "parse_rollback"]
 
@@ -13,7 +13,7 @@ ROLLBACK_SYNTAX: Final = (
 )
 
 
-def parse_rollback(words: Words) -> RollbackTable:
+def parse_rollback(words: StatementWords) -> RollbackTable:
     """Read what follows ROLLBACK TABLE."""
     where = words.table()
     version: int | None = None

@@ -3,7 +3,7 @@
 from typing import Final
 
 from lakewarden.jobs.sql.statements import DescribeTable, ShowLineage, ShowRollbacks, ShowRuns, ShowTables
-from lakewarden.jobs.sql.token_reader import Words
+from lakewarden.jobs.sql.token_reader import StatementWords
 
 __all__ = [
     "DESCRIBE_SYNTAX",
@@ -25,21 +25,21 @@ LINEAGE_SYNTAX: Final = "SHOW LINEAGE [OF] table"
 ROLLBACKS_SYNTAX: Final = "SHOW ROLLBACKS"
 
 
-def parse_tables(words: Words) -> ShowTables:
+def parse_tables(words: StatementWords) -> ShowTables:
     """Read what follows SHOW MANAGED TABLES."""
     pattern = words.text() if words.takes("LIKE") else None
     words.end()
     return ShowTables(pattern=pattern)
 
 
-def parse_describe(words: Words) -> DescribeTable:
+def parse_describe(words: StatementWords) -> DescribeTable:
     """Read what follows DESCRIBE MANAGED."""
     where = words.table()
     words.end()
     return DescribeTable(where=where)
 
 
-def parse_runs(words: Words) -> ShowRuns:
+def parse_runs(words: StatementWords) -> ShowRuns:
     """Read what follows SHOW RUNS."""
     where = words.table() if words.takes("FOR") else None
     limit = words.number() if words.takes("LIMIT") else None
@@ -47,7 +47,7 @@ def parse_runs(words: Words) -> ShowRuns:
     return ShowRuns(where=where) if limit is None else ShowRuns(where=where, limit=limit)
 
 
-def parse_lineage(words: Words) -> ShowLineage:
+def parse_lineage(words: StatementWords) -> ShowLineage:
     """Read what follows SHOW LINEAGE."""
     words.takes("OF")
     where = words.table()
@@ -55,7 +55,7 @@ def parse_lineage(words: Words) -> ShowLineage:
     return ShowLineage(where=where)
 
 
-def parse_rollbacks(words: Words) -> ShowRollbacks:
+def parse_rollbacks(words: StatementWords) -> ShowRollbacks:
     """Read what follows SHOW ROLLBACKS."""
     words.end()
     return ShowRollbacks()

@@ -12,14 +12,14 @@ from lakewarden.catalog.bounds import LONGEST_SECONDS, MOST_DIGITS, as_whole
 from lakewarden.catalog.errors import UsageError
 from lakewarden.catalog.units import DAY, HOUR
 
-__all__ = ["Words", "tokens_of"]
+__all__ = ["StatementWords", "tokens_of"]
 
 _PATH_FORMATS: Final = ("parquet", "delta")
 _UNIT_SECONDS: Final = {"DAY": DAY, "DAYS": DAY, "HOUR": HOUR, "HOURS": HOUR}
 _AMOUNT: Final = re.compile(r"\d{1,9}(\.\d{1,9})?", re.ASCII)
 
 
-class _Spark(Spark):
+class _SparkTokens(Spark):
     """Spark's SQL in which SHOW, VACUUM and EXPLAIN do not swallow what follows them as one word."""
 
     class Tokenizer(Spark.Tokenizer):
@@ -28,7 +28,7 @@ class _Spark(Spark):
         COMMANDS: ClassVar[set[TokenType]] = set()
 
 
-_SPARK: Final = _Spark()
+_SPARK: Final = _SparkTokens()
 
 
 def tokens_of(text: str) -> Sequence[Token]:
@@ -39,7 +39,7 @@ def tokens_of(text: str) -> Sequence[Token]:
         raise UsageError("The statement cannot be read.", hint="Look for an unclosed quote.") from error
 
 
-class Words:
+class StatementWords:
     """What is left of a statement. Every method raises `UsageError`, with `syntax` as its hint, for what does
     not belong there."""
 

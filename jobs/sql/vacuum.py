@@ -3,7 +3,7 @@
 from typing import Final
 
 from lakewarden.jobs.sql.statements import AutoVacuum, VacuumDue, VacuumTable
-from lakewarden.jobs.sql.token_reader import Words
+from lakewarden.jobs.sql.token_reader import StatementWords
 
 __all__ = ["AUTO_VACUUM_SYNTAX", "VACUUM_DUE_SYNTAX", "VACUUM_FORMS", "VACUUM_SYNTAX", "parse_vacuum"]
 
@@ -13,7 +13,7 @@ VACUUM_DUE_SYNTAX: Final = "VACUUM AUTO RUN"
 VACUUM_FORMS: Final = f"{VACUUM_SYNTAX}; {AUTO_VACUUM_SYNTAX}; {VACUUM_DUE_SYNTAX}"
 
 
-def parse_vacuum(words: Words) -> VacuumTable | AutoVacuum | VacuumDue:
+def parse_vacuum(words: StatementWords) -> VacuumTable | AutoVacuum | VacuumDue:
     """Read what follows VACUUM. What Delta can besides is read as such: only of managed tables it is refused."""
     if words.takes("AUTO", "RUN"):
         words.end()
@@ -32,7 +32,7 @@ def parse_vacuum(words: Words) -> VacuumTable | AutoVacuum | VacuumDue:
     return VacuumTable(where=where, spelling=spelling, full=full, retain_seconds=retain, dry_run=dry_run)
 
 
-def _automatic(words: Words, where: str) -> AutoVacuum:
+def _automatic(words: StatementWords, where: str) -> AutoVacuum:
     if words.takes("OFF"):
         words.end()
         return AutoVacuum(where=where, on=False)

@@ -19,7 +19,7 @@ __all__ = [
     "TRUNCATED",
     "UNKNOWN_CODE",
     "Cdc",
-    "ChangeRows",
+    "FrameSteps",
     "change_rows",
     "is_ours",
 ]
@@ -60,7 +60,7 @@ ORDERED: Final = frozenset({Cdc.DEBEZIUM, Cdc.DELTA})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class ChangeRows:
+class FrameSteps:
     """Three steps over a frame: `columns` (expressions) of the rows that satisfy `where`, then `unfolded` of these."""
 
     columns: tuple[str, ...]
@@ -77,7 +77,7 @@ def change_rows(
     settles_order: bool = True,
     tie: str | None = None,
     tie_in_row: bool = False,
-) -> ChangeRows:
+) -> FrameSteps:
     """How the rows are made. `op` is the column of codes; `keys` are those of a row, where an envelope has them before
     and after a change; `settles_order`: of several changes of a row the last one counts; `tie` is the SQL of what tells
     those of one moment apart, in an envelope or (`tie_in_row`) in its rows. Raises `UsageError` for a source that is
@@ -97,14 +97,14 @@ def is_ours(column: str) -> bool:
     return column.startswith(_OURS)
 
 
-def _by_code(names: dict[str, str], op: str) -> ChangeRows:
+def _by_code(names: dict[str, str], op: str) -> FrameSteps:
     _require(names, Cdc.OP, op)
     code = quoted(names[op.lower()])
     rest = tuple(quoted(name) for key, name in names.items() if key != op.lower())
-    return ChangeRows(columns=(*rest, f"{_deletes(code)} AS {GONE}"), where="TRUE", unfolded=("*",))
+    return FrameSteps(columns=(*rest, f"{_deletes(code)} AS {GONE}"), where="TRUE", unfolded=("*",))
 
 
-def _debezium(names: dict[str, str], keys: Sequence[str], tie: str | None, *, in_row: bool) -> ChangeRows:
+def _debezium(names: dict[str, str], keys: Sequence[str], tie: str | None, *, in_row: bool) -> FrameSteps:
     """`before`, `after` and `op` as structs and a code. A tombstone has nothing of them; a message (`m`) is no row. A
     change of the key is a deletion of the old one, too."""
     _require(names, Cdc.DEBEZIUM, "before", "after", "op", "ts_ms")
@@ -116,7 +116,7 @@ def _debezium(names: dict[str, str], keys: Sequence[str], tie: str | None, *, in
     )
     beside = () if tie is None or in_row else (f"{tie} AS {TIE}",)
     told = () if tie is None else (f"{_CHANGE}.{_ROW}.{tie} AS {TIE}" if in_row else TIE,)
-    return ChangeRows(
+    return FrameSteps(
         columns=(f"explode({changes}) AS {_CHANGE}", f"ts_ms AS {ORDER}", *beside),
         where="(op IS NOT NULL OR before IS NOT NULL OR after IS NOT NULL) AND NOT (lower(op) <=> 'm')",
         unfolded=(f"{_CHANGE}.{_ROW}.*", f"{_CHANGE}.{GONE}", ORDER, *told),
@@ -132,14 +132,14 @@ def _there(side: str) -> str:
     return f"coalesce({side}, raise_error(concat('lakewarden: the change <', op, '> has no {side}')))"
 
 
-def _delta(names: dict[str, str], *, settles_order: bool) -> ChangeRows:
+def _delta(names: dict[str, str], *, settles_order: bool) -> FrameSteps:
     """In one version a row may go and come back: then it is there. What a row was before an update is a deletion of
     its key: where the update has left the key as it is, the row is there again."""
     told = ("_change_type", "_commit_version", "_commit_timestamp")
     _require(names, Cdc.DELTA, *told)
     rest = tuple(quoted(name) for key, name in names.items() if key not in told)
     gone = "_change_type IN ('delete', 'update_preimage')"
-    return ChangeRows(
+    return FrameSteps(
         columns=(*rest, f"{gone} AS {GONE}", f"_commit_version * 2 + IF({gone}, 0, 1) AS {ORDER}"),
         where="TRUE" if settles_order else "_change_type <> 'update_preimage'",
         unfolded=("*",),

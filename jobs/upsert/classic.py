@@ -14,7 +14,7 @@ from lakewarden.catalog.model.lineage_record import OPERATION
 from lakewarden.jobs.upsert.changes import ORDERED
 from lakewarden.jobs.upsert.options import DuplicatesRule, UpsertOptions, UpsertWords, options_of
 
-__all__ = ["Asked", "UpsertOrSinkWords", "asked_of"]
+__all__ = ["UpsertOrSinkWords", "UpsertRequest", "asked_of"]
 
 _DEEDS: Final = ("upsert", "delete")
 _YES: Final = {"true": True, "false": False}
@@ -36,7 +36,7 @@ _SINK: Final = UpsertOrSinkWords.__annotations__.keys() - UpsertWords.__annotati
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Asked:
+class UpsertRequest:
     """What an upsert is asked for. `operation` and `number` name it, None where nothing does."""
 
     options: UpsertOptions
@@ -51,7 +51,7 @@ def asked_of(
     query: str | None = None,
     is_stream: bool = False,
     **words: Unpack[UpsertOrSinkWords],
-) -> Asked:
+) -> UpsertRequest:
     """Read what a caller says, in our words or the sink's. `query` is the id of the streaming query whose batch this
     is, None outside of one; `is_stream`: it is asked for all batches of one. Raises `UsageError` for what says nothing,
     and for what contradicts itself."""
@@ -72,7 +72,7 @@ def asked_of(
             f"{'batchId' if id_ is None else 'operation'} says nothing of a stream.", hint=_NOT_IN_STREAMS
         )
     if "batchId" not in words:
-        return Asked(options=options, operation=None if id_ is None else f"{OPERATION}{id_}")
+        return UpsertRequest(options=options, operation=None if id_ is None else f"{OPERATION}{id_}")
     if id_ is not None:
         raise UsageError("batchId and operation both name the upsert.", hint="Give one of them.")
     return _numbered(options, _batch(words["batchId"]), query)
@@ -146,15 +146,15 @@ def _batch(told: object) -> str:
     return str(told).strip()
 
 
-def _numbered(options: UpsertOptions, batch: str, query: str | None) -> Asked:
+def _numbered(options: UpsertOptions, batch: str, query: str | None) -> UpsertRequest:
     if not batch:
         raise UsageError(
             "batchId names no batch.", hint="Give the number that foreachBatch has, or a text of your own."
         )
     if query is None:
-        return Asked(options=options, operation=f"{OPERATION}batch {batch}")
+        return UpsertRequest(options=options, operation=f"{OPERATION}batch {batch}")
     if not (batch.isascii() and batch.isdecimal()):
         raise UsageError(
             f"batchId={batch!r} is no number.", hint="In foreachBatch give the number that it has."
         )
-    return Asked(options=options, operation=query, number=int(batch))
+    return UpsertRequest(options=options, operation=query, number=int(batch))

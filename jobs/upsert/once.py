@@ -17,9 +17,9 @@ from lakewarden.catalog.model.lineage_record import Operation
 from lakewarden.catalog.model.rollbacks import is_mark
 
 __all__ = [
-    "Asked",
-    "Finding",
-    "Verdict",
+    "OperationFinding",
+    "OperationQuestion",
+    "OperationVerdict",
     "fence_of",
     "find",
     "is_of_old",
@@ -33,7 +33,7 @@ _OLD: Final = 2**32
 """Numbers above it are an older build's, which made them of a statement's text."""
 
 
-class Verdict(Enum):
+class OperationVerdict(Enum):
     """What a log says of an operation. OVERTAKEN: it was undone, or the table was made anew since, and a later number
     of the same application is there.
     FURTHER: its answer lies before the commits that were looked at. UNTOLD: it lies before all that is left of the log,
@@ -47,16 +47,16 @@ class Verdict(Enum):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Finding:
+class OperationFinding:
     """A verdict, and the commit that did it, None where nothing is left of that in the log; the first of the later ones
     where it was OVERTAKEN."""
 
-    verdict: Verdict
+    verdict: OperationVerdict
     commit: Commit | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Asked:
+class OperationQuestion:
     """Whether a table holds what `app` wrote under `number`. `last` is the number that head knows.
 
     `known` tells that of an earlier version, `restored` what a RESTORE went back to; None where nothing does.
@@ -69,9 +69,11 @@ class Asked:
     restored: Callable[[Commit], int | None]
     by_parity: bool = False
 
-    def by(self, number: int | None) -> Finding:
+    def by(self, number: int | None) -> OperationFinding:
         """The verdict where nothing but a version's number is left."""
-        return Finding(verdict=Verdict.DONE if self.is_meant(number) else Verdict.NOT_DONE)
+        return OperationFinding(
+            verdict=OperationVerdict.DONE if self.is_meant(number) else OperationVerdict.NOT_DONE
+        )
 
     def is_meant(self, number: int | None) -> bool:
         """Whether a number says that it was done."""
@@ -84,7 +86,7 @@ class Asked:
         return max((told for name, told in commit.transactions if name == self.app), default=None)
 
 
-def find(commits: Sequence[Commit], asked: Asked, *, whole: bool) -> Finding:
+def find(commits: Sequence[Commit], asked: OperationQuestion, *, whole: bool) -> OperationFinding:
     """Look for it in the end of a log, in order; FURTHER is never said of a `whole` log, as far as it is left.
 
     What a rollback of ours numbers anew says what its target's number was, and no more: the walk goes on to the target.
@@ -99,7 +101,7 @@ def find(commits: Sequence[Commit], asked: Asked, *, whole: bool) -> Finding:
         one = line.get(version)
         if one is None:
             if not whole:
-                return Finding(verdict=Verdict.FURTHER)
+                return OperationFinding(verdict=OperationVerdict.FURTHER)
             left = _left(asked, before, gone, told, first=commits[0].version, undone=undone)
             return _unless_later(left, later, undone=undone)
         number = asked.number_in(one)
@@ -107,7 +109,7 @@ def find(commits: Sequence[Commit], asked: Asked, *, whole: bool) -> Finding:
             told, undone = told if number is None else number, True
             target = asked.restored(one)
             if target is None:
-                left = Finding(verdict=Verdict.UNTOLD) if told is None else asked.by(told)
+                left = OperationFinding(verdict=OperationVerdict.UNTOLD) if told is None else asked.by(told)
                 return _unless_later(left, later, undone=undone)
             before, version = one, target
             continue
@@ -119,39 +121,45 @@ def find(commits: Sequence[Commit], asked: Asked, *, whole: bool) -> Finding:
                 later = later if is_gone else one
             else:
                 is_done = asked.is_meant(number) and not is_gone
-                verdict = Verdict.DONE if is_done else Verdict.NOT_DONE
+                verdict = OperationVerdict.DONE if is_done else OperationVerdict.NOT_DONE
                 return _unless_later(
-                    Finding(verdict=verdict, commit=one if is_done else None), later, undone=undone
+                    OperationFinding(verdict=verdict, commit=one if is_done else None), later, undone=undone
                 )
         if one.kind is CommitKind.CREATE:  # without a row: nothing from before is in it
-            return _unless_later(Finding(verdict=Verdict.NOT_DONE), later, undone=True)
+            return _unless_later(OperationFinding(verdict=OperationVerdict.NOT_DONE), later, undone=True)
         removed = _removed(one)
         if removed is None:
-            return Finding(verdict=Verdict.UNTOLD)
+            return OperationFinding(verdict=OperationVerdict.UNTOLD)
         gone += removed
         undone = undone or bool(removed)
         before, version = one, one.parent
-    return _unless_later(Finding(verdict=Verdict.NOT_DONE), later, undone=undone or bool(commits))
+    return _unless_later(
+        OperationFinding(verdict=OperationVerdict.NOT_DONE), later, undone=undone or bool(commits)
+    )
 
 
-def _unless_later(found: Finding, later: Commit | None, *, undone: bool) -> Finding:
+def _unless_later(found: OperationFinding, later: Commit | None, *, undone: bool) -> OperationFinding:
     """What is found, where later ones may be there: what they came after is there as well, unless something was undone
     between, or the table began without it; then it is too late for it. In between, what found nothing to change may
     have left no commit."""
-    if found.verdict is not Verdict.NOT_DONE or later is None:
+    if found.verdict is not OperationVerdict.NOT_DONE or later is None:
         return found
-    return Finding(verdict=Verdict.OVERTAKEN, commit=later) if undone else Finding(verdict=Verdict.DONE)
+    return (
+        OperationFinding(verdict=OperationVerdict.OVERTAKEN, commit=later)
+        if undone
+        else OperationFinding(verdict=OperationVerdict.DONE)
+    )
 
 
 def _left(
-    asked: Asked,
+    asked: OperationQuestion,
     before: Commit | None,
     gone: Iterable["_Span"],
     told: int | None,
     *,
     first: int,
     undone: bool,
-) -> Finding:
+) -> OperationFinding:
     """What numbers say of the versions before the log's `first`, where the walk went after `before`."""
     if not undone or before is None:
         return asked.by(asked.last)  # nothing that is left of the log speaks against the number
@@ -160,7 +168,7 @@ def _left(
         return asked.by(told)
     known = asked.known(first)
     is_clear = not jumped and asked.number_in(before) is None and all(one.after + 1 >= first for one in gone)
-    return asked.by(known) if is_clear or known is None else Finding(verdict=Verdict.UNTOLD)
+    return asked.by(known) if is_clear or known is None else OperationFinding(verdict=OperationVerdict.UNTOLD)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from enum import Enum, auto
 
 from lakewarden.catalog.model.rollbacks import GROUP_PATIENCE, Rollback
 from lakewarden.catalog.model.rows import RollbackState
-from lakewarden.jobs.upsert.once import Verdict
+from lakewarden.jobs.upsert.once import OperationVerdict
 
 __all__ = ["AGAIN", "Decision", "Member", "Turn", "about_members", "about_unfinished"]
 
@@ -42,7 +42,7 @@ class Member:
     `run_id` is that of the commit that did it, None where that is not known."""
 
     name: str
-    verdict: Verdict
+    verdict: OperationVerdict
     is_same: bool = True
     run_id: str | None = None
 
@@ -71,14 +71,17 @@ def about_unfinished(operation: str, group: Rollback, *, now: datetime, until: d
 
 def about_members(operation: str, members: Sequence[Member]) -> Decision:
     """What comes next where no statement of this id is under way: all of the tables hold it, or none of them."""
-    other = next((one for one in members if one.verdict is Verdict.DONE and not one.is_same), None)
+    other = next((one for one in members if one.verdict is OperationVerdict.DONE and not one.is_same), None)
     if other is not None:
         return Decision(
             turn=Turn.REFUSE,
             because=f"Another statement was done on this table as operation {operation}: {other.name}.",
             hint=f"Give this one an id of its own: {AGAIN}.",
         )
-    unclear = next((one for one in members if one.verdict not in (Verdict.DONE, Verdict.NOT_DONE)), None)
+    unclear = next(
+        (one for one in members if one.verdict not in (OperationVerdict.DONE, OperationVerdict.NOT_DONE)),
+        None,
+    )
     if unclear is not None:
         return Decision(
             turn=Turn.REFUSE,
@@ -86,10 +89,10 @@ def about_members(operation: str, members: Sequence[Member]) -> Decision:
             "does not tell any more.",
             hint=f"Look at the tables' rows, then give the statement another id: {AGAIN}.",
         )
-    held = [one for one in members if one.verdict is Verdict.DONE]
+    held = [one for one in members if one.verdict is OperationVerdict.DONE]
     if not held:
         return Decision(turn=Turn.DO)
-    missing = [one.name for one in members if one.verdict is Verdict.NOT_DONE]
+    missing = [one.name for one in members if one.verdict is OperationVerdict.NOT_DONE]
     if not missing:
         return Decision(turn=Turn.DONE)
     run_id = next((one.run_id for one in held if one.run_id is not None), None)

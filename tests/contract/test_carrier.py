@@ -7,8 +7,8 @@ from deltalake import write_deltalake
 
 from lakewarden.catalog.registry.register import register
 from lakewarden.daemon.callers import real_user
-from lakewarden.daemon.control.restore_cascade import Carrier, OpenRestores, RestoreCarrier
-from lakewarden.daemon.fleet.cache import Memory
+from lakewarden.daemon.control.restore_cascade import CascadeDriver, OpenRestores, RestoreCascadeDriver
+from lakewarden.daemon.fleet.cache import FleetCache
 from lakewarden.daemon.installation.services import open_services
 from lakewarden.daemon.usecases.init import initialise
 from lakewarden.daemon.usecases.rollbacks.rollback import rollbacks_of_services
@@ -26,12 +26,14 @@ def test_where_nobody_restores_there_is_nothing_to_look_at_and_nothing_begins(
     services = open_services(home=tmp_path / "home")
     initialise(services, real_user())
     write_deltalake(str(tmp_path / "t"), numbers(1))
-    row = register(services.desk, str(tmp_path / "t"), actor=ME, name="db.t").row
-    memory, told = Memory(services.store, services.clock), Told()
+    row = register(services.registry, str(tmp_path / "t"), actor=ME, name="db.t").row
+    memory, told = FleetCache(services.store, services.clock), Told()
     memory.refresh()
-    carrier: Carrier = NoRestores()
+    carrier: CascadeDriver = NoRestores()
     if kind == "real":
-        carrier = RestoreCarrier(rollbacks=rollbacks_of_services(services), memory=memory, notifier=told)
+        carrier = RestoreCascadeDriver(
+            rollbacks=rollbacks_of_services(services), memory=memory, notifier=told
+        )
     assert list(carrier.open()) == []
     fence = services.store.raise_fence("one", at_least=1)
     none = OpenRestores(row=row, restores=(), downstream=frozenset())

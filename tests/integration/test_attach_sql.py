@@ -92,8 +92,8 @@ def test_a_managed_table_is_never_vacuumed_by_spark(
         lakewarden.attach(spark, home=tmp_path, settings=settings) as lw,
         run(services, caller_of(services, "test"), declared.REGISTER, "both") as actor,
     ):
-        register(services.desk, "vacuumed.ours", actor=actor)
-        register(services.desk, places["`2026`"], actor=actor, name="vacuumed.odd")
+        register(services.registry, "vacuumed.ours", actor=actor)
+        register(services.registry, places["`2026`"], actor=actor, name="vacuumed.odd")
         spark.sql("USE vacuumed")
         try:
             for name in ("ours", "vacuumed.ours", "spark_catalog.vacuumed.ours", f"delta.`{places['ours']}`"):

@@ -29,7 +29,7 @@ from lakewarden.daemon.usecases.init import initialise
 from lakewarden.daemon.usecases.rollbacks.rollback import rollbacks_of_services
 from lakewarden.jobs.engines.spark.cancellation import unwanted_once
 from lakewarden.jobs.rollback.execute.saga import Saga
-from lakewarden.jobs.rollback.execute.table_steps import Hands
+from lakewarden.jobs.rollback.execute.table_steps import StepExecutor
 from lakewarden.jobs.rollback.journal.journal import Journal
 from lakewarden.jobs.rollback.journal.steps import TableStep
 from lakewarden.jobs.rollback.plan.consents import NO_CONSENTS
@@ -86,7 +86,7 @@ def version(both: Both, name: str) -> int:
 
 def ended(services: Services, group_id: str) -> Rollback:
     """What a worker does when it comes by, in this process."""
-    hands = Hands(
+    hands = StepExecutor(
         tools=OneFormat(services.readers[0], FakeEngine(services.clock)), storage=lambda _: StorageOptions()
     )
     journal = Journal(store=services.store, clock=services.clock)
@@ -273,7 +273,7 @@ def other(both: Both) -> Iterator[str]:
     """A second database, with a table t as in the first, on both sides."""
     name = f"other_{uuid.uuid4().hex[:8]}"
     write_deltalake(both.folder / name, DeltaTable(both.folder / "t").to_pyarrow_table())
-    register(both.services.desk, str(both.folder / name), actor=ANA, name=f"{name}.t")
+    register(both.services.registry, str(both.folder / name), actor=ANA, name=f"{name}.t")
     both.spark.sql(f"CREATE DATABASE {name}")
     both.spark.sql(f"CREATE TABLE {name}.t USING delta LOCATION '{both.folder / name}'")
     both.connection.execute(f"CREATE DATABASE {name}".encode())
@@ -372,7 +372,7 @@ def test_a_session_that_is_killed_changes_all_tables_or_none(
     initialise(services, services.user)
     for name, rows in {"a": [1, 2], "b": [2, 3]}.items():
         write_deltalake(tmp_path / name, pa.table({"k": pa.array(rows, pa.int32())}))
-        register(services.desk, str(tmp_path / name), actor=ANA, name=f"db.{name}")
+        register(services.registry, str(tmp_path / name), actor=ANA, name=f"db.{name}")
     statement = f"DELETE a, b FROM delta.`{tmp_path}/a` a JOIN delta.`{tmp_path}/b` b ON a.k = b.k"
     killed_at(point, tmp_path, services.settings.home, statement, "load")
     (group,) = groups(services)

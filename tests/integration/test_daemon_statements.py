@@ -173,9 +173,9 @@ def test_an_automatic_vacuum_begins_nothing_else_on_a_table_that_was_only_observ
 
 def _looked_at(home: Path, name: str) -> None:
     """As a sweep leaves it that comes to nothing else."""
-    desk = FakeWorkerServices(load_settings(home=home)).desk
-    row = desk.resolve(name)
-    desk.record_health(row, desk.reader_at(row.location or "").observe(row.location or ""))
+    registry = FakeWorkerServices(load_settings(home=home)).registry
+    row = registry.resolve(name)
+    registry.record_health(row, registry.reader_at(row.location or "").observe(row.location or ""))
 
 
 def _make_due(cli: Cli, home: Path) -> None:

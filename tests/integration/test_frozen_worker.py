@@ -67,7 +67,7 @@ def settled(estate: Estate, run_id: str) -> None:
     reaper = Reaper(
         queue=services.queue,
         run_log=services.run_log,
-        desk=services.desk,
+        registry=services.registry,
         clock=services.clock,
         attempts=1,
         pause=AHEAD,

@@ -259,7 +259,7 @@ def pair(gateway: RunningGateway, cursor: Any) -> tuple[str, str]:
         cursor.execute(
             f"CREATE TABLE {name} USING delta LOCATION '{place}' AS SELECT id AS k, 0 AS v FROM range(2)"
         )
-        register(services.desk, place, actor=actor(real_user(), admin=True), name=f"default.{name}")
+        register(services.registry, place, actor=actor(real_user(), admin=True), name=f"default.{name}")
         places.append(place)
     return places[0], places[1]
 

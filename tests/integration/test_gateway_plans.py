@@ -87,7 +87,7 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lake]:
             for table in ("s", "t"):
                 ana.execute(f"CREATE TABLE {database}.{table} USING delta AS SELECT {row} AS k, 'x' AS who")
                 lake.register(database, table, owner)
-        set_policy(services.desk, "hr.*", {"access.closed": True}, actor=ADMIN)
+        set_policy(services.registry, "hr.*", {"access.closed": True}, actor=ADMIN)
         yield lake
 
 
@@ -141,7 +141,7 @@ def held(lake: Lake) -> Lake:
     ana.execute("CREATE TABLE held.t USING delta AS SELECT 1 AS k")
     ana.execute("INSERT INTO held.t VALUES (2)")  # else a RESTORE would do nothing, and be nothing
     lake.register("held", "t", "ana")
-    set_hold(lake.services.desk, "held.t", "court", actor=ADMIN)
+    set_hold(lake.services.registry, "held.t", "court", actor=ADMIN)
     return lake
 
 

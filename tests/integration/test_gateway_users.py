@@ -213,7 +213,7 @@ def test_a_table_that_is_closed_by_policy_is_its_owners_alone_to_read(
     register_one(services, ADMIN, WantedTable(where=str(place), name="hr.pay", owner="paul"))
     ritas.execute("SELECT x FROM payroll")
     assert ritas.fetchall() == [(7,)]
-    set_policy(services.desk, "hr.*", {"access.closed": True}, actor=ADMIN)
+    set_policy(services.registry, "hr.*", {"access.closed": True}, actor=ADMIN)
     for statement in (
         "SELECT x FROM pay",
         "SELECT x FROM payroll",
@@ -254,7 +254,7 @@ def test_an_owner_changes_own_tables_and_no_others(
     assert ritas.fetchall() == [(1, 11), (3, 31)]
     *_, last = services.readers[0].commits((services.settings.home / "warehouse" / "ours").as_uri(), after=-1)
     assert last.lineage is not None and last.lineage.user == "rita"
-    set_policy(services.desk, "shop.theirs", {"access.closed": True}, actor=ADMIN)
+    set_policy(services.registry, "shop.theirs", {"access.closed": True}, actor=ADMIN)
     path = services.settings.home / "warehouse" / "theirs"
     for statement in (
         "UPDATE theirs SET a = 0",

@@ -123,7 +123,7 @@ def test_an_append_of_a_derived_table_carries_its_edge_in_the_commit(lake: Lake)
         lake.table("source"),
         lake.table("derived", [0]),
     )
-    managed = register(lake.services.desk, str(lake.location(source)), actor=ANA, name=source).row
+    managed = register(lake.services.registry, str(lake.location(source)), actor=ANA, name=source).row
     lake.spark.sql(f"INSERT INTO {source} VALUES (7, 70)")
     written = lake.lw.write(lake.lw.table(source).where("id > 2")).append(derived)
     record = lake.record(derived)
@@ -195,7 +195,7 @@ STATEMENTS = [
 
 def test_a_managed_table_that_is_read_as_plain_parquet_is_an_input_of_unknown_version(lake: Lake) -> None:
     source, derived = lake.table("source"), lake.table("derived", [0])
-    managed = register(lake.services.desk, str(lake.location(source)), actor=ANA, name=source).row
+    managed = register(lake.services.registry, str(lake.location(source)), actor=ANA, name=source).row
     lake.lw.write(lake.spark.read.parquet(str(lake.location(source)))).append(derived)
     [one] = lake.record(derived).inputs
     assert (one.table_id, one.format, one.version) == (managed.table_id, "parquet", None)
@@ -252,7 +252,7 @@ def test_a_new_table_records_what_it_was_made_from(lake: Lake) -> None:
 
 def test_a_managed_table_that_was_changed_is_told_to_the_daemon_and_no_other(lake: Lake) -> None:
     managed, other = lake.table("managed"), lake.table("other")
-    register(lake.services.desk, str(lake.location(managed)), actor=ANA, name=managed)
+    register(lake.services.registry, str(lake.location(managed)), actor=ANA, name=managed)
     lake.services.inbox.done([hint.hint_id for hint in lake.services.inbox.claim(1_000)])
     for table in (managed, other):
         lake.lw.sql(f"INSERT INTO {table} VALUES (7, 70)")

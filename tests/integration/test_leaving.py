@@ -18,7 +18,7 @@ from lakewarden.catalog.registry.governance import set_hold
 from lakewarden.catalog.registry.register import register
 from lakewarden.catalog.registry.removal import undrop
 from lakewarden.catalog.system.port import TABLES
-from lakewarden.daemon.fleet.cache import Memory
+from lakewarden.daemon.fleet.cache import FleetCache
 from lakewarden.daemon.usecases.runs.leaving import Left, finish, foresee, leave, those_who_leave
 from lakewarden.daemon.usecases.runs.orders import order_run
 from lakewarden.daemon.usecases.runs.waiting import raise_for, run_and_wait
@@ -48,7 +48,7 @@ def managed(house: House, name: str, **users: str) -> str:
     house.append(place)
     if users:
         DeltaTable(str(place)).alter.set_table_properties(users, raise_if_not_exists=False)
-    row = register(house.services.desk, str(place), actor=ANA, name=f"db.{name}").row
+    row = register(house.services.registry, str(place), actor=ANA, name=f"db.{name}").row
     house.services.store.edit(TABLES, lambda _: [replace(row, policy=CARE)], because="test")
     return str(place)
 
@@ -64,7 +64,7 @@ def row_of(house: House, name: str) -> TableRow:
 def dropped(house: House, name: str) -> Left:
     """What `tables drop` does."""
     services = house.services
-    foreseen = foresee(services, services.desk.resolve(name))
+    foreseen = foresee(services, services.registry.resolve(name))
     leave(services, foreseen, actor=ANA)
     [left] = finish(services, [foreseen], actor=ANA, tell=lambda _: None)
     return left
@@ -87,7 +87,7 @@ def test_taken_back_it_is_cared_for_and_left_again(house: House) -> None:
     place = managed(house, "t", **{LOG: "interval 3 days"})
     assert house.run_until_idle() == 0
     dropped(house, "db.t")
-    row = undrop(house.services.desk, "db.t", actor=ANA)
+    row = undrop(house.services.registry, "db.t", actor=ANA)
     request = order_run(house.services, row, Order(action=Action.PROPERTIES), actor=ANA)
     raise_for(run_and_wait(house.services, request, tell=lambda _: None))
     assert properties(place) == OURS
@@ -100,7 +100,7 @@ def test_what_its_owner_set_while_it_was_away_stays_when_it_leaves_again(house: 
     assert house.run_until_idle() == 0
     dropped(house, "db.t")
     DeltaTable(place).alter.set_table_properties({CLEANUP: "false"}, raise_if_not_exists=False)
-    undrop(house.services.desk, "db.t", actor=ANA)
+    undrop(house.services.registry, "db.t", actor=ANA)
     dropped(house, "db.t")
     assert properties(place) == {CLEANUP: "false"}
 
@@ -115,7 +115,7 @@ def test_what_its_owner_set_while_it_was_away_stays_without_the_log_that_tells_i
         entry.unlink()
     dropped(house, "db.t")
     DeltaTable(place).alter.set_table_properties({CLEANUP: "false"}, raise_if_not_exists=False)
-    undrop(house.services.desk, "db.t", actor=ANA)
+    undrop(house.services.registry, "db.t", actor=ANA)
     dropped(house, "db.t")
     assert properties(place) == {CLEANUP: "false"}
 
@@ -133,7 +133,7 @@ def test_what_its_owner_had_set_before_us_to_our_value_stays(house: House) -> No
 def test_a_daemon_gives_back_what_a_killed_command_has_left(house: House) -> None:
     place = managed(house, "t")
     assert house.run_until_idle() == 0
-    leave(house.services, foresee(house.services, house.services.desk.resolve("db.t")), actor=ANA)
+    leave(house.services, foresee(house.services, house.services.registry.resolve("db.t")), actor=ANA)
     assert is_leaving(row_of(house, "db.t")) and properties(place) == OURS
     assert house.run_until_idle() == 0
     assert properties(place) == {}
@@ -162,8 +162,8 @@ def test_giving_back_killed_goes_on(house: House, monkeypatch: pytest.MonkeyPatc
     place = managed(house, "t", **{LOG: "interval 3 days"})
     assert house.run_until_idle() == 0
     services = house.services
-    leave(services, foresee(services, services.desk.resolve("db.t")), actor=ANA)
-    memory = Memory(services.store, services.clock)
+    leave(services, foresee(services, services.registry.resolve("db.t")), actor=ANA)
+    memory = FleetCache(services.store, services.clock)
     memory.refresh()
     monkeypatch.setenv("WORKER_FAILPOINT", point)
     with house.daemon():
@@ -178,9 +178,9 @@ def test_giving_back_killed_goes_on(house: House, monkeypatch: pytest.MonkeyPatc
 def test_under_legal_hold_it_waits(house: House) -> None:
     place = managed(house, "t")
     assert house.run_until_idle() == 0
-    set_hold(house.services.desk, "db.t", "court", actor=ANA)
-    leave(house.services, foresee(house.services, house.services.desk.resolve("db.t")), actor=ANA)
-    memory = Memory(house.services.store, house.services.clock)
+    set_hold(house.services.registry, "db.t", "court", actor=ANA)
+    leave(house.services, foresee(house.services, house.services.registry.resolve("db.t")), actor=ANA)
+    memory = FleetCache(house.services.store, house.services.clock)
     memory.refresh()
     budget = Budget(runs_per_cycle=9, unfinished=9)
     made = plan(memory.world((), budget, has_metastore=False), house.services.clock.now())
@@ -236,7 +236,7 @@ def test_of_an_old_table_without_that_log_only_what_equals_ours_is_taken_away(ho
     DeltaTable(place).create_checkpoint()
     for version in range(2):
         (Path(place) / "_delta_log" / f"{version:020d}.json").unlink()
-    foreseen = foresee(house.services, house.services.desk.resolve("db.t"))
+    foreseen = foresee(house.services, house.services.registry.resolve("db.t"))
     assert set(foreseen.guessed) == {FILES, CLEANUP} == set(foreseen.wanted.unsets)
     dropped(house, "db.t")
     assert properties(place) == {LOG: "interval 99 days"}
@@ -244,7 +244,7 @@ def test_of_an_old_table_without_that_log_only_what_equals_ours_is_taken_away(ho
 
 def test_a_table_that_only_its_user_ever_set_keeps_everything(house: House) -> None:
     place = managed(house, "t", **OURS)
-    foreseen = foresee(house.services, house.services.desk.resolve("db.t"))
+    foreseen = foresee(house.services, house.services.registry.resolve("db.t"))
     assert not foreseen.wanted and not foreseen.guessed
     began = time.monotonic()
     left = dropped(house, "db.t")

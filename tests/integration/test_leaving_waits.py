@@ -33,7 +33,7 @@ def managed(house: House, name: str) -> str:
     """A table on which we have set a property. Returns its row's id."""
     place = house.folder / "lake" / name
     house.append(place)
-    row = register(house.services.desk, str(place), actor=ANA, name=f"db.{name}").row
+    row = register(house.services.registry, str(place), actor=ANA, name=f"db.{name}").row
     kept = with_ours(row, ((CLEANUP, "false"),), {})
     house.services.store.edit(TABLES, lambda _: [kept], because="test")
     DeltaTable(str(place)).alter.set_table_properties({CLEANUP: "false"}, raise_if_not_exists=False)
@@ -52,7 +52,7 @@ def test_what_a_dead_worker_had_claimed_keeps_no_table_from_leaving(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("lakewarden.daemon.usecases.runs.leaving._PATIENCE", 60.0)
-    row = house.services.desk.get(managed(house, "t"))
+    row = house.services.registry.get(managed(house, "t"))
     request = RunRequest(
         run_id="old",
         table_id=row.table_id,

@@ -88,7 +88,7 @@ def tables(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Ite
     for name in "lr":
         fill(folder / name, 1)
         session.sql(f"CREATE TABLE {name} USING delta LOCATION '{folder / name}'")
-        register(services.desk, str(folder / name), actor=ANA, name=f"several_ids.{name}")
+        register(services.registry, str(folder / name), actor=ANA, name=f"several_ids.{name}")
     with lakewarden.attach(session, home=folder / "home") as lw:
         lw.sql("SET lakewarden.dialect = mysql")
         yield Pair(session, lw, services, folder)

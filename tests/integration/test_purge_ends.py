@@ -79,7 +79,7 @@ def again(estate: Estate) -> Result:
     estate.queue("db.t", estate.purge("db.t"))
     done = work(estate)
     if done.outcome is Outcome.SUCCEEDED:
-        purged(estate.services.desk, estate.row("db.t").table_id, actor=DAEMON)
+        purged(estate.services.registry, estate.row("db.t").table_id, actor=DAEMON)
     return done
 
 

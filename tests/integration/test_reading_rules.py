@@ -13,9 +13,9 @@ from pyspark.sql import DataFrame, SparkSession
 
 from lakewarden.catalog.errors import NotAllowedError
 from lakewarden.jobs.session.judgement.functions import FUNCTIONS, TABLE_FUNCTIONS
-from lakewarden.jobs.session.judgement.plan_tables import Source
+from lakewarden.jobs.session.judgement.plan_tables import QueriedTable
 from lakewarden.jobs.session.judgement.reading_rules import Reading
-from lakewarden.jobs.session.judgement.statement_kinds import Kind, kind_of
+from lakewarden.jobs.session.judgement.statement_kinds import StatementKind, kind_of
 from lakewarden.jobs.session.plans import Plans
 
 pytestmark = pytest.mark.spark
@@ -46,12 +46,12 @@ def another(root: SparkSession) -> SparkSession:
 class Reader:
     """A reader's session: what is judged there is what runs. No table is a reader's own."""
 
-    def __init__(self, spark: SparkSession, require_open: Callable[[Sequence[Source]], None]) -> None:
+    def __init__(self, spark: SparkSession, require_open: Callable[[Sequence[QueriedTable]], None]) -> None:
         self._spark, self._plans = spark, Plans(spark)
         self._judge = Reading(spark, require_open, self._require_own)
 
     @staticmethod
-    def _require_own(source: Source) -> None:
+    def _require_own(source: QueriedTable) -> None:
         raise NotAllowedError(f"{source.name} is another's.")
 
     def run(self, text: str) -> DataFrame:
@@ -152,7 +152,7 @@ def test_a_reader_does_nothing_else(root: SparkSession, reading: Reader, tmp_pat
 
 
 def told_of(root: SparkSession, text: str) -> list[tuple[str, str | None]]:
-    seen: list[Source] = []
+    seen: list[QueriedTable] = []
     Reader(another(root), seen.extend).run(text).collect()
     return [(one.name, one.location and one.location.rpartition("/")[2]) for one in seen]
 
@@ -178,7 +178,7 @@ def test_what_a_query_reads_is_told_before_any_row_is_read(
 
 
 def test_a_closed_table_is_not_read(root: SparkSession) -> None:
-    def require_open(sources: Sequence[Source]) -> None:
+    def require_open(sources: Sequence[QueriedTable]) -> None:
         if any(one.name == "reading.p" for one in sources):
             raise NotAllowedError("Closed.")
 
@@ -225,7 +225,7 @@ def plan_classes(root: SparkSession) -> Iterator[str]:
 
 def test_every_kind_of_statement_and_plan_that_there_is_is_on_a_list(root: SparkSession) -> None:
     found = set(plan_classes(root))
-    assert {name for name in found if kind_of(name) is Kind.UNKNOWN} == set()
+    assert {name for name in found if kind_of(name) is StatementKind.UNKNOWN} == set()
     assert {"VacuumTableCommand", "AppendData", "MergeIntoCommand"} <= found
 
 

@@ -58,7 +58,7 @@ def test_a_conversion_whose_command_was_killed_is_done_by_the_daemon(house: Hous
     killed = command(house.home, "tables", "convert", str(place), "--name", "db.t", failpoint=point)
     assert killed.returncode == -signal.SIGKILL, killed.stderr
     assert house.state_of("db.t") is TableState.CONVERTING and house.unfinished() == ()
-    asked = Conversion.of(house.services.desk.resolve("db.t")).source
+    asked = Conversion.of(house.services.registry.resolve("db.t")).source
     assert asked is not None and asked.files == 1, "the row knows which files it is about"
     with house.daemon():  # it first gives the command some seconds to queue the run itself
         house.wait_until(lambda: house.state_of("db.t") is TableState.ACTIVE, 300)

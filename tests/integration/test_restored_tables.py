@@ -25,13 +25,13 @@ from lakewarden.catalog.storage.file_store import StorageOptions
 from lakewarden.catalog.system.port import AUDIT, HEALTH, LINEAGE, Fence
 from lakewarden.daemon.control.assembly import build_daemon
 from lakewarden.daemon.control.cycle import Cycle
-from lakewarden.daemon.control.restore_cascade import RestoreCarrier
+from lakewarden.daemon.control.restore_cascade import RestoreCascadeDriver
 from lakewarden.daemon.telemetry.webhook import Event, EventKind
-from lakewarden.daemon.usecases.rollbacks.request import Wanted, request_of
+from lakewarden.daemon.usecases.rollbacks.request import RollbackWish, request_of
 from lakewarden.daemon.usecases.rollbacks.rollback import rollbacks_of_services
 from lakewarden.daemon.usecases.status import status_of
 from lakewarden.jobs.rollback.execute.saga import Saga
-from lakewarden.jobs.rollback.execute.table_steps import Hands
+from lakewarden.jobs.rollback.execute.table_steps import StepExecutor
 from lakewarden.jobs.rollback.journal.stored_plan import decode_plan
 from support.builders.derived import head, ids, reading, write
 from support.builders.rollback_messages import SAYS
@@ -65,7 +65,7 @@ class Lake:
 
     def register(self, name: str) -> str:
         place = self.path(name)
-        return register(self.house.services.desk, str(place), actor=ANA, name=f"db.{name}").row.table_id
+        return register(self.house.services.registry, str(place), actor=ANA, name=f"db.{name}").row.table_id
 
     def derive(self, name: str, *numbers: int) -> Path:
         """A job writes a table from the head of the source."""
@@ -75,7 +75,7 @@ class Lake:
     def declare(self, name: str, what: OnRollback) -> None:
         """The owner of a derived table, managed from now on, says what happens to it."""
         self.register(name)
-        declare_dependency(self.house.services.desk, f"db.{name}", "db.source", what, actor=ANA)
+        declare_dependency(self.house.services.registry, f"db.{name}", "db.source", what, actor=ANA)
 
     def restore(self, to: int, name: str = "source") -> None:
         """Somebody restores a table with a tool that knows nothing of us."""
@@ -88,7 +88,7 @@ class Lake:
                 path.unlink()
         services = type(self.house.services)(self.house.services.settings)
         parts = build_daemon(services, pages=False).parts.cycle.parts
-        assert isinstance(parts.carrier, RestoreCarrier)
+        assert isinstance(parts.carrier, RestoreCascadeDriver)
         parts.carrier.notifier = self
         if self.fence is None:
             self.fence = services.store.raise_fence("test", at_least=1)
@@ -114,7 +114,7 @@ class Lake:
     def go_on(self, rollback_id: str) -> RollbackState:
         """Do what is left to do of a rollback, as a worker does."""
         services = self.house.services
-        hands = Hands(
+        hands = StepExecutor(
             tools=OneFormat(DeltaReader(), FakeEngine(services.clock)), storage=lambda _: StorageOptions()
         )
         journal = rollbacks_of_services(services).journal
@@ -123,7 +123,7 @@ class Lake:
     def findings(self, name: str) -> list[str]:
         """What is on record as made from what was taken back."""
         health = next(row for row in self.house.services.store.rows(HEALTH).all() if row.name == name)
-        return [one.message for one in health.findings if one.check == "reads_undone"]
+        return [one.message for one in health.findings if one.check == "reads_reverted"]
 
     def record(self) -> list[str]:
         rows = self.house.services.store.rows(AUDIT).all()
@@ -248,7 +248,7 @@ def test_what_cannot_go_back_without_consent_is_kept_and_told(lake: Lake) -> Non
 def test_nothing_goes_back_by_itself_while_everything_is_paused(lake: Lake) -> None:
     lake.derive("first", 99)
     lake.declare("first", FOLLOWS)
-    set_pause(lake.house.services.desk, "*", "incident", actor=ANA)
+    set_pause(lake.house.services.registry, "*", "incident", actor=ANA)
     lake.restore(1)
     lake.sweep()
     assert lake.states() == [RollbackState.PLANNED]
@@ -296,19 +296,19 @@ def test_what_only_an_executed_plan_showed_moves_a_table_if_its_policy_says_so(
     write(lake.path("third"), 1)
     write_deltalake(str(lake.path("third")), pa.table({"id": pa.array([99], pa.int64())}), mode="append")
     lake.declare("third", FOLLOWS)
-    desk = lake.house.services.desk
-    row = desk.resolve("db.third")
-    set_policy(desk, "db.third", {"rollback.trust_plans": trusts}, actor=ANA)
+    registry = lake.house.services.registry
+    row = registry.resolve("db.third")
+    set_policy(registry, "db.third", {"rollback.trust_plans": trusts}, actor=ANA)
     seen = LineageRow(
         output_id=row.table_id,
         output_version=1,
-        input_id=desk.resolve("db.source").table_id,
+        input_id=registry.resolve("db.source").table_id,
         input_version=2,
         operation="append",
         confidence=Confidence.PLAN,
         recorded_at=row.registered_at,
     )
-    desk.store.append(LINEAGE, [seen], because="a session saw it")
+    registry.store.append(LINEAGE, [seen], because="a session saw it")
     lake.restore(1)
     lake.sweep()
     if not trusts:
@@ -327,7 +327,7 @@ def test_who_read_a_table_across_its_replacement_is_found_though_it_was_made_ane
     lake.sweep()
     DeltaTable.create(str(place), DeltaTable(str(place)).schema(), mode="overwrite")
     lake.sweep()
-    row = lake.house.services.desk.resolve("db.first")
+    row = lake.house.services.registry.resolve("db.first")
     said = reading({row.table_id: place})
     changes = replace(said, inputs=(replace(said.inputs[0], from_version=0),))
     write(lake.path("second"), 99, said=changes)
@@ -385,15 +385,15 @@ def test_a_slow_job_that_commits_after_a_rollback_is_flagged_until_the_rollback_
     lake.register("first")
     slow = reading(lake.reads)
     rollbacks = rollbacks_of_services(lake.house.services)
-    wanted = Wanted(where="db.source", version=1)
-    made = rollbacks.plan(request_of(lake.house.services.desk, wanted), actor=ANA).plan.hash
+    wanted = RollbackWish(where="db.source", version=1)
+    made = rollbacks.plan(request_of(lake.house.services.registry, wanted), actor=ANA).plan.hash
     rollbacks.begin(made, actor=ANA)
     assert (lake.go_on(made), ids(lake.source)) == (RollbackState.DONE, [1, 2])
     write(lake.path("first"), 99, said=slow)
     lake.sweep()
     message = f"Version 1 was made from version 2 of db.source, which rollback {made} took back."
     assert lake.findings("db.first") == [message]
-    assert status_of(lake.house.services).reads_undone == 1
+    assert status_of(lake.house.services).reads_reverted == 1
     lake.sweep(anew=True)
     assert lake.findings("db.first") == [message]
     undoing = rollbacks.journal.get(made).with_head(RollbackState.UNDOING, undo=True)

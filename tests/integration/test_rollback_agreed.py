@@ -34,7 +34,9 @@ class Desk:
 
 
 @pytest.fixture
-def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]) -> Desk:
+def registry(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
+) -> Desk:
     return Desk(tmp_path, sparkless(tmp_path / "home", monkeypatch, capfdbinary))
 
 
@@ -43,56 +45,56 @@ def planned(said: Said) -> dict[str, Any]:
     return {one["name"]: one for one in said.json["tables"]}
 
 
-def test_an_unknown_commit_that_may_be_lost_is_not_asked_about_as_a_clean_one(desk: Desk) -> None:
-    desk.register(desk.source)
-    write(desk.source, 99)
-    write_deltalake(str(desk.source), pa.table({"id": pa.array([7], pa.int64())}), mode="append")
+def test_an_unknown_commit_that_may_be_lost_is_not_asked_about_as_a_clean_one(registry: Desk) -> None:
+    registry.register(registry.source)
+    write(registry.source, 99)
+    write_deltalake(str(registry.source), pa.table({"id": pa.array([7], pa.int64())}), mode="append")
     asked = ("rollback", "plan", "db.source", "--bad", "1", "--consent", "lose_unknown", "-o", "json")
-    said = desk.call(*asked)
+    said = registry.call(*asked)
     assert (said.code, planned(said)["db.source"]["collateral"]) == (0, [])
 
 
-def test_a_restore_in_the_range_that_is_to_be_undone_needs_no_consent(desk: Desk) -> None:
-    desk.register(desk.source)
-    write(desk.source, 99)
-    DeltaTable(str(desk.source)).restore(0)
-    write(desk.source, 98)
-    said = desk.plan()
+def test_a_restore_in_the_range_that_is_to_be_undone_needs_no_consent(registry: Desk) -> None:
+    registry.register(registry.source)
+    write(registry.source, 99)
+    DeltaTable(str(registry.source)).restore(0)
+    write(registry.source, 98)
+    said = registry.plan()
     assert (said.code, planned(said)["db.source"]["collateral"]) == (0, [])
 
 
-def test_an_overwrite_by_no_rows_has_read_what_it_read(desk: Desk) -> None:
-    reads = {desk.register(desk.source): desk.source}
-    overwrite(desk.derived)
-    write(desk.source, 99)
-    overwrite(desk.derived, reads=reads)
-    desk.register(desk.derived)
-    said = desk.plan()
+def test_an_overwrite_by_no_rows_has_read_what_it_read(registry: Desk) -> None:
+    reads = {registry.register(registry.source): registry.source}
+    overwrite(registry.derived)
+    write(registry.source, 99)
+    overwrite(registry.derived, reads=reads)
+    registry.register(registry.derived)
+    said = registry.plan()
     assert said.code == 0 and planned(said).get("db.derived", {}).get("tainted") == [1], said.out
 
 
-def test_what_was_read_before_it_was_registered_is_known(desk: Desk) -> None:
-    write(desk.derived, 1)
-    write(desk.source, 99)
-    record = reading({"nobody": desk.source})
+def test_what_was_read_before_it_was_registered_is_known(registry: Desk) -> None:
+    write(registry.derived, 1)
+    write(registry.source, 99)
+    record = reading({"nobody": registry.source})
     by_place = replace(record, inputs=tuple(replace(one, table_id=None) for one in record.inputs))
-    write(desk.derived, 99, said=by_place)
-    desk.register(desk.source)
-    desk.register(desk.derived)
-    said = desk.plan()
+    write(registry.derived, 99, said=by_place)
+    registry.register(registry.source)
+    registry.register(registry.derived)
+    said = registry.plan()
     assert said.code == 0, said.json["why_not"]
     assert (planned(said)["db.derived"]["tainted"], planned(said)["db.derived"]["unknown"]) == ([1], [])
 
 
-def test_a_table_that_is_left_tainted_is_not_called_clean(desk: Desk) -> None:
-    reads = {desk.register(desk.source): desk.source}
-    write(desk.derived, 1)
-    before = DeltaTable(str(desk.derived)).file_uris()
-    write(desk.source, 99)
-    overwrite(desk.derived, 99, reads=reads)
-    desk.register(desk.derived)
+def test_a_table_that_is_left_tainted_is_not_called_clean(registry: Desk) -> None:
+    reads = {registry.register(registry.source): registry.source}
+    write(registry.derived, 1)
+    before = DeltaTable(str(registry.derived)).file_uris()
+    write(registry.source, 99)
+    overwrite(registry.derived, 99, reads=reads)
+    registry.register(registry.derived)
     for gone in before:
         Path(gone.removeprefix("file://")).unlink()
     asked = ("db.source", "--to-version", "0", "--cascade", "--consent", "skip_unreachable")
-    said = desk.call("rollback", "plan", *asked)
+    said = registry.call("rollback", "plan", *asked)
     assert "its head is clean" not in said.out and "its head is tainted and stays so" in said.out, said

@@ -14,8 +14,8 @@ from lakewarden.catalog.model.rows import Action, Outcome, RollbackState, RunRow
 from lakewarden.catalog.policy.access import Actor
 from lakewarden.catalog.registry.register import register
 from lakewarden.catalog.system.port import ROLLBACKS
-from lakewarden.daemon.usecases.rollbacks.request import Wanted, request_of
-from lakewarden.daemon.usecases.rollbacks.rollback import Rollbacks, rollbacks_of_services
+from lakewarden.daemon.usecases.rollbacks.request import RollbackWish, request_of
+from lakewarden.daemon.usecases.rollbacks.rollback import RollbackService, rollbacks_of_services
 from support.builders.derived import ids, write
 from support.crashes.crashes import points_of
 from support.processes.commands import command
@@ -36,17 +36,17 @@ def lake(house: House) -> tuple[Path, Path]:
     """A source with a bad load, and a table derived from it."""
     source, derived = house.folder / "lake" / "source", house.folder / "lake" / "derived"
     write(source, 1)
-    reads = {register(house.services.desk, str(source), actor=ANA, name="db.source").row.table_id: source}
+    reads = {register(house.services.registry, str(source), actor=ANA, name="db.source").row.table_id: source}
     write(derived, 1, reads=reads)
     write(source, 99)
     write(derived, 99, reads=reads)
-    register(house.services.desk, str(derived), actor=ANA, name="db.derived")
+    register(house.services.registry, str(derived), actor=ANA, name="db.derived")
     return source, derived
 
 
 def planned(house: House) -> str:
     """The hash of a plan that takes the bad load back everywhere."""
-    request = request_of(house.services.desk, Wanted(where="db.source", version=0, cascade=True))
+    request = request_of(house.services.registry, RollbackWish(where="db.source", version=0, cascade=True))
     return rollbacks_of_services(house.services).plan(request, actor=ANA).plan.hash
 
 
@@ -87,7 +87,7 @@ def test_workers_killed_after_each_restore_leave_a_rollback_that_the_next_one_co
 
 
 def test_a_command_that_the_daemon_overtakes_takes_the_run_of_the_daemon_for_its_own(house: House) -> None:
-    class Overtaken(Rollbacks):
+    class Overtaken(RollbackService):
         """When the command has begun a rollback, the daemon does all of it first."""
 
         def begin(self, text: str, *, actor: Actor) -> Rollback:
@@ -126,7 +126,7 @@ def test_a_statement_whose_session_was_killed_is_taken_back_by_the_daemon(house:
     folder = house.folder / "lake"
     for name, rows in {"a": [1, 2], "b": [2, 3]}.items():
         write_deltalake(folder / name, pa.table({"k": pa.array(rows, pa.int32())}))
-        register(house.services.desk, str(folder / name), actor=ANA, name=f"db.{name}")
+        register(house.services.registry, str(folder / name), actor=ANA, name=f"db.{name}")
     statement = f"DELETE a, b FROM delta.`{folder}/a` a JOIN delta.`{folder}/b` b ON a.k = b.k"
     killed_at("group.making:2", folder, house.home, statement)
     (head,) = (row for row in house.services.store.rows(ROLLBACKS).all() if row.step == 0)

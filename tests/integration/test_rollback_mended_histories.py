@@ -11,7 +11,7 @@ import pytest
 
 from lakewarden.catalog.clock import SystemClock
 from lakewarden.catalog.model.rows import RollbackState, TableState
-from lakewarden.daemon.usecases.rollbacks.rollback import Rollbacks, rollbacks_of_services
+from lakewarden.daemon.usecases.rollbacks.rollback import RollbackService, rollbacks_of_services
 from lakewarden.jobs.rollback.plan.consents import Consent, Consents
 from lakewarden.jobs.rollback.plan.model import RollbackPlan, Step, TablePlan
 from lakewarden.jobs.rollback.plan.request import BadVersions, RollbackRequest
@@ -100,7 +100,7 @@ def test_what_is_mended_holds_every_clean_row_once_and_is_as_good_for_the_next_r
         return
     assert rollbacks.undo(done.rollback_id, actor=ANA, tell=silent).head.state is RollbackState.COMPENSATED
     assert {one: history.rows(one) for one in history.tables} == before
-    states = {history.services.desk.get(table_id).state for table_id in history.ids.values()}
+    states = {history.services.registry.get(table_id).state for table_id in history.ids.values()}
     assert states == {TableState.ACTIVE}
 
 
@@ -120,7 +120,7 @@ def check(history: History, plan: RollbackPlan, bad: frozenset[int]) -> frozense
 
 def again(
     history: History,
-    rollbacks: Rollbacks,
+    rollbacks: RollbackService,
     request: RollbackRequest,
     aside: frozenset[str],
     chance: random.Random,

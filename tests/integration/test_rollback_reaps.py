@@ -9,7 +9,7 @@ from lakewarden.catalog.errors import ExitCode
 from lakewarden.catalog.model.rows import Action, Outcome
 from lakewarden.catalog.state.port import RunRequest
 from lakewarden.daemon.settings.settings import load_settings
-from lakewarden.daemon.usecases.rollbacks.rollback import Rollbacks, rollbacks_of_services
+from lakewarden.daemon.usecases.rollbacks.rollback import RollbackService, rollbacks_of_services
 from lakewarden.jobs.actions.registry import encode
 from lakewarden.jobs.actions.rollback import RollBack
 from support.builders.callers import actor
@@ -26,7 +26,7 @@ def call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.Ca
     return sparkless(tmp_path / "home", monkeypatch, capfdbinary)
 
 
-def begun(folder: Path, call: Cli) -> tuple[Rollbacks, str]:
+def begun(folder: Path, call: Cli) -> tuple[RollbackService, str]:
     """A table with a bad load, and a rollback of it that was begun and that nobody is at."""
     place = folder / "lake" / "source"
     assert call("init").code == 0
@@ -40,7 +40,7 @@ def begun(folder: Path, call: Cli) -> tuple[Rollbacks, str]:
     return rollbacks, plan
 
 
-def claimed(rollbacks: Rollbacks, request: RunRequest, *, lease: timedelta = SHORT) -> None:
+def claimed(rollbacks: RollbackService, request: RunRequest, *, lease: timedelta = SHORT) -> None:
     """A worker that takes the run and is never heard of again."""
     queue = rollbacks.services.queue
     queue.enqueue([request])

@@ -50,7 +50,9 @@ class Desk:
 
 
 @pytest.fixture
-def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]) -> Desk:
+def registry(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
+) -> Desk:
     return Desk(tmp_path, sparkless(tmp_path / "home", monkeypatch, capfdbinary))
 
 
@@ -58,33 +60,33 @@ def derived_in(said: Said) -> Any:
     return next(one for one in said.json["tables"] if one["name"] == "db.derived")
 
 
-def test_what_is_kept_as_unknown_and_goes_all_the_same_takes_a_consent_of_its_own(desk: Desk) -> None:
-    refused = desk.plan("--consent", "keep_unknown")
+def test_what_is_kept_as_unknown_and_goes_all_the_same_takes_a_consent_of_its_own(registry: Desk) -> None:
+    refused = registry.plan("--consent", "keep_unknown")
     assert refused.code == 4
     assert [one["message"] for one in derived_in(refused)["blocked_by"]] == [
         "1 commit of unknown origin of db.derived (1 row) would be lost."
     ]
-    desk.apply("--consent", "keep_unknown", "--consent", "collateral=db.derived@2")
-    assert ids(desk.derived) == [1]
+    registry.apply("--consent", "keep_unknown", "--consent", "collateral=db.derived@2")
+    assert ids(registry.derived) == [1]
 
 
-def test_it_is_added_again_where_it_is_a_pure_append(desk: Desk) -> None:
-    done = desk.apply("--consent", "keep_unknown", "--reapply")
-    assert ids(desk.derived) == [1, 7]
-    assert desk.call("rollback", "undo", done).code == 0
-    assert ids(desk.derived) == [1, 7, 99]
+def test_it_is_added_again_where_it_is_a_pure_append(registry: Desk) -> None:
+    done = registry.apply("--consent", "keep_unknown", "--reapply")
+    assert ids(registry.derived) == [1, 7]
+    assert registry.call("rollback", "undo", done).code == 0
+    assert ids(registry.derived) == [1, 7, 99]
 
 
-def test_what_was_agreed_to_as_lost_though_unknown_takes_no_other_consent(desk: Desk) -> None:
-    planned = desk.plan("--consent", "lose_unknown")
+def test_what_was_agreed_to_as_lost_though_unknown_takes_no_other_consent(registry: Desk) -> None:
+    planned = registry.plan("--consent", "lose_unknown")
     assert (planned.code, derived_in(planned)["collateral"]) == (0, [])
-    desk.apply("--consent", "lose_unknown")
-    assert ids(desk.derived) == [1]
+    registry.apply("--consent", "lose_unknown")
+    assert ids(registry.derived) == [1]
 
 
-def test_our_own_properties_ask_for_nothing_and_are_there_afterwards(desk: Desk) -> None:
-    DeltaTable(str(desk.derived)).alter.set_table_properties({RETENTION: "interval 9 days"})
-    planned = desk.plan("--consent", "lose_unknown")
+def test_our_own_properties_ask_for_nothing_and_are_there_afterwards(registry: Desk) -> None:
+    DeltaTable(str(registry.derived)).alter.set_table_properties({RETENTION: "interval 9 days"})
+    planned = registry.plan("--consent", "lose_unknown")
     assert (planned.code, derived_in(planned)["collateral"]) == (0, [])
-    desk.apply("--consent", "lose_unknown")
-    assert DeltaTable(str(desk.derived)).metadata().configuration[RETENTION] == "interval 9 days"
+    registry.apply("--consent", "lose_unknown")
+    assert DeltaTable(str(registry.derived)).metadata().configuration[RETENTION] == "interval 9 days"

@@ -17,7 +17,7 @@ from lakewarden.catalog.model.rows import Outcome, RollbackState, RunRow
 from lakewarden.catalog.storage.file_store import canonical
 from lakewarden.catalog.system.port import RUNS
 from lakewarden.daemon.settings.settings import load_settings
-from lakewarden.daemon.usecases.rollbacks.rollback import Rollbacks, rollbacks_of_services
+from lakewarden.daemon.usecases.rollbacks.rollback import RollbackService, rollbacks_of_services
 from support.builders.callers import actor
 from support.builders.derived import ids, write
 from support.manifest_format.spec import forget, install
@@ -62,7 +62,7 @@ class Site:
         return FakeWorkerServices(load_settings(home=self.folder / "home"))
 
     @property
-    def rollbacks(self) -> Rollbacks:
+    def rollbacks(self) -> RollbackService:
         return rollbacks_of_services(self.services)
 
     @property
@@ -239,17 +239,17 @@ def test_what_was_derived_from_versions_that_a_head_left_by_hand_is_found_and_ca
     before = site.bad_write()
     bad = site.head
     site.work()
-    assert held(site, "reads_undone") == []
+    assert held(site, "reads_reverted") == []
     site.writer.move_main(before)
     assert "reads what was undone" in site.work()
     said = f"which moving head back to version {before} took back."
-    assert held(site, "reads_undone") == [f"Version 1 was made from version {bad} of db.raw, {said}"]
+    assert held(site, "reads_reverted") == [f"Version 1 was made from version {bad} of db.raw, {said}"]
     plans = site.must("rollback", "list", "-o", "json").json
     assert [one["state"] for one in plans] == ["planned"]
     site.must("rollback", "apply", plans[0]["rollback_id"])
     assert contents(site) == (False, [100]) and site.head == before
     site.work()
-    assert held(site, "reads_undone") == []
+    assert held(site, "reads_reverted") == []
 
 
 @pytest.mark.long
@@ -259,10 +259,10 @@ def test_a_head_that_comes_back_by_hand_takes_the_finding_with_it(site: Site) ->
     site.work()
     site.writer.move_main(before)
     site.work()
-    assert held(site, "reads_undone") != []
+    assert held(site, "reads_reverted") != []
     site.writer.move_main(bad)
     site.work()
-    assert held(site, "reads_undone") == []
+    assert held(site, "reads_reverted") == []
 
 
 @pytest.mark.long

@@ -52,7 +52,7 @@ def shop(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Itera
     orders = load(spark, database, folder, SCALE)
     for name in KEYS:
         place = Path(folder / "delta" / name)
-        register(services.desk, str(place), actor=actor(real_user()), name=f"{database}.{name}")
+        register(services.registry, str(place), actor=actor(real_user()), name=f"{database}.{name}")
     with lakewarden.attach(spark, home=services.settings.home) as lw:
         yield Shop(spark, lw, database, orders)
     spark.sql(f"DROP DATABASE {database} CASCADE")

@@ -37,7 +37,7 @@ def houses(tmp_path: Path) -> Iterator[tuple[House, House]]:
 def maintained_by(house: House, name: str) -> int:
     """A run of this home's on the table, by the product's own worker and engine. Returns the version it made."""
     services = house.services
-    row = services.desk.resolve(name)
+    row = services.registry.resolve(name)
     config = read_config(worker_config(services.settings, "worker"))
     seen = services.readers[0].observe(row.location or "")
     assert isinstance(seen, Observation)
@@ -97,7 +97,7 @@ def test_each_of_two_homes_that_manage_one_table_notices_the_other(houses: tuple
     answer = maintained_by(two, "db.t")
     [found] = noticed(one)
     assert second in found.message and f"version {answer}" in found.message
-    row = one.services.desk.resolve("db.t")
+    row = one.services.registry.resolve("db.t")
     health = one.services.store.rows(HEALTH).get(row.table_id)
     assert noticed(one) == (found,)
     assert one.services.store.rows(HEALTH).get(row.table_id) == health, (

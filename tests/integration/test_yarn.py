@@ -23,7 +23,7 @@ from lakewarden.catalog.model.rows import Action
 from lakewarden.catalog.storage.file_store import open_store
 from lakewarden.daemon.installation.services import open_services
 from lakewarden.daemon.process.embedded_metastore import EmbeddedMetastore
-from lakewarden.daemon.usecases.doctor.diagnosis import Verdict
+from lakewarden.daemon.usecases.doctor.diagnosis import CheckResult
 from lakewarden.daemon.usecases.doctor.yarn import examine_yarn
 from lakewarden.jobs.engines.spark.java import java_command, spark_jars
 from support.builders.derived import ids, write
@@ -222,12 +222,12 @@ def test_doctor_is_told_by_the_cluster_what_it_is(lake: Lake, monkeypatch: pytes
         monkeypatch.setenv(name, value)
     found = {one.check: one for one in examine_yarn(open_services(home=lake.folder / "worker"))}
     seen = ("spark", "database", "cluster files", "queue", "recovery", "hdfs")
-    assert {name: found[name].verdict for name in seen} == dict.fromkeys(seen, Verdict.OK), "\n".join(
+    assert {name: found[name].verdict for name in seen} == dict.fromkeys(seen, CheckResult.OK), "\n".join(
         map(str, found.values())
     )
     # The ResourceManager of this jar answers by half: neither its state nor its nodes are in what it says.
     unseen = ("resource manager", "nodes", "spark's jars", "nodes' java", "way back")
-    assert {found[name].verdict for name in unseen} == {Verdict.NOT_CHECKED}
+    assert {found[name].verdict for name in unseen} == {CheckResult.NOT_CHECKED}
 
 
 def test_a_bad_load_goes_back_together_with_what_was_made_from_it(lake: Lake) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from lakewarden.catalog.model.rows import Action
-from lakewarden.daemon.usecases.doctor.diagnosis import Verdict
+from lakewarden.daemon.usecases.doctor.diagnosis import CheckResult
 from lakewarden.daemon.usecases.doctor.kubernetes import examine_kubernetes
 from support.kubernetes.installation import FILES, LEASE_TTL, PASSWORD, Installation, files_for_all
 from support.reference.faults import Faults
@@ -247,8 +247,13 @@ def test_doctor_finds_nothing_wrong_from_outside_and_from_a_pod(
     for name, value in cluster.as_environment().items():
         monkeypatch.setenv(name, value)
     found = {one.check: one for one in examine_kubernetes()}
-    seen = {name: one.verdict for name, one in found.items() if one.verdict is not Verdict.NOT_CHECKED}
-    expected = {"helm": Verdict.OK, "cluster": Verdict.OK, "rights": Verdict.OK, "volumes": Verdict.WARN}
+    seen = {name: one.verdict for name, one in found.items() if one.verdict is not CheckResult.NOT_CHECKED}
+    expected = {
+        "helm": CheckResult.OK,
+        "cluster": CheckResult.OK,
+        "rights": CheckResult.OK,
+        "volumes": CheckResult.WARN,
+    }
     assert seen == expected, "\n".join(map(str, found.values()))
     everything = {
         "dns",
@@ -265,7 +270,7 @@ def test_doctor_finds_nothing_wrong_from_outside_and_from_a_pod(
         command = ("lakewarden", "doctor", "--target", "k8s", "-o", "json")
         told = json.loads(cluster.kubectl("exec", pod, "-c", component, "--", *command))
         assert {one["check"]: one["verdict"] for one in told} == {
-            name: Verdict.NOT_CHECKED if name in unseen else Verdict.OK for name in everything
+            name: CheckResult.NOT_CHECKED if name in unseen else CheckResult.OK for name in everything
         }, told
 
 

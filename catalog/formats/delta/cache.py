@@ -9,7 +9,7 @@ from lakewarden.catalog.formats.delta.replay import Replayed, oldest_read
 from lakewarden.catalog.formats.delta.segment import Segment
 from lakewarden.catalog.storage.file_store import FileEntry
 
-__all__ = ["Memory", "Remembered", "remember"]
+__all__ = ["Remembered", "VersionCache", "remember"]
 
 DEFAULT_BYTES: Final = 64 * 1024 * 1024
 _OVERHEAD: Final = 16 * 1024
@@ -47,7 +47,7 @@ def remember(replayed: Replayed, segment: Segment) -> Remembered:
     )
 
 
-class Memory:
+class VersionCache:
     """Remembered versions by location. Thread-safe."""
 
     def __init__(self, limit_bytes: int = DEFAULT_BYTES) -> None:

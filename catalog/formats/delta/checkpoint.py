@@ -25,7 +25,7 @@ from lakewarden.catalog.formats.delta.actions import (
 from lakewarden.catalog.formats.delta.errors import LOG_READABLE, BrokenLogError
 from lakewarden.catalog.formats.delta.log import DeltaLog
 from lakewarden.catalog.formats.delta.log_names import SIDECARS
-from lakewarden.catalog.formats.delta.segment import Checkpoint, Listing
+from lakewarden.catalog.formats.delta.segment import Checkpoint, LogListing
 from lakewarden.catalog.storage.file_store import FileEntry
 
 __all__ = ["CheckpointHead", "FileBatch", "file_batches", "read_head", "read_notes"]
@@ -70,7 +70,7 @@ class FileBatch:
     removes: pa.StructArray
 
 
-def read_head(log: DeltaLog, listing: Listing, checkpoint: Checkpoint) -> CheckpointHead:
+def read_head(log: DeltaLog, listing: LogListing, checkpoint: Checkpoint) -> CheckpointHead:
     """Metadata, protocol and file list of a checkpoint. Raises `BrokenLogError` where one is missing or unreadable."""
     found: list[LogAction] = []
     parquet: list[FileEntry] = []
@@ -93,7 +93,7 @@ def read_head(log: DeltaLog, listing: Listing, checkpoint: Checkpoint) -> Checkp
 
 
 def read_notes(
-    log: DeltaLog, listing: Listing, checkpoint: Checkpoint
+    log: DeltaLog, listing: LogListing, checkpoint: Checkpoint
 ) -> tuple[Transaction | DomainMetadata, ...]:
     """What a checkpoint says of applications and of features. Raises `BrokenLogError` where it cannot be read."""
     found: list[LogAction] = []
@@ -107,7 +107,7 @@ def read_notes(
 
 
 def file_batches(
-    log: DeltaLog, listing: Listing, head: CheckpointHead, *, whole: bool = False
+    log: DeltaLog, listing: LogListing, head: CheckpointHead, *, whole: bool = False
 ) -> Iterator[FileBatch]:
     """The checkpoint's files, at most 65,536 at a time (those kept as JSON are in `head.actions`).
 

@@ -6,7 +6,7 @@ from lakewarden.catalog.errors import UnreadableError
 from lakewarden.catalog.formats.delta.errors import LAST_CHECKPOINT, VanishedError
 from lakewarden.catalog.formats.delta.log import DeltaLog
 from lakewarden.catalog.formats.delta.log_names import HINT
-from lakewarden.catalog.formats.delta.segment import Listing
+from lakewarden.catalog.formats.delta.segment import LogListing
 from lakewarden.catalog.formats.port import LogProblem
 
 __all__ = ["hinted_version", "lost_checkpoint"]
@@ -20,7 +20,7 @@ def hinted_version(content: bytes) -> int | None:
         return None
 
 
-def lost_checkpoint(log: DeltaLog, listing: Listing) -> LogProblem | None:
+def lost_checkpoint(log: DeltaLog, listing: LogListing) -> LogProblem | None:
     """What is wrong if the hint names a checkpoint and neither that one nor a later one is there."""
     if listing.hint is None:
         return None

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 from lakewarden.catalog.errors import UnreadableError
 from lakewarden.catalog.formats.delta.errors import LOG_READABLE, BrokenLogError, VanishedError
 from lakewarden.catalog.formats.delta.log_names import FOLDER, is_after
-from lakewarden.catalog.formats.delta.segment import Listing, listing_of
+from lakewarden.catalog.formats.delta.segment import LogListing, listing_of
 from lakewarden.catalog.storage.file_store import FileEntry, FileStore, local_path
 from lakewarden.catalog.storage.hadoop_crc import agrees_with_companion, companion_of
 from lakewarden.catalog.storage.troubles import trouble_at
@@ -35,12 +35,12 @@ class DeltaLog:
         """The table's canonical location."""
         return self._store.root
 
-    def listing(self) -> Listing:
+    def listing(self) -> LogListing:
         """Everything in the log folder, by what it is."""
         with self._answering():
             return listing_of(self._store.list(FOLDER))
 
-    def listing_after(self, version: int) -> Listing:
+    def listing_after(self, version: int) -> LogListing:
         """What is in the log folder of later versions: all that reading their commits takes."""
         with self._answering():
             return listing_of(self._store.named(FOLDER, lambda name: is_after(name, version)))
@@ -58,7 +58,7 @@ class DeltaLog:
         except VanishedError:
             return None
 
-    def text(self, entry: FileEntry, listing: Listing) -> bytes:
+    def text(self, entry: FileEntry, listing: LogListing) -> bytes:
         """A whole small file, compared with the checksum file that Hadoop may have left beside it.
 
         Raises `BrokenLogError` if they disagree: Spark refuses such a file on a local disk.
@@ -76,7 +76,7 @@ class DeltaLog:
                 )
         return data
 
-    def lines(self, entry: FileEntry, listing: Listing) -> Iterator[bytes]:
+    def lines(self, entry: FileEntry, listing: LogListing) -> Iterator[bytes]:
         """The lines of a JSON file; a large one is streamed. Raises `BrokenLogError` for an empty file."""
         if entry.size_bytes <= _IN_MEMORY_BYTES:
             data = self.text(entry, listing)
@@ -92,13 +92,13 @@ class DeltaLog:
         yield rest
 
     @contextmanager
-    def parquet(self, entry: FileEntry, listing: Listing) -> Iterator[pq.ParquetFile]:
+    def parquet(self, entry: FileEntry, listing: LogListing) -> Iterator[pq.ParquetFile]:
         """A checkpoint file, open for reading. Raises `BrokenLogError` as soon as something in it makes no sense."""
         with self._source(entry, listing) as source, _understood(entry):
             yield pq.ParquetFile(source, page_checksum_verification=True)
 
     @contextmanager
-    def _source(self, entry: FileEntry, listing: Listing) -> Iterator[pa.NativeFile]:
+    def _source(self, entry: FileEntry, listing: LogListing) -> Iterator[pa.NativeFile]:
         """Bytes that no longer depend on the storage answering, so that an error in them means the file is broken."""
         if entry.size_bytes <= _IN_MEMORY_BYTES:
             yield pa.BufferReader(self.text(entry, listing))

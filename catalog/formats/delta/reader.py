@@ -9,7 +9,7 @@ from typing import Final
 from lakewarden.catalog.clock import to_millis
 from lakewarden.catalog.errors import UnreadableError
 from lakewarden.catalog.formats.delta.actions import AddFile
-from lakewarden.catalog.formats.delta.cache import Memory, remember
+from lakewarden.catalog.formats.delta.cache import VersionCache, remember
 from lakewarden.catalog.formats.delta.commit_info import read_commit
 from lakewarden.catalog.formats.delta.errors import CHECKSUM, BrokenLogError, VanishedError
 from lakewarden.catalog.formats.delta.hint import lost_checkpoint
@@ -21,7 +21,7 @@ from lakewarden.catalog.formats.delta.proof.version_checksum import parse_versio
 from lakewarden.catalog.formats.delta.replay import Replayed, metadata_of, replay, replay_on, version_actions
 from lakewarden.catalog.formats.delta.restore_target import restored_version
 from lakewarden.catalog.formats.delta.retention import DELTA_RETENTION
-from lakewarden.catalog.formats.delta.segment import Listing, Segment, segment_of
+from lakewarden.catalog.formats.delta.segment import LogListing, Segment, segment_of
 from lakewarden.catalog.formats.heads import has_commit, time_of_head
 from lakewarden.catalog.formats.port import Commit, DataFile, LogProblem, Observation, ProbeResult, Tombstone
 from lakewarden.catalog.formats.spec import FormatSpec, Sign, StorageOf
@@ -45,14 +45,14 @@ def _no_options(location: str) -> StorageOptions:
 class DeltaReader:
     """Reads Delta tables from their logs; `storage` gives the options for a location.
 
-    It remembers what it has read of the tables seen last (`Memory`), so that `observe(since=...)` reads only the
+    It remembers what it has read of the tables seen last (`VersionCache`), so that `observe(since=...)` reads only the
     commits that came later. Whatever it remembers or forgets, the answers are the same.
     """
 
     def __init__(
-        self, storage: Callable[[str], StorageOptions] = _no_options, *, memory: Memory | None = None
+        self, storage: Callable[[str], StorageOptions] = _no_options, *, memory: VersionCache | None = None
     ) -> None:
-        self._storage, self._memory = storage, memory or Memory()
+        self._storage, self._memory = storage, memory or VersionCache()
         self._logs: OrderedDict[str, DeltaLog] = OrderedDict()
         self._local_logs: OrderedDict[str, DeltaLog] = OrderedDict()
         self._compared: OrderedDict[str, tuple[str, FileEntry, bool]] = OrderedDict()
@@ -186,7 +186,7 @@ class DeltaReader:
         return seen if lost is None else replace(seen, warnings=(*seen.warnings, lost))
 
     def _replayed(
-        self, log: DeltaLog, listing: Listing, segment: Segment, since: Observation | None
+        self, log: DeltaLog, listing: LogListing, segment: Segment, since: Observation | None
     ) -> Replayed:
         kept = self._memory.get(log.location, since.version) if since is not None else None
         if kept is not None and kept.leads_to(segment):
@@ -214,7 +214,7 @@ class DeltaReader:
         return log
 
 
-def _check_totals(log: DeltaLog, listing: Listing, seen: Observation) -> None:
+def _check_totals(log: DeltaLog, listing: LogListing, seen: Observation) -> None:
     """Compare with the version's checksum file, where its writer left one. Raises `BrokenLogError`."""
     entry = listing.checksums.get(seen.version)
     checksum = parse_version_checksum(log.text(entry, listing)) if entry is not None else None
@@ -228,7 +228,7 @@ def _check_totals(log: DeltaLog, listing: Listing, seen: Observation) -> None:
 
 
 def _reader(storage: StorageOf) -> DeltaReader:
-    return DeltaReader(storage, memory=Memory(_MEMORY_BYTES))
+    return DeltaReader(storage, memory=VersionCache(_MEMORY_BYTES))
 
 
 DELTA_FORMAT: Final = FormatSpec(
@@ -242,7 +242,7 @@ DELTA_FORMAT: Final = FormatSpec(
 )
 
 
-def _readable(log: DeltaLog, listing: Listing, versions: Sequence[int]) -> Iterator[Commit]:
+def _readable(log: DeltaLog, listing: LogListing, versions: Sequence[int]) -> Iterator[Commit]:
     """Those of the versions whose entries are still there when they are read."""
     for version in versions:
         entry = listing.commits[version]

@@ -22,7 +22,7 @@ from lakewarden.catalog.formats.delta.file_state import Changes, FileState, appl
 from lakewarden.catalog.formats.delta.log import DeltaLog
 from lakewarden.catalog.formats.delta.protocol import MAX_READER
 from lakewarden.catalog.formats.delta.schema import physical_names
-from lakewarden.catalog.formats.delta.segment import Listing, Segment
+from lakewarden.catalog.formats.delta.segment import LogListing, Segment
 from lakewarden.catalog.formats.port import LogProblem
 from lakewarden.catalog.storage.file_store import FileEntry
 
@@ -57,7 +57,7 @@ class Replayed:
     warnings: tuple[LogProblem, ...] = ()
 
 
-def replay(log: DeltaLog, listing: Listing, segment: Segment) -> Replayed:
+def replay(log: DeltaLog, listing: LogListing, segment: Segment) -> Replayed:
     """The whole state from the segment's checkpoint on. Raises `BrokenLogError`."""
     history, past, warnings = _look_back(log, listing, segment)
     head = read_head(log, listing, segment.checkpoint) if segment.checkpoint else None
@@ -78,7 +78,7 @@ def replay(log: DeltaLog, listing: Listing, segment: Segment) -> Replayed:
 
 
 def replay_on(
-    log: DeltaLog, listing: Listing, start: Replayed, commits: Iterable[tuple[int, FileEntry]]
+    log: DeltaLog, listing: LogListing, start: Replayed, commits: Iterable[tuple[int, FileEntry]]
 ) -> Replayed:
     """The state after the commits that follow `start`, in order. Raises `BrokenLogError`."""
     changes, history = Changes(), start.history
@@ -110,12 +110,12 @@ def oldest_read(segment: Segment) -> int:
     return chosen[0][0] if chosen else segment.head + 1
 
 
-def version_actions(log: DeltaLog, listing: Listing, entry: FileEntry) -> Iterator[LogAction]:
+def version_actions(log: DeltaLog, listing: LogListing, entry: FileEntry) -> Iterator[LogAction]:
     """The actions of one commit file."""
     return parse_actions(log.lines(entry, listing), entry.path)
 
 
-def metadata_of(log: DeltaLog, listing: Listing, segment: Segment) -> Metadata:
+def metadata_of(log: DeltaLog, listing: LogListing, segment: Segment) -> Metadata:
     """The metadata of the segment's head, without its files. Raises `BrokenLogError`."""
     for _, entry in reversed(segment.commits):
         told = [one for one in version_actions(log, listing, entry) if isinstance(one, Metadata)]
@@ -144,7 +144,7 @@ _NO_METADATA: Final = Metadata("", None, None, None, (), {})
 _NO_PROTOCOL: Final = Protocol(0, 0)
 
 
-def _read(log: DeltaLog, listing: Listing, version: int, entry: FileEntry, changes: Changes) -> ReadCommit:
+def _read(log: DeltaLog, listing: LogListing, version: int, entry: FileEntry, changes: Changes) -> ReadCommit:
     actions = _gathered(version_actions(log, listing, entry), changes, entry.modified_at)
     return read_commit(version, actions, entry.modified_at)
 
@@ -158,7 +158,7 @@ def _gathered(actions: Iterable[LogAction], changes: Changes, written_at: dateti
         yield action
 
 
-def _checkpoint_state(log: DeltaLog, listing: Listing, head: CheckpointHead, past: Changes) -> FileState:
+def _checkpoint_state(log: DeltaLog, listing: LogListing, head: CheckpointHead, past: Changes) -> FileState:
     """The checkpoint's files, and what the commits before it removed that the checkpoint no longer mentions."""
     _check_protocol(head.protocol)
     written_ms = to_millis(head.checkpoint.written_at)
@@ -175,7 +175,7 @@ def _checkpoint_state(log: DeltaLog, listing: Listing, head: CheckpointHead, pas
 
 
 def _look_back(
-    log: DeltaLog, listing: Listing, segment: Segment
+    log: DeltaLog, listing: LogListing, segment: Segment
 ) -> tuple[History, Changes, tuple[LogProblem, ...]]:
     """Read the commits before the checkpoint, as far as they are there and the limits allow, oldest first."""
     history, changes = History(committed_at=_NEVER), Changes()

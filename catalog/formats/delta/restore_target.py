@@ -5,12 +5,12 @@ from lakewarden.catalog.formats.delta.actions import AddFile, Metadata, RemoveFi
 from lakewarden.catalog.formats.delta.log import DeltaLog
 from lakewarden.catalog.formats.delta.proof.files import Key, file_key, live_files
 from lakewarden.catalog.formats.delta.replay import metadata_of, version_actions
-from lakewarden.catalog.formats.delta.segment import Listing, segment_of
+from lakewarden.catalog.formats.delta.segment import LogListing, segment_of
 
 __all__ = ["restored_version"]
 
 
-def restored_version(log: DeltaLog, listing: Listing, version: int) -> int | None:
+def restored_version(log: DeltaLog, listing: LogListing, version: int) -> int | None:
     """The newest version before `version` that has the same files and deletion vectors, and the same metadata if any of
     those has; None where the log has none. Raises `BrokenLogError` if `version` itself cannot be rebuilt.
 
@@ -36,7 +36,7 @@ def restored_version(log: DeltaLog, listing: Listing, version: int) -> int | Non
 
 
 def _applied(
-    log: DeltaLog, listing: Listing, version: int, wanted: set[Key], differs: set[Key]
+    log: DeltaLog, listing: LogListing, version: int, wanted: set[Key], differs: set[Key]
 ) -> Metadata | None:
     """Take a commit into `differs`, the files that only one of both versions has. Returns the metadata it set."""
     metadata = None

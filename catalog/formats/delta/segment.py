@@ -9,7 +9,7 @@ from lakewarden.catalog.formats.delta.log_names import HINT, Kind, parse_name
 from lakewarden.catalog.formats.port import LogProblem
 from lakewarden.catalog.storage.file_store import FileEntry
 
-__all__ = ["Checkpoint", "Listing", "Segment", "listing_of", "segment_of"]
+__all__ = ["Checkpoint", "LogListing", "Segment", "listing_of", "segment_of"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -27,7 +27,7 @@ class Checkpoint:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Listing:
+class LogListing:
     """The log folder's files by what they are. `checkpoints` are complete ones, newest first."""
 
     commits: Mapping[int, FileEntry] = field(default_factory=dict)
@@ -64,7 +64,7 @@ class Segment:
     warnings: tuple[LogProblem, ...] = ()
 
 
-def listing_of(entries: Iterable[FileEntry]) -> Listing:
+def listing_of(entries: Iterable[FileEntry]) -> LogListing:
     """Sort the log folder's entries by what they are."""
     commits: dict[int, FileEntry] = {}
     checksums: dict[int, FileEntry] = {}
@@ -94,7 +94,7 @@ def listing_of(entries: Iterable[FileEntry]) -> Listing:
             whole.setdefault(version, Checkpoint(version=version, files=files))
         else:
             incomplete.add(version)
-    return Listing(
+    return LogListing(
         commits=commits,
         checkpoints=tuple(sorted(whole.values(), key=lambda one: -one.version)),
         checksums=checksums,
@@ -104,7 +104,7 @@ def listing_of(entries: Iterable[FileEntry]) -> Listing:
     )
 
 
-def segment_of(listing: Listing, *, location: str, upto: int | None = None) -> Segment:
+def segment_of(listing: LogListing, *, location: str, upto: int | None = None) -> Segment:
     """The files that rebuild version `upto` (head when None).
 
     Raises `BrokenLogError` when there is no log, or commits that are needed are missing.
@@ -133,7 +133,7 @@ def segment_of(listing: Listing, *, location: str, upto: int | None = None) -> S
     )
 
 
-def _refuse_lost_head(listing: Listing, known: int) -> None:
+def _refuse_lost_head(listing: LogListing, known: int) -> None:
     """A version's checksum is written after its commit: one without the other means that the commit was taken away."""
     last = max(listing.checksums, default=known)
     if last > known:
@@ -144,7 +144,7 @@ def _refuse_lost_head(listing: Listing, known: int) -> None:
         raise BrokenLogError(LOG_CONTIGUOUS, message)
 
 
-def _missing(listing: Listing, checkpoint: Checkpoint | None, missing: int) -> str:
+def _missing(listing: LogListing, checkpoint: Checkpoint | None, missing: int) -> str:
     later = min(version for version in listing.commits if version > missing) if listing.commits else None
     if checkpoint is None and later is not None and later == min(listing.commits):
         reason = (
@@ -156,14 +156,14 @@ def _missing(listing: Listing, checkpoint: Checkpoint | None, missing: int) -> s
     return f"The commit of version {missing} is missing from the log, later ones are there."
 
 
-def _unbroken_below(listing: Listing, start: int) -> range:
+def _unbroken_below(listing: LogListing, start: int) -> range:
     first = start
     while first - 1 in listing.commits:
         first -= 1
     return range(first, start)
 
 
-def _first_version(listing: Listing, oldest: int, head: int) -> int:
+def _first_version(listing: LogListing, oldest: int, head: int) -> int:
     """Every version from the answer to head can be rebuilt; `oldest` is the first commit of the unbroken run."""
     if oldest == 0:
         return 0
@@ -171,7 +171,7 @@ def _first_version(listing: Listing, oldest: int, head: int) -> int:
     return min(versions, default=head)
 
 
-def _warnings(listing: Listing, oldest: int) -> Iterable[LogProblem]:
+def _warnings(listing: LogListing, oldest: int) -> Iterable[LogProblem]:
     stranded = [version for version in listing.commits if version < oldest]
     if stranded:
         message = (

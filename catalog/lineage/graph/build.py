@@ -12,10 +12,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakewarden.catalog.lineage.edges import ALIAS, RESTORE
-from lakewarden.catalog.lineage.graph.draft import Draft, draft_of, finished
+from lakewarden.catalog.lineage.graph.draft import GraphDraft, draft_of, finished
 from lakewarden.catalog.lineage.graph.graph import NO_NODE, EdgeArrays, VersionGraph
 from lakewarden.catalog.lineage.graph.incarnations import Histories, Incarnations, base_of
-from lakewarden.catalog.lineage.graph.numbering import Rows, encode_rows, numbers
+from lakewarden.catalog.lineage.graph.numbering import NumberedLineage, encode_rows, numbers
 from lakewarden.catalog.lineage.versions import Effect, effect_of
 from lakewarden.catalog.model.lineage_record import Operation
 from lakewarden.catalog.model.rows import Confidence
@@ -74,7 +74,7 @@ def build_graph(
     return finished(draft)
 
 
-def _strong(rows: Rows, known: Incarnations, trusting: frozenset[str]) -> pa.Array:
+def _strong(rows: NumberedLineage, known: Incarnations, trusting: frozenset[str]) -> pa.Array:
     """Which rows are known well enough to act on."""
     confidence = rows.column("confidence")
     strong = pc.is_in(confidence, value_set=pa.array(sorted(TRUSTED), pa.string()))
@@ -121,7 +121,7 @@ def _log_reads(histories: Histories, known: Incarnations, places: Mapping[str, s
 
 
 def _pairs(
-    rows: Rows, histories: Histories, reads: Sequence[_Read], known: Incarnations
+    rows: NumberedLineage, histories: Histories, reads: Sequence[_Read], known: Incarnations
 ) -> Iterator[tuple[pa.Array, pa.Array]]:
     yield rows.output, rows.column("output_version")
     yield rows.input, rows.column("input_version")
@@ -140,7 +140,7 @@ def _pairs(
     yield pa.array(tables, pa.int64()), pa.array(versions, pa.int64())
 
 
-def _say_heads(draft: Draft, histories: Histories, heads: Mapping[str, int]) -> None:
+def _say_heads(draft: GraphDraft, histories: Histories, heads: Mapping[str, int]) -> None:
     """Heads, as the logs have them."""
     for table_id, history in histories.items():
         if history:
@@ -148,14 +148,16 @@ def _say_heads(draft: Draft, histories: Histories, heads: Mapping[str, int]) -> 
             draft.heads[table] = draft.node(table, heads.get(table_id, history[-1].version))
 
 
-def _say_parents(draft: Draft, rows: Rows, output: pa.Array) -> None:
+def _say_parents(draft: GraphDraft, rows: NumberedLineage, output: pa.Array) -> None:
     """The parents that rows tell, as far as they are not just one below."""
     told, version = rows.column("output_parent"), rows.column("output_version")
     odd = pc.fill_null(pc.not_equal(pc.add(told, 1), version), False)
     draft.odd_parents.update(zip(output.filter(odd).to_pylist(), told.filter(odd).to_pylist(), strict=True))
 
 
-def _say_runs(draft: Draft, rows: Rows, output: pa.Array, histories: Histories, runs: frozenset[str]) -> None:
+def _say_runs(
+    draft: GraphDraft, rows: NumberedLineage, output: pa.Array, histories: Histories, runs: frozenset[str]
+) -> None:
     """The content commits of the runs that somebody asks about."""
     found: dict[str, set[int]] = {run_id: set() for run_id in runs}
     if not found:
@@ -175,7 +177,9 @@ def _say_runs(draft: Draft, rows: Rows, output: pa.Array, histories: Histories, 
         draft.runs[run_id] = tuple(sorted(node for node in nodes if draft.effects[node] in made_content))
 
 
-def _say_rows(draft: Draft, rows: Rows, output: pa.Array, source: pa.Array, strong: pa.Array) -> None:
+def _say_rows(
+    draft: GraphDraft, rows: NumberedLineage, output: pa.Array, source: pa.Array, strong: pa.Array
+) -> None:
     """What rows say of the versions they were written for: their effect, and whether all inputs are known."""
     operations = rows.column("operation")
     for operation in pc.unique(operations).to_pylist():
@@ -201,7 +205,7 @@ def _each(nodes: pa.Array) -> list[int]:
     return found
 
 
-def _head_rows(draft: Draft, output: pa.Array) -> None:
+def _head_rows(draft: GraphDraft, output: pa.Array) -> None:
     """The newest version of a table whose log was not read is the newest that a row was written for."""
     open_heads = {table for table, head in enumerate(draft.heads) if head == NO_NODE}
     for node in _each(output):
@@ -210,7 +214,7 @@ def _head_rows(draft: Draft, output: pa.Array) -> None:
             draft.heads[table] = node
 
 
-def _say_effects(draft: Draft, histories: Histories, places: Mapping[str, str]) -> None:
+def _say_effects(draft: GraphDraft, histories: Histories, places: Mapping[str, str]) -> None:
     """What the logs say: they know better what was done; what was read, a row may know better."""
     for table_id, history in histories.items():
         table = draft.numbering.known.index[table_id]
@@ -227,7 +231,9 @@ def _say_effects(draft: Draft, histories: Histories, places: Mapping[str, str]) 
                 draft.targets[node] = draft.node(table, one.target)
 
 
-def _say_edges(draft: Draft, rows: Rows, output: pa.Array, source: pa.Array, strong: pa.Array) -> None:
+def _say_edges(
+    draft: GraphDraft, rows: NumberedLineage, output: pa.Array, source: pa.Array, strong: pa.Array
+) -> None:
     """The edges that rows tell."""
     self_made = pc.is_in(rows.column("operation"), value_set=pa.array([ALIAS, RESTORE]))
     whole = pc.is_null(rows.column("from_version"))
@@ -249,7 +255,7 @@ def _say_edges(draft: Draft, rows: Rows, output: pa.Array, source: pa.Array, str
         draft.changes(part["table"], part["after"], part["upto"], part["output"], part["flags"])
 
 
-def _log_edges(draft: Draft, reads: Sequence[_Read]) -> None:
+def _log_edges(draft: GraphDraft, reads: Sequence[_Read]) -> None:
     """The edges that commits tell themselves."""
     for read in reads:
         reader = draft.node(read.reader, read.version)

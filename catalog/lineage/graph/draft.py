@@ -13,11 +13,11 @@ from lakewarden.catalog.lineage.versions import Effect
 from lakewarden.catalog.model.arrow_columns import whole
 from lakewarden.catalog.model.rows import NO_PARENT
 
-__all__ = ["Draft", "draft_of", "finished"]
+__all__ = ["GraphDraft", "draft_of", "finished"]
 
 
 @dataclass(kw_only=True, slots=True)
-class Draft:
+class GraphDraft:
     """Lists by node (`versions`, `owners`, `effects`, `known`) or by table (`first`, `heads`), and edges.
 
     `odd_parents` are the versions that nodes were made from, where that is not the one below; `parents` the nodes of
@@ -128,7 +128,7 @@ class Draft:
         return True
 
 
-def draft_of(numbering: Numbering) -> Draft:
+def draft_of(numbering: Numbering) -> GraphDraft:
     """A draft in which nothing is known yet: every version is a change with unknown inputs."""
     first = [0] * (len(numbering.known.tables) + 1)
     for pair in pc.value_counts(numbering.owners()).to_pylist():
@@ -136,7 +136,7 @@ def draft_of(numbering: Numbering) -> Draft:
     for place in range(1, len(first)):
         first[place] += first[place - 1]
     size = len(numbering.keys)
-    return Draft(
+    return GraphDraft(
         numbering=numbering,
         first=first,
         versions=numbering.values().to_pylist(),
@@ -147,7 +147,7 @@ def draft_of(numbering: Numbering) -> Draft:
     )
 
 
-def finished(draft: Draft) -> VersionGraph:
+def finished(draft: GraphDraft) -> VersionGraph:
     """The graph, with its edges sorted both ways."""
     single = pa.table(
         {

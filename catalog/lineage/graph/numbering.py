@@ -13,7 +13,7 @@ from lakewarden.catalog.lineage.graph.incarnations import Histories, Incarnation
 from lakewarden.catalog.model.arrow_columns import coded, whole
 from lakewarden.catalog.model.rows import NO_PARENT
 
-__all__ = ["Numbering", "Rows", "encode_rows", "numbers", "packed"]
+__all__ = ["NumberedLineage", "Numbering", "encode_rows", "numbers", "packed"]
 
 _INT64: Final = pa.int64()
 _TYPES: Final = {"B": pa.uint8(), "i": pa.int32(), "q": _INT64}
@@ -42,7 +42,7 @@ class Numbering:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Rows:
+class NumberedLineage:
     """Rows of `lakewarden.lineage` with tables as numbers; an input that is no managed table has a null `input`.
 
     `unsaid` marks rows by which the inputs are not all known.
@@ -60,7 +60,7 @@ class Rows:
 
 def encode_rows(
     rows: pa.Table, histories: Histories, places: Mapping[str, str], newest: Mapping[str, str]
-) -> tuple[Rows, Incarnations]:
+) -> tuple[NumberedLineage, Incarnations]:
     """The rows with numbered tables, those of `histories` included.
 
     `places` gives the `table_id` of a location that is managed now and was not when the row was written, `newest` the
@@ -73,7 +73,7 @@ def encode_rows(
     index = {name: number for number, name in enumerate(tables)}
     number_of = pa.array([index.get(name) for name in ids], _INT64)
     told, made = (_spread(number_of.take(pc.index_in(of.dictionary, names)), of) for of in (inputs, outputs))
-    said = Rows(
+    said = NumberedLineage(
         table=_in_one_piece(rows),
         output=made,
         input=told,
@@ -97,7 +97,7 @@ def encode_rows(
     return replace(said, output=output, input=source, unsaid=pc.or_(said.unsaid, lost)), known
 
 
-def _uuids(said: Rows, nothing: pa.Array, cut: Sequence[int]) -> Uuids:
+def _uuids(said: NumberedLineage, nothing: pa.Array, cut: Sequence[int]) -> Uuids:
     """What rows tell of UUIDs; of tables by number. `nothing` marks rows of versions that read nothing, `cut`
     the tables whose log is not there or no longer begins with their first version."""
     made, before = said.column("output_format_id"), said.column("input_format_id")

@@ -12,12 +12,19 @@ import orjson
 
 from lakewarden.catalog.bounds import as_whole
 from lakewarden.catalog.errors import UsageError
-from lakewarden.catalog.lineage.streams.offsets import NOT_SAID, Batch, BatchKey, Began, Source, parse_offsets
+from lakewarden.catalog.lineage.streams.offsets import (
+    NOT_SAID,
+    BatchKey,
+    Began,
+    SourceOffsets,
+    StreamBatch,
+    parse_offsets,
+)
 from lakewarden.catalog.model.rows import TableRow
 from lakewarden.catalog.storage.file_store import FileStore, canonical
 
 __all__ = [
-    "Checkpoint",
+    "StreamCheckpoint",
     "began_of",
     "checkpoints_of",
     "query_of",
@@ -33,7 +40,7 @@ _STATE: Final = "state"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Checkpoint:
+class StreamCheckpoint:
     """A checkpoint folder (canonical location) of a query that writes the table, and what the query began with."""
 
     location: str
@@ -60,16 +67,16 @@ def began_of(text: str) -> Began:
     return Began(version=version)
 
 
-def checkpoints_of(row: TableRow) -> tuple[Checkpoint, ...]:
+def checkpoints_of(row: TableRow) -> tuple[StreamCheckpoint, ...]:
     """The checkpoints declared on a table, by location."""
     return tuple(
-        Checkpoint(location=key.removeprefix(_PREFIX), began=began_of(said) if said else NOT_SAID)
+        StreamCheckpoint(location=key.removeprefix(_PREFIX), began=began_of(said) if said else NOT_SAID)
         for key, said in sorted(row.properties.items())
         if key.startswith(_PREFIX)
     )
 
 
-def with_checkpoint(row: TableRow, checkpoint: Checkpoint) -> TableRow:
+def with_checkpoint(row: TableRow, checkpoint: StreamCheckpoint) -> TableRow:
     """The row with one more checkpoint, or with what is said of it anew."""
     said = {f"{_PREFIX}{checkpoint.location}": checkpoint.starting_version}
     return replace(row, properties={**row.properties, **said})
@@ -87,7 +94,7 @@ def without_checkpoint(row: TableRow, location: str) -> TableRow:
 
 def read_batches(
     store: FileStore, wanted: Collection[BatchKey], *, began: Began = NOT_SAID
-) -> Mapping[BatchKey, Batch]:
+) -> Mapping[BatchKey, StreamBatch]:
     """Those of the wanted batches that the checkpoint in this folder knows; one listing, and two small files each.
 
     What is missing or cannot be read is left out. Raises `UnavailableError` if the storage does not answer.
@@ -100,12 +107,12 @@ def read_batches(
     there = {int(name) for name in names if name.isdigit()}
     stateful = next(iter(store.list(_STATE)), None) is not None
     offsets = {epoch: _offsets(store, epoch) for epoch in there & _needed(epochs, stateful=stateful)}
-    found: dict[BatchKey, Batch] = {}
+    found: dict[BatchKey, StreamBatch] = {}
     for epoch in epochs:
         ends = offsets.get(epoch)
         if ends is not None:
             sources = _sources(offsets.get(epoch - 1), ends, offsets.get(0) if stateful else None)
-            found[query_id, epoch] = Batch(
+            found[query_id, epoch] = StreamBatch(
                 query_id=query_id, epoch=epoch, sources=sources, stateful=stateful, began=began
             )
     return found
@@ -119,12 +126,13 @@ def _sources(
     starts: tuple[str | None, ...] | None,
     ends: tuple[str | None, ...],
     firsts: tuple[str | None, ...] | None,
-) -> tuple[Source, ...]:
+) -> tuple[SourceOffsets, ...]:
     nothing = (None,) * len(ends)
     begins = starts if starts is not None and len(starts) == len(ends) else nothing
     first = firsts if firsts is not None and len(firsts) == len(ends) else nothing
     return tuple(
-        Source(start=start, end=end, first=one) for start, end, one in zip(begins, ends, first, strict=True)
+        SourceOffsets(start=start, end=end, first=one)
+        for start, end, one in zip(begins, ends, first, strict=True)
     )
 
 

@@ -25,10 +25,10 @@ from lakewarden.catalog.model.lineage_record import LineageInput
 
 __all__ = [
     "NOT_SAID",
-    "Batch",
     "BatchKey",
     "Began",
-    "Source",
+    "SourceOffsets",
+    "StreamBatch",
     "StreamReads",
     "batch_key",
     "inside_version",
@@ -65,7 +65,7 @@ NOT_SAID: Final = Began()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Source:
+class SourceOffsets:
     """One source of a batch: offsets as JSON text, None where there is none. `first` is the end of the query's first
     batch, where it is known."""
 
@@ -75,12 +75,12 @@ class Source:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Batch:
+class StreamBatch:
     """One batch as a checkpoint, or the query's own progress, tells it."""
 
     query_id: str
     epoch: int
-    sources: tuple[Source, ...]
+    sources: tuple[SourceOffsets, ...]
     stateful: bool = False
     began: Began = NOT_SAID
 
@@ -136,7 +136,7 @@ def parse_offsets(text: str) -> tuple[str | None, ...]:
     return tuple(None if line == _NO_OFFSET else line for line in offsets)
 
 
-def reads_of(batch: Batch, tables: Mapping[str, str]) -> StreamReads:
+def reads_of(batch: StreamBatch, tables: Mapping[str, str]) -> StreamReads:
     """What a batch read. `tables` has the `table_id` of each managed table by every UUID that it ever had."""
     inputs: list[LineageInput] = []
     complete = True
@@ -169,7 +169,7 @@ def inside_version(offset: str | None) -> int | None:
 
 
 def _delta_reads(
-    batch: Batch, source: Source, began: Began, tables: Mapping[str, str]
+    batch: StreamBatch, source: SourceOffsets, began: Began, tables: Mapping[str, str]
 ) -> Iterator[LineageInput]:
     """The ranges of one source; one input without a table where that cannot be told."""
     end, start, first = _offset(source.end), _offset(source.start), _offset(source.first)
@@ -245,7 +245,7 @@ def _offset(text: str | None) -> _Offset | None:
     return _Offset(format_id, last, version, body.get("isStartingVersion") is True)
 
 
-def _outside(source: Source, place: str) -> LineageInput:
+def _outside(source: SourceOffsets, place: str) -> LineageInput:
     """A source that is no table: its rows come from outside, as those of plain files do."""
     body = _json(source.end)
     topics = body.items() if isinstance(body, dict) else ()

@@ -15,7 +15,7 @@ import orjson
 
 from lakewarden.catalog.clock import Clock
 from lakewarden.catalog.errors import UnavailableError, UnreadableError
-from lakewarden.catalog.lineage.streams.offsets import Batch, Began, Source
+from lakewarden.catalog.lineage.streams.offsets import Began, SourceOffsets, StreamBatch
 from lakewarden.catalog.storage.drop_folder import DropFolder
 from lakewarden.catalog.storage.file_store import StorageOptions
 
@@ -30,7 +30,7 @@ class StreamNote:
     """One batch and the canonical location of the Delta table that it was written to."""
 
     sink: str
-    batch: Batch
+    batch: StreamBatch
 
 
 class StreamNotes:
@@ -109,7 +109,7 @@ def _note(body: Mapping[str, Any]) -> StreamNote:
     )
     return StreamNote(
         sink=_text(body["sink"]),
-        batch=Batch(
+        batch=StreamBatch(
             query_id=_text(body["query_id"]),
             epoch=_number(body["epoch"]),
             sources=tuple(_source(*one) for one in body["sources"]),
@@ -119,8 +119,8 @@ def _note(body: Mapping[str, Any]) -> StreamNote:
     )
 
 
-def _source(start: object, end: object, first: object) -> Source:
-    return Source(start=_optional(start), end=_optional(end), first=_optional(first))
+def _source(start: object, end: object, first: object) -> SourceOffsets:
+    return SourceOffsets(start=_optional(start), end=_optional(end), first=_optional(first))
 
 
 def _optional(value: object) -> str | None:

@@ -34,7 +34,7 @@ Action = dict[str, Any]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class _Log:
+class _ReadLog:
     """What was read of a log, by version: the actions of commits, the live paths of checkpoints; None: unreadable."""
 
     commits: Mapping[int, Sequence[Action] | None]
@@ -69,7 +69,7 @@ def log_problems(table: SystemTable[Any], files: FileStore) -> list[Problem]:
     return [*problems, *_checkpoint_problems(table, log, whole=whole)]
 
 
-def _anchor(log: _Log, last: int) -> int | None:
+def _anchor(log: _ReadLog, last: int) -> int | None:
     """The newest sound checkpoint after which every commit is sound: head can be read from it."""
     for version in sorted(log.checkpoints, reverse=True):
         if log.checkpoints[version] is not None:
@@ -78,7 +78,7 @@ def _anchor(log: _Log, last: int) -> int | None:
     return None
 
 
-def _checkpoint_problems(table: SystemTable[Any], log: _Log, *, whole: bool) -> Iterator[Problem]:
+def _checkpoint_problems(table: SystemTable[Any], log: _ReadLog, *, whole: bool) -> Iterator[Problem]:
     """`whole`: the commits from version 0 on are all there, so that no checkpoint is needed."""
     live: set[str] | None = None
     for version in sorted({*log.commits, *log.checkpoints}):
@@ -149,7 +149,7 @@ def _differing(
             yield path, ours, theirs
 
 
-def _read(files: FileStore) -> _Log:
+def _read(files: FileStore) -> _ReadLog:
     commits: dict[int, Sequence[Action] | None] = {}
     checkpoints: dict[int, frozenset[str] | None] = {}
     names: dict[int, str] = {}
@@ -159,7 +159,7 @@ def _read(files: FileStore) -> _Log:
         elif match := _CHECKPOINT.search(entry.path):
             checkpoints[int(match[1])] = _live_paths(files.read(entry.path))
             names[int(match[1])] = entry.path.rpartition("/")[2]
-    return _Log(commits=commits, checkpoints=checkpoints, names=names)
+    return _ReadLog(commits=commits, checkpoints=checkpoints, names=names)
 
 
 def _actions(content: bytes) -> Sequence[Action] | None:

@@ -29,12 +29,12 @@ from lakewarden.catalog.system.recovery.repair_plan import (
     CutHistory,
     CutLog,
     DropFiles,
+    PropertiesRepair,
     RepairPlan,
     RestoreFiles,
     RestoreTable,
     RewriteRows,
     SetAside,
-    SetProperties,
     Step,
 )
 from lakewarden.catalog.system.recovery.restore import pause_everything, put_back, put_files
@@ -119,7 +119,7 @@ def _carry_out(
         case CreateAgain():
             _note_new_logs(store, step, now)
             store.create(system_rows(store, now=now, actor=note.actor))
-        case SetProperties():
+        case PropertiesRepair():
             _set_properties(store, step.table, note)
         case _:
             assert_never(step)

@@ -14,12 +14,12 @@ __all__ = [
     "CutHistory",
     "CutLog",
     "DropFiles",
+    "PropertiesRepair",
     "RepairPlan",
     "RestoreFiles",
     "RestoreTable",
     "RewriteRows",
     "SetAside",
-    "SetProperties",
     "Step",
     "plan_repair",
 ]
@@ -98,7 +98,7 @@ class CreateAgain:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class SetProperties:
+class PropertiesRepair:
     """Set the properties again that time travel depends on."""
 
     table: SystemTable[Any]
@@ -115,7 +115,7 @@ Step = (
     | DropFiles
     | RewriteRows
     | CreateAgain
-    | SetProperties
+    | PropertiesRepair
 )
 
 
@@ -242,7 +242,7 @@ def _for_contents(table: SystemTable[Any], mine: Sequence[Problem], backup: Back
         loses = f"{unreadable} unreadable rows of lakewarden.{table.name}." if unreadable else None
         steps.append(RewriteRows(table=table, loses=loses))
     if any(one.damage is Damage.PROPERTIES for one in mine):
-        steps.append(SetProperties(table=table))
+        steps.append(PropertiesRepair(table=table))
     return steps
 
 

@@ -25,7 +25,11 @@ from lakewarden.catalog.system.migrate import upgrade
 from lakewarden.catalog.system.port import ROLLBACKS, TABLES, Fence, SystemStore, SystemTable
 from lakewarden.catalog.system.recovery.backup import BackupSource, Copied, log_version
 from lakewarden.catalog.system.recovery.set_aside import keep_aside, move_aside, note_going_back
-from lakewarden.catalog.system.recovery.settlement import everything_paused, settled_rollbacks, settled_tables
+from lakewarden.catalog.system.recovery.settlement import (
+    everything_paused,
+    restored_rollbacks,
+    restored_tables,
+)
 from lakewarden.catalog.system.schema import LEADER
 from lakewarden.catalog.system.store import DeltaSystemStore
 
@@ -99,10 +103,10 @@ def staged(
     upgrade(table, copy.root, store.storage(), note)
     aside = DeltaSystemStore(root, store.storage(), actor=note.actor)
     if table is TABLES:
-        settled = settled_tables(aside.rows(TABLES).all(), because=because, now=now, actor=note.actor)
+        settled = restored_tables(aside.rows(TABLES).all(), because=because, now=now, actor=note.actor)
         aside.edit(TABLES, lambda _: settled.changed, delete=lambda _: settled.gone, because=because)
     elif table is ROLLBACKS:
-        rollbacks = settled_rollbacks(aside.rows(ROLLBACKS).all(), because=because, now=now)
+        rollbacks = restored_rollbacks(aside.rows(ROLLBACKS).all(), because=because, now=now)
         aside.edit(ROLLBACKS, lambda _: rollbacks, because=because)
     home = open_store(store.location(table), store.storage())
     seen = max(

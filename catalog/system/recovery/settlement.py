@@ -18,21 +18,21 @@ from lakewarden.catalog.model.pending_purge import PURGING_KEYS
 from lakewarden.catalog.model.rows import RollbackRow, RollbackState, RowKind, Source, TableRow, TableState
 from lakewarden.catalog.policy.original_properties import forgotten, is_leaving
 
-__all__ = ["Settled", "everything_paused", "settled_rollbacks", "settled_tables"]
+__all__ = ["RestoredRows", "everything_paused", "restored_rollbacks", "restored_tables"]
 
 _EVERYTHING: Final = "*"
 _UNDER_WAY: Final = (RollbackState.INTENT, RollbackState.UNDOING)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Settled:
+class RestoredRows:
     """Rows of `lakewarden.tables` as they come back: those that change, and those that do not come back at all."""
 
     changed: tuple[TableRow, ...]
     gone: tuple[TableRow, ...]
 
 
-def settled_tables(rows: Iterable[TableRow], *, because: str, now: datetime, actor: str) -> Settled:
+def restored_tables(rows: Iterable[TableRow], *, because: str, now: datetime, actor: str) -> RestoredRows:
     """The rows that cannot come back as they were."""
     kept = tuple(rows)
     called_off = tuple(
@@ -60,7 +60,7 @@ def settled_tables(rows: Iterable[TableRow], *, because: str, now: datetime, act
     )
     pause = everything_paused(kept, because=because, now=now, actor=actor)
     waiting = tuple(row for row in kept if row.state is TableState.CONVERTING)
-    return Settled(changed=(*called_off, *stay, *pause), gone=waiting)
+    return RestoredRows(changed=(*called_off, *stay, *pause), gone=waiting)
 
 
 def everything_paused(
@@ -88,7 +88,9 @@ def everything_paused(
     return (made,)
 
 
-def settled_rollbacks(rows: Iterable[RollbackRow], *, because: str, now: datetime) -> tuple[RollbackRow, ...]:
+def restored_rollbacks(
+    rows: Iterable[RollbackRow], *, because: str, now: datetime
+) -> tuple[RollbackRow, ...]:
     """The head rows of rollbacks that were under way then:
     they wait for a person, whatever has become of them since."""
     message = (

@@ -11,11 +11,11 @@ import typer
 from lakewarden.catalog.errors import ExitCode, LakewardenError, UsageError
 from lakewarden.daemon.cli.common import Home, services_of
 from lakewarden.daemon.cli.lazy import commands
-from lakewarden.daemon.cli.listing import Listing
+from lakewarden.daemon.cli.listing import ListCommand
 from lakewarden.daemon.cli.output import Format, Output, show
 from lakewarden.daemon.installation.services import Services
 from lakewarden.daemon.usecases.doctor.checks import examine, examine_without_settings
-from lakewarden.daemon.usecases.doctor.diagnosis import Diagnosis, Verdict
+from lakewarden.daemon.usecases.doctor.diagnosis import CheckResult, Diagnosis
 from lakewarden.daemon.usecases.doctor.kubernetes import examine_kubernetes
 from lakewarden.daemon.usecases.doctor.object_stores import examine_location, try_stores_in_use
 from lakewarden.daemon.usecases.doctor.one_machine import examine_machine
@@ -25,7 +25,7 @@ from lakewarden.daemon.usecases.doctor.yarn import examine_yarn
 app = commands()
 
 
-class Target(StrEnum):
+class DoctorTarget(StrEnum):
     """Where lakewarden is to run, or a place for tables."""
 
     LOCAL = "local"
@@ -34,10 +34,10 @@ class Target(StrEnum):
     S3 = "s3"
 
 
-@app.command("doctor", cls=Listing)
+@app.command("doctor", cls=ListCommand)
 def doctor(
     target: Annotated[
-        Target | None,
+        DoctorTarget | None,
         typer.Option(
             "--target",
             help="Check what this platform needs before you set anything up; s3: test "
@@ -51,7 +51,7 @@ def doctor(
     output: Output = Format.TABLE,
 ) -> None:
     """Check the set-up and say how to fix what is wrong. Exit 3 if something has to be fixed."""
-    if location is not None and target is not Target.S3:
+    if location is not None and target is not DoctorTarget.S3:
         raise UsageError(
             "--location is for --target s3.",
             hint="Write --target s3 --location s3://bucket/folder.",
@@ -63,22 +63,22 @@ def doctor(
     else:
         found = list(_examined(services, target, location))
     show(found, columns=["check", "verdict", "message", "fix"], format=output)
-    if any(one.verdict is Verdict.FAIL for one in found):
+    if any(one.verdict is CheckResult.FAIL for one in found):
         raise typer.Exit(ExitCode.PARTLY)
 
 
-def _examined(services: Services, target: Target | None, location: str | None) -> Iterator[Diagnosis]:
+def _examined(services: Services, target: DoctorTarget | None, location: str | None) -> Iterator[Diagnosis]:
     match target:
         case None:
             return examine(services)
-        case Target.LOCAL:
+        case DoctorTarget.LOCAL:
             return examine_machine(services)
-        case Target.K8S:
+        case DoctorTarget.K8S:
             pod = Pod.around(os.environ)
             return examine_kubernetes() if pod is None or which("kubectl") else examine_pod(services, pod)
-        case Target.YARN:
+        case DoctorTarget.YARN:
             return examine_yarn(services)
-        case Target.S3:
+        case DoctorTarget.S3:
             return try_stores_in_use(services) if location is None else examine_location(services, location)
 
 

@@ -11,7 +11,7 @@ from lakewarden.catalog.errors import ExitCode, PreconditionError, UsageError
 from lakewarden.catalog.units import parse_seconds
 from lakewarden.daemon.cli.common import Home, SetOptions, calling, flags_of, opened, services_of
 from lakewarden.daemon.cli.lazy import commands
-from lakewarden.daemon.cli.listing import Listing
+from lakewarden.daemon.cli.listing import ListCommand
 from lakewarden.daemon.cli.output import Format, Output, note, show
 from lakewarden.daemon.installation.lazily import later
 from lakewarden.daemon.installation.own_files import tighten_home
@@ -90,7 +90,7 @@ def create(
         show([{**_shown(token), "token": text}], columns=(*_COLUMNS, "token"), format=output)
 
 
-@tokens.command("list", cls=Listing)
+@tokens.command("list", cls=ListCommand)
 def list_(home: Home = None, output: Output = Format.TABLE) -> None:
     """List the tokens, without their secrets."""
     show(map(_shown, tokens_of(opened(home))), columns=_COLUMNS, format=output)

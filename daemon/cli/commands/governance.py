@@ -47,7 +47,7 @@ def policy_show(where: Scope, home: Home = None, output: Output = Format.TABLE) 
         raise UsageError(
             "A scope has no merged policy.", hint="Show a table of it; `origin` names the scope."
         )
-    merged = governed(services.desk, where).policy
+    merged = governed(services.registry, where).policy
     rows = [
         {
             "key": key.key,
@@ -76,7 +76,7 @@ def policy_set(
         values[key.strip()] = parse_value(key.strip(), text) if text.strip() else None
     services = opened(home)
     with run(services, calling(services), declared.SET_POLICY, where) as actor:
-        row = set_policy(services.desk, where, values, actor=actor)
+        row = set_policy(services.registry, where, values, actor=actor)
     take_back_runs(services, row, PLANNED, f"the policy of {row.name} changed", ordered=False)
     unset = ", ".join(sorted(key for key, value in values.items() if value is None))
     note(f"Policy of {row.name} set.{f' From the level above again: {unset}.' if unset else ''}")
@@ -88,7 +88,7 @@ def owner(where: Scope, new_owner: str, home: Home = None, output: Output = Form
     """Make somebody else responsible for a table."""
     services = opened(home)
     with run(services, calling(services), declared.SET_OWNER, where) as actor:
-        row = set_owner(services.desk, where, new_owner, actor=actor)
+        row = set_owner(services.registry, where, new_owner, actor=actor)
     tell_empty_scope(services, where)
     show_one({"name": row.name, "owner": row.owner}, format=output)
 
@@ -107,7 +107,7 @@ def hold(
         raise UsageError("A hold takes either --reason or --lift.", hint="--reason 'case 4711', or --lift.")
     services = opened(home)
     with run(services, calling(services), declared.HOLD, where) as actor:
-        row = set_hold(services.desk, where, reason, actor=actor)
+        row = set_hold(services.registry, where, reason, actor=actor)
     if reason is not None:
         take_back_runs(services, row, HELD, f"{row.name} came under legal hold ({reason})")
     tell_empty_scope(services, where)

@@ -62,7 +62,7 @@ def run_(
     that changes nothing in the table; the other actions have none.
     """
     services = opened(home)
-    row = services.desk.resolve(where)
+    row = services.registry.resolve(where)
     order = Order(action=action, full=full, consented=consent, dry_run=dry_run)
     if dry_run and is_foreseen(action):
         with run(services, calling(services), declared.RUN_DRY, row.table_id) as actor:
@@ -95,7 +95,7 @@ def list_(
     """List runs: queued and running ones, then finished ones, newest first; 50 unless --limit is given."""
     _require_outcome(outcome)
     services = opened(home)
-    table_id = services.desk.resolve(where, gone=True).table_id if where else None
+    table_id = services.registry.resolve(where, gone=True).table_id if where else None
     found = runs_now(services, table_id, finished=not unfinished)
     owned = None if owner is None else {row.table_id for row in services.store.rows(TABLES).find(owner=owner)}
     items = [

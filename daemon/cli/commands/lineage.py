@@ -7,7 +7,7 @@ import typer
 
 from lakewarden.catalog.errors import UsageError
 from lakewarden.catalog.lineage.queries import Direction
-from lakewarden.catalog.lineage.streams.checkpoints import Checkpoint, began_of
+from lakewarden.catalog.lineage.streams.checkpoints import StreamCheckpoint, began_of
 from lakewarden.catalog.lineage.streams.offsets import NOT_SAID
 from lakewarden.catalog.model.rows import OnRollback
 from lakewarden.catalog.registry.governance import declare_checkpoint, declare_dependency
@@ -28,7 +28,7 @@ from lakewarden.daemon.usecases.lineage.views import as_dot, as_mermaid, as_tree
 app = commands("Show what tables were derived from, version by version.")
 
 
-class View(StrEnum):
+class LineageView(StrEnum):
     """How lineage is printed."""
 
     TREE = "tree"
@@ -49,23 +49,25 @@ def show(
         typer.Option("--versions", help="Show every version edge, not only the newest between two tables."),
     ] = False,
     home: Home = None,
-    output: Annotated[View, typer.Option("--output", "-o", help="How to print it.")] = View.TREE,
+    output: Annotated[
+        LineageView, typer.Option("--output", "-o", help="How to print it.")
+    ] = LineageView.TREE,
 ) -> None:
     """Show the tables that a table was derived from, and those derived from it, with the versions read and written."""
     services = opened(home)
-    row = services.desk.resolve(where, gone=True)
+    row = services.registry.resolve(where, gone=True)
     direction = Direction.BOTH
     if upstream is not downstream:
         direction = Direction.UPSTREAM if upstream else Direction.DOWNSTREAM
     edges = named_edges(services.store, row, direction, versions=versions)
     match output:
-        case View.TREE:
+        case LineageView.TREE:
             lines = as_tree(row.name, edges, direction)
-        case View.MERMAID:
+        case LineageView.MERMAID:
             lines = as_mermaid(edges)
-        case View.DOT:
+        case LineageView.DOT:
             lines = as_dot(edges)
-        case View.JSON:
+        case LineageView.JSON:
             show_one({"table_id": row.table_id, "name": row.name, "edges": edges}, format=Format.JSON)
             return
     for line in lines:
@@ -100,7 +102,7 @@ def declare(
         )
     services = opened(home)
     with run(services, calling(services), declared.DECLARE, where) as actor:
-        row = declare_dependency(services.desk, where, upstream, on_rollback, actor=actor)
+        row = declare_dependency(services.registry, where, upstream, on_rollback, actor=actor)
     show_one({"name": row.name, "dependencies": row.dependencies}, format=output)
 
 
@@ -122,7 +124,7 @@ def events(
     if since_version is not None and where is None:
         raise UsageError("--since-version is about one table.", hint="lakewarden lineage events TABLE.")
     services = opened(home)
-    table_id = None if where is None else services.desk.resolve(where, gone=True).table_id
+    table_id = None if where is None else services.registry.resolve(where, gone=True).table_id
     found = events_on_record(services.store, services.settings, table_id=table_id, since=since_version or 0)
     told = False
     for event in found:
@@ -157,12 +159,12 @@ def stream(
     services = opened(home)
     if checkpoint is not None:
         began = NOT_SAID if starting_version is None else began_of(starting_version)
-        folder = Checkpoint(location=canonical(checkpoint), began=began)
+        folder = StreamCheckpoint(location=canonical(checkpoint), began=began)
         with run(services, calling(services), declared.STREAM, where) as actor:
             if not remove:
                 require_checkpoint(services, folder.location)
-            declare_checkpoint(services.desk, where, folder, remove=remove, actor=actor)
-    found = learn_streams(services, services.desk.resolve(where))
+            declare_checkpoint(services.registry, where, folder, remove=remove, actor=actor)
+    found = learn_streams(services, services.registry.resolve(where))
     columns = ("query_id", "checkpoint", "starting_version", "batches", "known")
     show_rows(found, format=output, columns=columns)
     if not found:

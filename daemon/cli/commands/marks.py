@@ -8,7 +8,7 @@ from lakewarden.catalog.errors import UsageError
 from lakewarden.catalog.model.rows import MarkVerdict
 from lakewarden.catalog.registry.marks import mark_versions, marks_of, unmark_versions
 from lakewarden.daemon.cli.common import Home, Table, calling, opened
-from lakewarden.daemon.cli.listing import Listing
+from lakewarden.daemon.cli.listing import ListCommand
 from lakewarden.daemon.cli.output import Format, Output, note, plain, show
 from lakewarden.daemon.installation.services import Services
 from lakewarden.daemon.usecases import declared
@@ -22,7 +22,7 @@ COLUMNS = ("version", "verdict", "by", "at", "note", "applies")
 def add_to(app: typer.Typer) -> None:
     """Add these commands to the group."""
     app.command("mark")(mark)
-    app.command("marks", cls=Listing)(marks)
+    app.command("marks", cls=ListCommand)(marks)
 
 
 def mark(
@@ -46,10 +46,10 @@ def mark(
     services = opened(home)
     with run(services, calling(services), declared.MARK, where, on=f"mark {where}") as actor:
         if remove:
-            unmark_versions(services.desk, where, versions, actor=actor)
+            unmark_versions(services.registry, where, versions, actor=actor)
         else:
             verdict = MarkVerdict.BAD if bad else MarkVerdict.CLEAN
-            mark_versions(services.desk, where, versions, verdict, note=text, actor=actor)
+            mark_versions(services.registry, where, versions, verdict, note=text, actor=actor)
     _show(services, where, output)
 
 
@@ -59,8 +59,8 @@ def marks(where: Table, home: Home = None, output: Output = Format.TABLE) -> Non
 
 
 def _show(services: Services, where: str, output: Format) -> None:
-    row = services.desk.resolve(where)
-    found = [{**plain(one), "applies": applies} for one, applies in marks_of(services.desk, row)]
+    row = services.registry.resolve(where)
+    found = [{**plain(one), "applies": applies} for one, applies in marks_of(services.registry, row)]
     show(found, columns=COLUMNS, format=output)
     if not found:
         note(f"No version of {row.name} is marked.")

@@ -8,7 +8,7 @@ from lakewarden.catalog.errors import ExitCode, LakewardenError
 from lakewarden.catalog.model.rows import Action
 from lakewarden.daemon.cli.common import DryRun, Home, calling, opened
 from lakewarden.daemon.cli.lazy import commands
-from lakewarden.daemon.cli.listing import Listing
+from lakewarden.daemon.cli.listing import ListCommand
 from lakewarden.daemon.cli.output import Format, Output, note, show
 from lakewarden.daemon.usecases import declared
 from lakewarden.daemon.usecases.audit import run
@@ -22,7 +22,7 @@ Where = Annotated[str | None, typer.Argument(help="One table; without it, all ta
 COLUMNS = ("name", "aspect", "message")
 
 
-@app.command(cls=Listing)
+@app.command(cls=ListCommand)
 def diff(where: Where = None, home: Home = None, output: Output = Format.TABLE) -> None:
     """Show where the metastore's entries differ from the tables' logs. Changes nothing."""
     found = list(drifts(opened(home), where))
@@ -31,7 +31,7 @@ def diff(where: Where = None, home: Home = None, output: Output = Format.TABLE) 
         note("The metastore agrees.")
 
 
-@app.command(cls=Listing)
+@app.command(cls=ListCommand)
 def sync(
     where: Where = None, dry_run: DryRun = False, home: Home = None, output: Output = Format.TABLE
 ) -> None:
@@ -44,7 +44,7 @@ def sync(
         return
     failed, caller = 0, calling(services)
     for table_id in dict.fromkeys(one.table_id for one in found if one.aspect not in ("entry", "obstacle")):
-        row = services.desk.get(table_id)
+        row = services.registry.get(table_id)
         try:
             with run(services, caller, declared.SYNC, row.table_id, on=row.name) as actor:
                 request = order_run(services, row, Order(action=Action.SYNC), actor=actor)

@@ -28,7 +28,7 @@ def pause(
     """Stop all work on a table, a namespace (db.*) or everything (*); looking goes on."""
     services = opened(home)
     with run(services, calling(services), declared.PAUSE, where) as actor:
-        row = set_pause(services.desk, where, reason, actor=actor)
+        row = set_pause(services.registry, where, reason, actor=actor)
     take_back_runs(services, row, EVERYTHING, f"{row.name} was paused ({reason})")
     tell_empty_scope(services, where)
     show_one({"name": row.name, "paused": row.paused}, format=output)
@@ -39,6 +39,6 @@ def resume(where: Scope = "*", home: Home = None, output: Output = Format.TABLE)
     """Lift a pause."""
     services = opened(home)
     with run(services, calling(services), declared.RESUME, where) as actor:
-        row = set_pause(services.desk, where, None, actor=actor)
+        row = set_pause(services.registry, where, None, actor=actor)
     tell_empty_scope(services, where)
     show_one({"name": row.name, "paused": row.paused}, format=output)

@@ -12,7 +12,7 @@ from lakewarden.catalog.model.rows import RollbackState
 from lakewarden.catalog.policy.access import Caller
 from lakewarden.catalog.registry.rollback_quarantine import release as release_table
 from lakewarden.daemon.cli.commands.rollback_diff import diff_requests
-from lakewarden.daemon.cli.commands.rollback_plan import Told, show_plan
+from lakewarden.daemon.cli.commands.rollback_plan import PlanReport, show_plan
 from lakewarden.daemon.cli.common import Home, Table, calling, opened, time_to_wait
 from lakewarden.daemon.cli.lazy import commands
 from lakewarden.daemon.cli.listing import LiveListing
@@ -20,7 +20,7 @@ from lakewarden.daemon.cli.output import Format, Output, note, show, show_one
 from lakewarden.daemon.installation.services import Services
 from lakewarden.daemon.usecases import declared
 from lakewarden.daemon.usecases.audit import run
-from lakewarden.daemon.usecases.rollbacks.request import Wanted, consents_of, request_of
+from lakewarden.daemon.usecases.rollbacks.request import RollbackWish, consents_of, request_of
 from lakewarden.daemon.usecases.rollbacks.rollback import rollbacks_of_services
 from lakewarden.daemon.usecases.rollbacks.row_diff import compare_rows
 from lakewarden.jobs.rollback.details_service import details_of
@@ -116,7 +116,7 @@ def plan(
 ) -> None:
     """Show what would be undone, and to which versions. Changes no table. Exit code 4: it needs a consent."""
     services = opened(home)
-    wanted = Wanted(
+    wanted = RollbackWish(
         where=where,
         version=to_version,
         timestamp=to_timestamp,
@@ -132,8 +132,8 @@ def plan(
     )
     caller = calling(services)
     found = _planned(services, caller, wanted, on_moved)
-    told = Told(plan=found.plan, details=details_of(found), caller=caller, on_moved=on_moved, home=home)
-    asked = diff_requests(services.desk, found.plan, diff or (), key or (), samples=samples)
+    told = PlanReport(plan=found.plan, details=details_of(found), caller=caller, on_moved=on_moved, home=home)
+    asked = diff_requests(services.registry, found.plan, diff or (), key or (), samples=samples)
     show_plan(told, output, mermaid=mermaid, diffs=_compared(services, asked))
     if not found.plan.applicable:
         raise typer.Exit(ExitCode.PRECONDITION)
@@ -183,7 +183,7 @@ def resume(
         rows=lambda: rollbacks.tables(which),
         on=f"resume {which}",
     ) as actor:
-        agreed = consents_of(services.desk, consent or ())
+        agreed = consents_of(services.registry, consent or ())
         done = rollbacks.resume(which, agreed, actor=actor, tell=note)
     _show(done, output)
 
@@ -219,7 +219,7 @@ def release(where: Table, home: Home = None, output: Output = Format.TABLE) -> N
     """Lift the quarantine of a table that a rollback had quarantined: it is good again."""
     services = opened(home)
     with run(services, calling(services), declared.RELEASE, where, on=f"release {where}") as actor:
-        row = release_table(services.desk, where, actor=actor)
+        row = release_table(services.registry, where, actor=actor)
     show_one({"name": row.name, "state": row.state, "state_reason": row.state_reason}, format=output)
 
 
@@ -262,7 +262,7 @@ def show_(
     found = rollbacks_of_services(services).journal.find(which)
     if mermaid or (output is Format.TABLE and found.head.state is RollbackState.PLANNED):
         stored = decode_plan(found.head.payload or "")
-        told = Told(
+        told = PlanReport(
             plan=stored.plan,
             details=stored.details,
             caller=calling(services),
@@ -274,9 +274,9 @@ def show_(
     _show(found, output)
 
 
-def _planned(services: Services, caller: Caller, wanted: Wanted, on_moved: OnMoved) -> Gathered:
+def _planned(services: Services, caller: Caller, wanted: RollbackWish, on_moved: OnMoved) -> Gathered:
     rollbacks, where = rollbacks_of_services(services), wanted.where or "what is marked bad"
-    request = cache(lambda: request_of(services.desk, wanted))
+    request = cache(lambda: request_of(services.registry, wanted))
     with run(
         services, caller, declared.PLAN, where, rows=lambda: rollbacks.seeds(request()), on=f"plan {where}"
     ) as actor:

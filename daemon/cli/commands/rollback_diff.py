@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from lakewarden.catalog.errors import NotFoundError, PreconditionError, UsageError
 from lakewarden.catalog.model.rows import DELTA
-from lakewarden.catalog.registry.service import Desk
+from lakewarden.catalog.registry.service import Registry
 from lakewarden.jobs.rollback.plan.model import RollbackPlan, Step, TablePlan
 from lakewarden.jobs.runs.row_diff import MOST_SAMPLES, DiffRequest
 
@@ -12,7 +12,7 @@ __all__ = ["diff_requests"]
 
 
 def diff_requests(
-    desk: Desk, plan: RollbackPlan, tables: Sequence[str], keys: Sequence[str], *, samples: int
+    registry: Registry, plan: RollbackPlan, tables: Sequence[str], keys: Sequence[str], *, samples: int
 ) -> tuple[DiffRequest, ...]:
     """One for each table, in the order given. `keys` are `column[,column]` for all of them or `table=column[,column]`.
 
@@ -22,15 +22,15 @@ def diff_requests(
     if not 0 <= samples <= MOST_SAMPLES:
         raise UsageError(f"{samples:,} samples are not between 0 and {MOST_SAMPLES:,}.")
     by_id = {one.table_id: one for one in plan.tables}
-    wanted = list(dict.fromkeys(desk.resolve(name).table_id for name in tables))
-    own = _own_keys(desk, keys, wanted)
+    wanted = list(dict.fromkeys(registry.resolve(name).table_id for name in tables))
+    own = _own_keys(registry, keys, wanted)
     every = tuple(column for one in keys if "=" not in one for column in _columns(one))
     found = []
     for table_id in wanted:
         table = by_id.get(table_id)
         if table is None:
             raise NotFoundError(
-                f"{desk.get(table_id).name} is not in the plan.", hint="Its rows stay as they are."
+                f"{registry.get(table_id).name} is not in the plan.", hint="Its rows stay as they are."
             )
         found.append(
             DiffRequest(
@@ -40,7 +40,7 @@ def diff_requests(
                 target=_target(table),
                 keys=own.get(table_id, every),
                 samples=samples,
-                format=desk.get(table_id).format or DELTA,
+                format=registry.get(table_id).format or DELTA,
             )
         )
     return tuple(found)
@@ -59,12 +59,14 @@ def _target(table: TablePlan) -> int:
     return table.to_version
 
 
-def _own_keys(desk: Desk, keys: Sequence[str], wanted: Sequence[str]) -> Mapping[str, tuple[str, ...]]:
+def _own_keys(
+    registry: Registry, keys: Sequence[str], wanted: Sequence[str]
+) -> Mapping[str, tuple[str, ...]]:
     found = {}
     for one in keys:
         name, given, columns = one.rpartition("=")
         if given:
-            table_id = desk.resolve(name).table_id
+            table_id = registry.resolve(name).table_id
             if table_id not in wanted:
                 raise UsageError(f"--key {one} is about a table that is not compared.", hint=f"--diff {name}")
             found[table_id] = _columns(columns)

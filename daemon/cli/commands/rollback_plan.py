@@ -19,11 +19,11 @@ from lakewarden.jobs.rollback.report.render import as_mermaid
 from lakewarden.jobs.rollback.report.text import as_text, with_details
 from lakewarden.jobs.runs.row_diff import RowDiff, as_lines, json_of
 
-__all__ = ["Told", "show_plan"]
+__all__ = ["PlanReport", "show_plan"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Told:
+class PlanReport:
     """A plan and who looks at it. `home` as it was given on the command line."""
 
     plan: RollbackPlan
@@ -44,7 +44,7 @@ class Told:
 
 
 def show_plan(
-    told: Told, output: Format, *, mermaid: bool, diffs: Callable[[], Sequence[RowDiff]] = tuple
+    told: PlanReport, output: Format, *, mermaid: bool, diffs: Callable[[], Sequence[RowDiff]] = tuple
 ) -> None:
     """Print it on standard output; then the rows that `diffs` finds, for programs in the same value (`diffs`)."""
     if mermaid:

@@ -13,9 +13,9 @@ from lakewarden.catalog.system.query import query
 from lakewarden.daemon.callers import caller_of
 from lakewarden.daemon.cli.cells import as_times
 from lakewarden.daemon.cli.common import Home, opened
-from lakewarden.daemon.cli.format import View, view
+from lakewarden.daemon.cli.format import ListView, view
 from lakewarden.daemon.cli.lazy import commands
-from lakewarden.daemon.cli.listing import Listing
+from lakewarden.daemon.cli.listing import ListCommand
 from lakewarden.daemon.cli.output import Format, Output, note, show, show_one
 from lakewarden.daemon.client.address import address_of
 from lakewarden.daemon.installation.lazily import later
@@ -39,7 +39,7 @@ else:
 app = commands()
 
 
-@app.command("sql", cls=Listing)
+@app.command("sql", cls=ListCommand)
 def sql(
     statement: Annotated[
         str | None, typer.Argument(help="One statement; `-` reads it from standard input.")
@@ -82,7 +82,7 @@ def sql(
     result = _result(services, asked)
     if result is None:
         raise unmanaged(asked.where) if isinstance(asked, VacuumTable) else not_here(text)
-    if output is Format.JSON and view() == View():
+    if output is Format.JSON and view() == ListView():
         write_json(result, sys.stdout.buffer)
     else:
         rows = result.to_pylist()

@@ -9,7 +9,7 @@ import typer
 from lakewarden.catalog.errors import ExitCode, LakewardenError, UsageError
 from lakewarden.catalog.system.port import HEALTH
 from lakewarden.catalog.validation.installations import ANOTHER_INSTALLATION
-from lakewarden.catalog.validation.reverted_reads import READS_UNDONE
+from lakewarden.catalog.validation.reverted_reads import READS_REVERTED
 from lakewarden.daemon.cli.common import Home, Table, opened, opened_anyhow
 from lakewarden.daemon.cli.layout import Panel
 from lakewarden.daemon.cli.lazy import commands
@@ -67,12 +67,12 @@ def status(
 def why(where: Table, home: Home = None, output: Output = Format.TABLE) -> None:
     """Say for every kind of work whether it is due on this table, and why or why not."""
     services = opened(home)
-    row = services.desk.resolve(where, gone=True)
+    row = services.registry.resolve(where, gone=True)
     answers = explain(outlook_of(services, row.table_id))
     show(answers, columns=["action", "verdict", "until", "because"], format=output)
     health = services.store.rows(HEALTH).get(row.table_id)
     for finding in health.findings if health is not None else ():
-        if finding.check in (READS_UNDONE, ANOTHER_INSTALLATION):
+        if finding.check in (READS_REVERTED, ANOTHER_INSTALLATION):
             note(finding.message)
 
 

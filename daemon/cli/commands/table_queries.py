@@ -10,10 +10,10 @@ from lakewarden.catalog.model.rows import Severity
 from lakewarden.catalog.system.export import write_json
 from lakewarden.catalog.system.port import HEALTH, SCHEMAS
 from lakewarden.daemon.cli.common import Home, Table, calling, opened
-from lakewarden.daemon.cli.format import View, view
-from lakewarden.daemon.cli.listing import Listing, LiveListing
+from lakewarden.daemon.cli.format import ListView, view
+from lakewarden.daemon.cli.listing import ListCommand, LiveListing
 from lakewarden.daemon.cli.output import Format, Output, note, plain, show, show_one
-from lakewarden.daemon.usecases.tables import Wanted, Work, fleet
+from lakewarden.daemon.usecases.tables import TableFilter, Work, fleet
 from lakewarden.daemon.usecases.unmatched import unmatched_filters
 from lakewarden.daemon.usecases.validation import validate_table
 
@@ -39,7 +39,7 @@ def add_to(app: typer.Typer) -> None:
     """Add these commands to the group."""
     app.command("list", cls=LiveListing)(list_tables)
     app.command("show")(show_table)
-    app.command("validate", cls=Listing)(validate)
+    app.command("validate", cls=ListCommand)(validate)
     app.command("history", cls=LiveListing)(history)
 
 
@@ -69,7 +69,7 @@ def list_tables(
     output: Output = Format.TABLE,
 ) -> None:
     """List managed tables with their health; a table has to match every filter."""
-    wanted = Wanted(
+    wanted = TableFilter(
         names=names,
         namespace=namespace,
         owner=owner,
@@ -83,7 +83,7 @@ def list_tables(
     found = fleet(store, wanted)
     for said in unmatched_filters(store, wanted) if not found.num_rows else ():
         note(said)
-    if output is Format.JSON and view() == View():
+    if output is Format.JSON and view() == ListView():
         write_json(found, sys.stdout.buffer)
         return
     show(found.to_pylist(), columns=LIST_COLUMNS, format=output)
@@ -92,7 +92,7 @@ def list_tables(
 def show_table(where: Table, home: Home = None, output: Output = Format.TABLE) -> None:
     """Show one table: its row, its health, its findings."""
     services = opened(home)
-    row = services.desk.resolve(where, gone=True)
+    row = services.registry.resolve(where, gone=True)
     health = services.store.rows(HEALTH).get(row.table_id)
     extra = (
         {} if health is None else {key: value for key, value in plain(health).items() if key != "table_id"}
@@ -119,7 +119,7 @@ def history(
 ) -> None:
     """Show the newest versions of a table from its log, or its schema versions; 20 unless --limit is given."""
     services = opened(home)
-    row = services.desk.resolve(where)
+    row = services.registry.resolve(where)
     if schema:
         versions = sorted(
             services.store.rows(SCHEMAS).find(table_id=row.table_id), key=lambda one: -one.version
@@ -132,7 +132,7 @@ def history(
         )
         return
     location = row.location or ""
-    reader = services.desk.reader_at(location, row.name)
+    reader = services.registry.reader_at(location, row.name)
     columns = ["version", "committed_at", "operation", "added_files", "removed_files", "run_id", "engine"]
     newest = reader.newest(location, count=view().offset + (view().limit or _MOST_VERSIONS))
     show(reversed(newest), columns=columns, format=output, limit=_MOST_VERSIONS)

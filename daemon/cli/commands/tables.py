@@ -35,7 +35,7 @@ from lakewarden.daemon.usecases.onboarding.lists import Listed, kind_of, listed_
 from lakewarden.daemon.usecases.onboarding.patterns import found_at, is_pattern
 from lakewarden.daemon.usecases.onboarding.progress import found_among
 from lakewarden.daemon.usecases.onboarding.registrations import (
-    Outcome,
+    ListedOutcome,
     adopt_listed,
     foresee_listed,
     register_listed,
@@ -177,7 +177,9 @@ def _text_of(file: str) -> str:
         raise UsageError(f"There is no file {file}.", hint="--from-file takes a list of tables.") from error
 
 
-def _show_outcomes(outcomes: Sequence[Outcome], seconds: float, output: Format, *, dry_run: bool) -> None:
+def _show_outcomes(
+    outcomes: Sequence[ListedOutcome], seconds: float, output: Format, *, dry_run: bool
+) -> None:
     """A sentence for people; those that need somebody as a table, all of them for programs."""
     note(summary(outcomes, seconds, dry_run=dry_run))
     shown = [one for one in outcomes if output is not Format.TABLE or worth_a_line(one)]
@@ -297,17 +299,17 @@ def drop(
     stay, and the table stays dropped.
     """
     services = opened(home)
-    row = services.desk.resolve(where, gone=True)
+    row = services.registry.resolve(where, gone=True)
     if is_leaving(row) and not (purge or dry_run):
         with run(services, calling(services), declared.DROP, row.table_id, on=row.name) as actor:
             return _finish(services, foresee(services, row), output, actor)
     if row.state is TableState.PURGING and not purge:
         return _stop_purge(services, row, output, dry_run=dry_run, yes=yes)
-    row = services.desk.resolve(where)
+    row = services.registry.resolve(where)
     foreseen = foresee(services, row)
     if dry_run:
         with run(services, calling(services), declared.DROP_DRY, row.table_id) as actor:
-            check_drop(services.desk, row, actor=actor, purge=purge)
+            check_drop(services.registry, row, actor=actor, purge=purge)
         return show_drop(services, foreseen, purge, output)
     if purge and at_version is None:
         raise ConsentError(
@@ -333,7 +335,7 @@ def _stop_purge(services: Services, row: TableRow, output: Format, *, dry_run: b
     else:
         confirm(f"Stop the deletion of {row.name} at {row.location}?", yes=yes)
         with run(services, calling(services), declared.DROP, row.table_id, on=row.name) as actor:
-            row = stop_purge(services.desk, row.table_id, actor=actor)
+            row = stop_purge(services.registry, row.table_id, actor=actor)
         take_back_runs(services, row, PURGES, "its deletion was stopped")
     show_one(row, format=output)
 
@@ -350,7 +352,7 @@ def undrop(where: Table, home: Home = None, output: Output = Format.TABLE) -> No
     """Bring a dropped table back under management."""
     services = opened(home)
     with run(services, calling(services), declared.UNDROP, where) as actor:
-        row = undrop_table(services.desk, where, actor=actor)
+        row = undrop_table(services.registry, where, actor=actor)
     take_back_runs(services, row, PURGES, f"{row.name} was undropped")
     show_one(row, format=output)
 
@@ -360,7 +362,7 @@ def rename(where: Table, new_name: str, home: Home = None, output: Output = Form
     """Rename a managed table here; the metastore is not changed."""
     services = opened(home)
     with run(services, calling(services), declared.RENAME, where) as actor:
-        row = rename_table(services.desk, where, new_name, actor=actor)
+        row = rename_table(services.registry, where, new_name, actor=actor)
     take_back_runs(services, row, PLANNED, f"it is called {row.name} now", ordered=False)
     show_one(row, format=output)
 

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Final
 
 from lakewarden.catalog.errors import UsageError
-from lakewarden.daemon.cli.completion.candidates import Candidate, candidates, value_of
+from lakewarden.daemon.cli.completion.candidates import CompletionCandidate, candidates, value_of
 from lakewarden.daemon.cli.completion.names import Known, names_of, plain
-from lakewarden.daemon.cli.completion.tree import FILE, Kind, read_tree
+from lakewarden.daemon.cli.completion.tree import FILE, ValueKind, read_tree
 from lakewarden.daemon.settings.profiles import chosen_profile, profile_names
 
 __all__ = ["VARIABLE", "answer", "is_asked"]
@@ -38,7 +38,7 @@ def _answer(environment: Mapping[str, str]) -> int:
     home, known = _home(words, environment), list[Known]()
 
     def names(kind: str) -> Sequence[str]:
-        if kind == Kind.PROFILE:
+        if kind == ValueKind.PROFILE:
             return plain(profile_names(environment))
         if not known:
             known.append(names_of(home, environment))
@@ -84,12 +84,12 @@ def _home(words: Sequence[str], environment: Mapping[str, str]) -> Path:
     return Path(said or environment.get("LAKEWARDEN_HOME") or "~/.lakewarden").expanduser()
 
 
-def _for_bash(found: Sequence[Candidate]) -> str:
+def _for_bash(found: Sequence[CompletionCandidate]) -> str:
     """bash would take a * for files, in what it is told and on its command line."""
     return "".join(one.word.replace("*", "\\*") + "\n" for one in found)
 
 
-def _for_zsh(found: Sequence[Candidate]) -> str:
+def _for_zsh(found: Sequence[CompletionCandidate]) -> str:
     if not found:
         return "_files"
     if all(one.word.endswith("=") for one in found):  # a value follows without a blank
@@ -108,7 +108,7 @@ def _quoted(text: str) -> str:
     return text
 
 
-def _for_fish(found: Sequence[Candidate]) -> str:
+def _for_fish(found: Sequence[CompletionCandidate]) -> str:
     return "".join(f"{one.word}\t{one.help}\n" if one.help else f"{one.word}\n" for one in found)
 
 

@@ -3,15 +3,15 @@
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
-from lakewarden.daemon.cli.completion.tree import Command, Kind, Option, Tree
+from lakewarden.daemon.cli.completion.tree import Command, Option, Tree, ValueKind
 
-__all__ = ["Candidate", "Names", "candidates", "value_of"]
+__all__ = ["CompletionCandidate", "Names", "candidates", "value_of"]
 
 Names = Callable[[str], Sequence[str]]
 """The names of a kind that an installation has. Asked only where such a name may stand."""
 
 
-class Candidate(NamedTuple):
+class CompletionCandidate(NamedTuple):
     """A word, and what it is for."""
 
     word: str
@@ -28,7 +28,7 @@ class _Place(NamedTuple):
     only_arguments: bool
 
 
-def candidates(tree: Tree, names: Names, words: Sequence[str], begun: str) -> tuple[Candidate, ...]:
+def candidates(tree: Tree, names: Names, words: Sequence[str], begun: str) -> tuple[CompletionCandidate, ...]:
     """The words that go on as it was `begun`, after `words`."""
     place = _place(tree.root, words)
     if place is None:
@@ -76,28 +76,30 @@ def _option(command: Command, word: str) -> Option | None:
     return next((one for one in command.options if word in one.names and one.kind is not None), None)
 
 
-def _at(place: _Place, tree: Tree, names: Names, begun: str) -> Iterator[Candidate]:
+def _at(place: _Place, tree: Tree, names: Names, begun: str) -> Iterator[CompletionCandidate]:
     command = place.command
     if place.option is not None:
-        yield from _values(place.option.kind or Kind.OTHER, place.option.choices, tree, names)
+        yield from _values(place.option.kind or ValueKind.OTHER, place.option.choices, tree, names)
     elif begun.startswith("-") and not place.only_arguments:
         for option in command.options:
-            yield from (Candidate(name, option.help) for name in option.names if name.startswith("--"))
+            yield from (
+                CompletionCandidate(name, option.help) for name in option.names if name.startswith("--")
+            )
     elif command.commands:
-        yield from (Candidate(name, one.help) for name, one in command.commands.items())
+        yield from (CompletionCandidate(name, one.help) for name, one in command.commands.items())
     elif command.arguments:
         last = command.arguments[min(place.arguments, len(command.arguments) - 1)]
         if place.arguments < len(command.arguments) or last.many:
             yield from _values(last.kind, last.choices, tree, names)
 
 
-def _values(kind: str, choices: Sequence[str], tree: Tree, names: Names) -> Iterator[Candidate]:
-    yield from map(Candidate, choices)
-    if kind == Kind.POLICY:
-        yield from (Candidate(f"{key}=") for key in tree.policies)
-    elif kind == Kind.SETTING:
-        yield from (Candidate(f"{key}=") for key in tree.settings)
-    elif kind == Kind.SCOPE:
-        yield from map(Candidate, (*names(Kind.TABLE), *names(Kind.SCOPE)))
-    elif kind != Kind.OTHER:
-        yield from map(Candidate, names(kind))
+def _values(kind: str, choices: Sequence[str], tree: Tree, names: Names) -> Iterator[CompletionCandidate]:
+    yield from map(CompletionCandidate, choices)
+    if kind == ValueKind.POLICY:
+        yield from (CompletionCandidate(f"{key}=") for key in tree.policies)
+    elif kind == ValueKind.SETTING:
+        yield from (CompletionCandidate(f"{key}=") for key in tree.settings)
+    elif kind == ValueKind.SCOPE:
+        yield from map(CompletionCandidate, (*names(ValueKind.TABLE), *names(ValueKind.SCOPE)))
+    elif kind != ValueKind.OTHER:
+        yield from map(CompletionCandidate, names(kind))

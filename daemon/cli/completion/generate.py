@@ -9,20 +9,20 @@ from typer.main import get_command
 
 from lakewarden.catalog.policy.effective import POLICY_KEYS
 from lakewarden.daemon.cli.app import COMMANDS, app
-from lakewarden.daemon.cli.completion.tree import FILE, Kind
+from lakewarden.daemon.cli.completion.tree import FILE, ValueKind
 from lakewarden.daemon.cli.lazy import command_of
 from lakewarden.daemon.settings.keys import KNOBS
 
 __all__ = ["tree_as_text"]
 
 _KINDS: Final = {
-    "where": Kind.TABLE,
-    "upstream": Kind.TABLE,
-    "run_id": Kind.RUN,
-    "which": Kind.ROLLBACK,
-    "assignments": Kind.POLICY,
-    "settings": Kind.SETTING,
-    "profile": Kind.PROFILE,
+    "where": ValueKind.TABLE,
+    "upstream": ValueKind.TABLE,
+    "run_id": ValueKind.RUN,
+    "which": ValueKind.ROLLBACK,
+    "assignments": ValueKind.POLICY,
+    "settings": ValueKind.SETTING,
+    "profile": ValueKind.PROFILE,
 }
 """What a parameter of that name stands for, where its type does not say it."""
 _SCOPES: Final = ("pause", "resume", "owner", "hold", "set")
@@ -112,10 +112,10 @@ def _said(**what: Any) -> dict[str, Any]:
 
 
 def _kind(command: str, parameter: Any) -> str:
-    kind = _KINDS.get(parameter.name, Kind.OTHER)
-    if kind != Kind.TABLE:
+    kind = _KINDS.get(parameter.name, ValueKind.OTHER)
+    if kind != ValueKind.TABLE:
         return kind
-    return Kind.SCOPE if command in _SCOPES else Kind.OTHER if command in _PLACES else kind
+    return ValueKind.SCOPE if command in _SCOPES else ValueKind.OTHER if command in _PLACES else kind
 
 
 def _choices(parameter: Any) -> list[str]:

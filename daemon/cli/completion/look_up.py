@@ -10,7 +10,7 @@ from lakewarden.catalog.policy.scopes import GLOBAL, scope_names
 from lakewarden.catalog.system.port import ROLLBACKS, TABLES
 from lakewarden.daemon import callers
 from lakewarden.daemon.cli.completion.names import Known, keep_names, write_names
-from lakewarden.daemon.cli.completion.tree import Kind
+from lakewarden.daemon.cli.completion.tree import ValueKind
 from lakewarden.daemon.installation.services import Services, open_services
 from lakewarden.daemon.process.spared_libraries import spare_unused_libraries
 from lakewarden.daemon.usecases.runs.listing import newest_on_record
@@ -32,10 +32,10 @@ def look_up(services: Services) -> Known:
     runs = [*_unfinished(services), *(row["run_id"] for row in newest_on_record(services, _RUNS))]
     rollbacks = services.store.rows(ROLLBACKS).arrow(["rollback_id"]).column(0).unique().to_pylist()
     return {
-        Kind.TABLE: tables,
-        Kind.SCOPE: sorted(scopes),
-        Kind.RUN: runs,
-        Kind.ROLLBACK: sorted(rollbacks),
+        ValueKind.TABLE: tables,
+        ValueKind.SCOPE: sorted(scopes),
+        ValueKind.RUN: runs,
+        ValueKind.ROLLBACK: sorted(rollbacks),
     }
 
 

@@ -8,12 +8,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-__all__ = ["FILE", "Argument", "Command", "Kind", "Option", "Tree", "read_tree"]
+__all__ = ["FILE", "Argument", "Command", "Option", "Tree", "ValueKind", "read_tree"]
 
 FILE: Final = Path(__file__).with_name("commands.json")
 
 
-class Kind:
+class ValueKind:
     """What a value is: one of a few words, or something that an installation has names for."""
 
     TABLE = "table"

@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from lakewarden.catalog.errors import ClosedTableError, LakewardenError, NotAllowedError
-from lakewarden.catalog.policy.access import Caller, Deed
+from lakewarden.catalog.policy.access import Caller, Permission
 from lakewarden.daemon.telemetry.gateway_metrics import GatewayMetrics
 from lakewarden.daemon.telemetry.log import get_log
 from lakewarden.daemon.usecases.audit import Refusal
@@ -39,7 +39,7 @@ class Refusals:
         pause: timedelta = _PAUSE,
     ) -> None:
         self._record, self._now, self._metrics, self._pause = record, now, metrics, pause
-        self._waiting: dict[tuple[str, Deed, str, str], Refusal] = {}
+        self._waiting: dict[tuple[str, Permission, str, str], Refusal] = {}
         self._lock = threading.Lock()
         self._wake, self._stopping = threading.Event(), threading.Event()
         self._thread = threading.Thread(target=self._work, name="refusals", daemon=True)
@@ -58,16 +58,16 @@ class Refusals:
     def note(self, caller: Caller, text: str, error: NotAllowedError) -> None:
         """A statement was refused."""
         closed = error.table if isinstance(error, ClosedTableError) else None
-        deed = Deed.STATEMENT if closed is None else Deed.QUERY
+        deed = Permission.STATEMENT if closed is None else Permission.QUERY
         self._metrics.refused_statements.labels(caller.name).inc()
         with self._lock:
             self._add(caller, deed, _shown(text) if closed is None else closed, str(error))
         self._wake.set()
 
-    def _add(self, caller: Caller, deed: Deed, on: str, why: str) -> None:
+    def _add(self, caller: Caller, deed: Permission, on: str, why: str) -> None:
         key = caller.name, deed, on, why
         if key not in self._waiting and self._count(caller) >= _OF_ONE_USER:
-            key = caller.name, Deed.STATEMENT, _OTHERS, "They were refused."
+            key = caller.name, Permission.STATEMENT, _OTHERS, "They were refused."
         known = self._waiting.get(key)
         if known is not None:
             self._waiting[key] = replace(known, times=known.times + 1)

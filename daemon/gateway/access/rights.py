@@ -7,7 +7,7 @@ from lakewarden.catalog.errors import NotAllowedError
 from lakewarden.catalog.policy.access import Caller
 from lakewarden.daemon.settings.settings import Settings
 
-__all__ = ["Reach", "reach_of", "require_conversion", "require_reach", "require_vacuum"]
+__all__ = ["AccessLevel", "reach_of", "require_conversion", "require_reach", "require_vacuum"]
 
 _EVERYBODY: Final = "*"
 _WRITERS: Final = "The gateway's gateway.writers says who may, besides admins."
@@ -16,7 +16,7 @@ _WRITERS: Final = "The gateway's gateway.writers says who may, besides admins."
 _PROGRAMS: Final = "programs"
 
 
-class Reach(IntEnum):
+class AccessLevel(IntEnum):
     """Nothing; reading tables of the catalog; changing them, too, by SQL; anything that the gateway's own user may."""
 
     NOTHING = 0
@@ -25,21 +25,21 @@ class Reach(IntEnum):
     EVERYTHING = 3
 
 
-def reach_of(caller: Caller, settings: Settings, own: str) -> Reach:
+def reach_of(caller: Caller, settings: Settings, own: str) -> AccessLevel:
     """By role and settings; `own` is the gateway's own user, who may do as much without it."""
     if caller.admin or caller.name == own:
-        return Reach.EVERYTHING
+        return AccessLevel.EVERYTHING
     if caller.name in settings.gateway_writers:
-        return Reach.EVERYTHING if settings.gateway_writers_may == _PROGRAMS else Reach.SQL
+        return AccessLevel.EVERYTHING if settings.gateway_writers_may == _PROGRAMS else AccessLevel.SQL
     if {caller.name, _EVERYBODY} & set(settings.gateway_readers):
-        return Reach.TABLES
-    return Reach.NOTHING
+        return AccessLevel.TABLES
+    return AccessLevel.NOTHING
 
 
-def require_reach(caller: Caller, reach: Reach) -> None:
+def require_reach(caller: Caller, reach: AccessLevel) -> None:
     """Raise `NotAllowedError` for who may send Spark nothing. Who may change which rows is asked when Spark has told
     whose table it is (owned_tables.py)."""
-    if reach is Reach.NOTHING:
+    if reach is AccessLevel.NOTHING:
         raise NotAllowedError(
             f"{caller.name} may not send statements to Spark.",
             hint="The gateway's gateway.readers and gateway.writers say who may, besides admins. "
@@ -47,24 +47,24 @@ def require_reach(caller: Caller, reach: Reach) -> None:
         )
 
 
-def require_vacuum(caller: Caller, reach: Reach, where: str) -> None:
+def require_vacuum(caller: Caller, reach: AccessLevel, where: str) -> None:
     """Raise `NotAllowedError` for who may not have Spark vacuum this table, which is not managed."""
     require_reach(caller, reach)
-    if reach is Reach.TABLES:
+    if reach is AccessLevel.TABLES:
         raise NotAllowedError(f"{caller.name} may not vacuum tables through Spark.", hint=_WRITERS)
     _require_name(caller, reach, where)
 
 
-def require_conversion(caller: Caller, reach: Reach, where: str) -> None:
+def require_conversion(caller: Caller, reach: AccessLevel, where: str) -> None:
     """Raise `NotAllowedError` for who may not have a folder converted: whoever has the files may do it on a command
     line, where the file system asks; here they are the gateway's own user's, and the caller would own the table."""
-    if reach < Reach.SQL:
+    if reach < AccessLevel.SQL:
         raise NotAllowedError(f"{caller.name} may not convert tables through the gateway.", hint=_WRITERS)
     _require_name(caller, reach, where)
 
 
-def _require_name(caller: Caller, reach: Reach, where: str) -> None:
-    if reach is Reach.SQL and "/" in where:
+def _require_name(caller: Caller, reach: AccessLevel, where: str) -> None:
+    if reach is AccessLevel.SQL and "/" in where:
         raise NotAllowedError(
             f"{caller.name} may not name a path here.",
             hint="Name a table of the catalog. Admins may name paths, and writers with "

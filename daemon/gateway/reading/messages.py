@@ -4,11 +4,11 @@ from dataclasses import dataclass
 
 from lakewarden.catalog.errors import LakewardenError
 from lakewarden.catalog.storage.file_store import StorageOptions
-from lakewarden.daemon.gateway.wire_types import Column
+from lakewarden.daemon.gateway.wire_types import ResultColumn
 from lakewarden.jobs.sql.compile.values import Dialect
 from lakewarden.jobs.sql.statements import Statement
 
-__all__ = ["Batch", "Broken", "Columns", "Done", "Failed", "Look", "Parse", "Setup"]
+__all__ = ["Broken", "Done", "Failed", "Parse", "ResultHeader", "RowBatch", "Setup", "SystemQuery"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -29,22 +29,22 @@ class Parse:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Look:
-    """Run this query over system tables. Answered by `Columns`, `Batch`es and `Done`."""
+class SystemQuery:
+    """Run this query over system tables. Answered by `ResultHeader`, `RowBatch`es and `Done`."""
 
     sql: str
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Columns:
+class ResultHeader:
     """The columns of a result, and the Arrow schema of its batches, serialised."""
 
-    columns: tuple[Column, ...]
+    columns: tuple[ResultColumn, ...]
     schema: bytes
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Batch:
+class RowBatch:
     """Rows of plain types, serialised."""
 
     rows: bytes

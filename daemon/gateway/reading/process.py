@@ -24,14 +24,14 @@ from lakewarden.catalog.system.store import DeltaSystemStore
 from lakewarden.catalog.units import format_bytes
 from lakewarden.daemon.fleet.isolation import isolated
 from lakewarden.daemon.gateway.reading.messages import (
-    Batch,
     Broken,
-    Columns,
     Done,
     Failed,
-    Look,
     Parse,
+    ResultHeader,
+    RowBatch,
     Setup,
+    SystemQuery,
 )
 from lakewarden.daemon.gateway.results import columns_of, plain
 from lakewarden.jobs.actions.answers import Unforeseen
@@ -67,7 +67,7 @@ def main() -> None:
             line.send(replace(end, fit=end.fit and _bytes("RssAnon") - held < setup.memory // _FIT))
 
 
-def _answered(line: Any, store: DeltaSystemStore, ask: Parse | Look, setup: Setup) -> Done | Failed:
+def _answered(line: Any, store: DeltaSystemStore, ask: Parse | SystemQuery, setup: Setup) -> Done | Failed:
     """Say all but the end of an answer, which is returned."""
     try:
         if isinstance(ask, Parse):
@@ -81,18 +81,18 @@ def _answered(line: Any, store: DeltaSystemStore, ask: Parse | Look, setup: Setu
         return Failed(error=_too_large(setup), fit=False)
 
 
-def _rows(store: DeltaSystemStore, ask: Look) -> Iterator[Columns | Batch]:
+def _rows(store: DeltaSystemStore, ask: SystemQuery) -> Iterator[ResultHeader | RowBatch]:
     answer = opened(store, ask.sql)
     columns = columns_of(answer.schema)
     empty = plain(answer.schema.empty_table())
-    yield Columns(columns=columns, schema=empty.schema.serialize().to_pybytes())
+    yield ResultHeader(columns=columns, schema=empty.schema.serialize().to_pybytes())
     for table in answer.tables:
         for batch in plain(table).cast(empty.schema).combine_chunks().to_batches():
             yield from map(_batch, _pieces(batch))
 
 
-def _batch(rows: pa.RecordBatch) -> Batch:
-    return Batch(rows=rows.serialize().to_pybytes())
+def _batch(rows: pa.RecordBatch) -> RowBatch:
+    return RowBatch(rows=rows.serialize().to_pybytes())
 
 
 def _pieces(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:

@@ -17,22 +17,22 @@ import pyarrow as pa
 from lakewarden.catalog.errors import CancelledError, RefusedError, UnavailableError
 from lakewarden.catalog.units import format_bytes, format_seconds
 from lakewarden.daemon.gateway.reading.messages import (
-    Batch,
     Broken,
-    Columns,
     Done,
     Failed,
-    Look,
     Parse,
+    ResultHeader,
+    RowBatch,
     Setup,
+    SystemQuery,
 )
-from lakewarden.daemon.gateway.results import Result, Store, gathered
-from lakewarden.daemon.gateway.sharing.shares import Places, Share
+from lakewarden.daemon.gateway.results import ResultReader, Store, gathered
+from lakewarden.daemon.gateway.sharing.shares import Share, Slots
 from lakewarden.daemon.telemetry.log import get_log
 from lakewarden.jobs.sql.compile.values import Dialect
 from lakewarden.jobs.sql.statements import Statement
 
-__all__ = ["Readers"]
+__all__ = ["ReadingProcesses"]
 
 _LOOK_SECONDS: Final = 0.1
 """How often a thread that waits for an answer looks whether it is still wanted."""
@@ -46,7 +46,7 @@ _ENVIRONMENT: Final = {"MALLOC_ARENA_MAX": "2"}
 Wanted = Callable[[], bool]
 
 
-class Readers:
+class ReadingProcesses:
     """Reading statements and querying system tables, each with places and processes of its own: neither waits for the
     other. An answer may take `seconds`. Thread-safe."""
 
@@ -62,11 +62,11 @@ class Readers:
             statement: Statement = done.statement
             return statement
 
-    def rows(self, sql: str, store: Store, *, user: str, wanted: Wanted) -> Result:
+    def rows(self, sql: str, store: Store, *, user: str, wanted: Wanted) -> ResultReader:
         """The result of a query over system tables. Raises as `catalog.system.query` does, and as `statement`."""
-        with self._looking.asking(Look(sql=sql), user, wanted) as reader:
+        with self._looking.asking(SystemQuery(sql=sql), user, wanted) as reader:
             answer = reader.answer()
-            columns: Columns = next(answer)
+            columns: ResultHeader = next(answer)
             schema = pa.ipc.read_schema(pa.py_buffer(columns.schema))
             return gathered(columns.columns, _batches(answer, schema), store)
 
@@ -85,13 +85,13 @@ class _Pool:
     """Processes, as many at once as `share` has places. Thread-safe."""
 
     def __init__(self, setup: Setup, share: Share, seconds: float) -> None:
-        self._setup, self._places, self._seconds = setup, Places(share), seconds
-        self._idle: list[_Reader] = []
+        self._setup, self._places, self._seconds = setup, Slots(share), seconds
+        self._idle: list[_ReadingProcess] = []
         self._lock = threading.Lock()
         self._closed = False
 
     @contextmanager
-    def asking(self, ask: Parse | Look, user: str, wanted: Wanted) -> Iterator["_Reader"]:
+    def asking(self, ask: Parse | SystemQuery, user: str, wanted: Wanted) -> Iterator["_ReadingProcess"]:
         """A process that was asked."""
         with self._places.taken(user, wanted):
             reader = self._reader()
@@ -108,7 +108,7 @@ class _Pool:
             left = [one for one in self._idle[:-_WARM] if now - one.used > _IDLE_SECONDS]
             self._idle = [one for one in self._idle if one not in left]
             while len(self._idle) < _WARM and not self._closed:
-                self._idle.insert(0, _Reader(self._setup))
+                self._idle.insert(0, _ReadingProcess(self._setup))
         for one in left:
             one.kill()
 
@@ -119,16 +119,16 @@ class _Pool:
         for one in idle:
             one.kill()
 
-    def _reader(self) -> "_Reader":
+    def _reader(self) -> "_ReadingProcess":
         with self._lock:
             while self._idle:
                 reader = self._idle.pop()
                 if reader.is_alive:
                     return reader
                 reader.kill()
-        return _Reader(self._setup)
+        return _ReadingProcess(self._setup)
 
-    def _give_back(self, reader: "_Reader") -> None:
+    def _give_back(self, reader: "_ReadingProcess") -> None:
         """One that has said all can be asked again."""
         with self._lock:
             if reader.fit and not self._closed:
@@ -137,7 +137,7 @@ class _Pool:
         reader.kill()
 
 
-class _Reader:
+class _ReadingProcess:
     """One process, asked by one thread at a time."""
 
     def __init__(self, setup: Setup) -> None:
@@ -166,7 +166,7 @@ class _Reader:
         """Whether it can be asked."""
         return self._process.poll() is None
 
-    def ask(self, ask: Parse | Look, wanted: Wanted, seconds: float) -> None:
+    def ask(self, ask: Parse | SystemQuery, wanted: Wanted, seconds: float) -> None:
         """Ask it, once it has started; `answer` has what it says for so long, while that is wanted."""
         ready, self.fit = self.fit, False
         self._wanted, self._seconds, self._clock = wanted, seconds, time.monotonic
@@ -250,5 +250,5 @@ class _Reader:
 
 def _batches(answer: Iterator[Any], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     for said in answer:
-        if isinstance(said, Batch):
+        if isinstance(said, RowBatch):
             yield pa.ipc.read_record_batch(pa.py_buffer(said.rows), schema)

@@ -10,7 +10,7 @@ from typing import Final
 
 from lakewarden.catalog.errors import CancelledError
 
-__all__ = ["Places", "Share", "next_of", "part_of", "share_of"]
+__all__ = ["Share", "Slots", "next_of", "part_of", "share_of"]
 
 _ALL: Final = 100
 _LOOK_SECONDS: Final = 0.25
@@ -49,7 +49,7 @@ def next_of(waiting: Sequence[str], running: Mapping[str, int], share: Share) ->
     return min(fit)[1] if fit else None
 
 
-class Places:
+class Slots:
     """Places that threads wait for."""
 
     def __init__(self, share: Share) -> None:

@@ -22,8 +22,8 @@ from lakewarden.daemon.installation.admins import distrust, recorded_admins
 from lakewarden.daemon.installation.services import Services
 from lakewarden.daemon.telemetry.failed_cycles import Troubles
 from lakewarden.daemon.usecases.doctor.diagnosis import (
+    CheckResult,
     Diagnosis,
-    Verdict,
     answered,
     fail,
     not_checked,
@@ -112,7 +112,7 @@ def _pyspark() -> Diagnosis:
 
 def _spark(services: Services) -> Diagnosis:
     installed = _pyspark()
-    if installed.verdict is not Verdict.OK:
+    if installed.verdict is not CheckResult.OK:
         return installed
     try:
         require_cluster(services.settings.spark_master)

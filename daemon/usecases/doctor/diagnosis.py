@@ -6,10 +6,10 @@ from enum import StrEnum
 
 from lakewarden.catalog.errors import LakewardenError
 
-__all__ = ["Diagnosis", "Verdict", "answered", "fail", "not_checked", "ok", "unanswered", "warn"]
+__all__ = ["CheckResult", "Diagnosis", "answered", "fail", "not_checked", "ok", "unanswered", "warn"]
 
 
-class Verdict(StrEnum):
+class CheckResult(StrEnum):
     """How a check ended: `warn` works today and may hurt tomorrow, `fail` has to be fixed, and what `not checked`
     is about cannot be seen from here."""
 
@@ -24,29 +24,29 @@ class Diagnosis:
     """One check: what was looked at, what was found, and what to do about it."""
 
     check: str
-    verdict: Verdict
+    verdict: CheckResult
     message: str
     fix: str = ""
 
 
 def ok(check: str, message: str) -> Diagnosis:
     """All is well."""
-    return Diagnosis(check=check, verdict=Verdict.OK, message=message)
+    return Diagnosis(check=check, verdict=CheckResult.OK, message=message)
 
 
 def fail(check: str, message: str, fix: str) -> Diagnosis:
     """It has to be fixed."""
-    return Diagnosis(check=check, verdict=Verdict.FAIL, message=message, fix=fix)
+    return Diagnosis(check=check, verdict=CheckResult.FAIL, message=message, fix=fix)
 
 
 def warn(check: str, message: str, fix: str) -> Diagnosis:
     """It works, and may hurt."""
-    return Diagnosis(check=check, verdict=Verdict.WARN, message=message, fix=fix)
+    return Diagnosis(check=check, verdict=CheckResult.WARN, message=message, fix=fix)
 
 
 def not_checked(check: str, message: str, fix: str) -> Diagnosis:
     """It cannot be seen from here; `fix` says how to find out."""
-    return Diagnosis(check=check, verdict=Verdict.NOT_CHECKED, message=message, fix=fix)
+    return Diagnosis(check=check, verdict=CheckResult.NOT_CHECKED, message=message, fix=fix)
 
 
 def answered(check: str, look: Callable[[], Diagnosis]) -> Diagnosis:

@@ -14,8 +14,8 @@ from lakewarden.catalog.storage.trial import try_out
 from lakewarden.catalog.system.port import TABLES
 from lakewarden.daemon.installation.services import Services
 from lakewarden.daemon.usecases.doctor.diagnosis import (
+    CheckResult,
     Diagnosis,
-    Verdict,
     fail,
     not_checked,
     ok,
@@ -99,7 +99,7 @@ def _tried(services: Services, place: str) -> Iterator[Diagnosis]:
 
 def _in_one_line(place: str, found: Sequence[Diagnosis]) -> Diagnosis:
     """What hurts most of what a trial came to."""
-    worst = next((one for one in found if one.verdict is not Verdict.OK), None)
+    worst = next((one for one in found if one.verdict is not CheckResult.OK), None)
     if worst is not None:
         return replace(worst, message=f"{place}: {worst.message}")
     return ok("s3 commits", f"{place} can be listed and written, and refuses a second commit of one version.")

@@ -50,7 +50,7 @@ def require_checkpoint(services: Services, location: str) -> None:
 def learn_streams(services: Services, row: TableRow) -> tuple[StreamQuery, ...]:
     """What is known of the queries that write a table, after looking into its declared checkpoints once more."""
     location = row.location or ""
-    commits = tuple(services.desk.reader_at(location, row.name).commits(location, after=-1))
+    commits = tuple(services.registry.reader_at(location, row.name).commits(location, after=-1))
     rows = services.store.rows(LINEAGE).find(output_id=row.table_id)
     told = (*rows, *_learned(services, row, commits, rows))
     known = {one.output_version for one in told if one.confidence is Confidence.STREAM}

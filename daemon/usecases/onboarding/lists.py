@@ -18,7 +18,7 @@ from lakewarden.catalog.policy.keys import POLICY_BY_KEY, Value, parse_value
 from lakewarden.catalog.registry.registration import WantedTable
 from lakewarden.catalog.units import did_you_mean, storable
 
-__all__ = ["PLAIN_TAGS", "Kind", "Listed", "composed", "kind_of", "listed_at", "read_list"]
+__all__ = ["PLAIN_TAGS", "ListFormat", "Listed", "composed", "kind_of", "listed_at", "read_list"]
 
 _PATH: Final = "path"
 _NAME: Final = "name"
@@ -43,7 +43,7 @@ _BETWEEN: Final = " \t\r\n,"
 _NOTHING: Final = ("", "~", "null", "Null", "NULL")
 
 
-class Kind(StrEnum):
+class ListFormat(StrEnum):
     """How a list is written."""
 
     CSV = "csv"
@@ -62,33 +62,33 @@ class Listed:
     line: int | None = None
 
 
-def kind_of(name: str, text: str) -> Kind:
+def kind_of(name: str, text: str) -> ListFormat:
     """How a list is written: what its name ends in says so, else how it begins."""
     for suffix, kind in _SUFFIXES.items():
         if name.lower().endswith(suffix):
-            return Kind.YAML if kind == "json" and text.lstrip().startswith("[") else Kind(kind)
+            return ListFormat.YAML if kind == "json" and text.lstrip().startswith("[") else ListFormat(kind)
     first = next((line.strip() for line in text.split("\n") if not _is_remark(line)), "")
     if first.startswith("{"):
-        return Kind.JSON
+        return ListFormat.JSON
     if first.startswith(("- ", "[", "---")) or first == "-":
-        return Kind.YAML
+        return ListFormat.YAML
     heads = {cell.strip().lower() for cell in first.split(",")}
-    return Kind.CSV if heads & set(_COLUMNS) else Kind.PATHS
+    return ListFormat.CSV if heads & set(_COLUMNS) else ListFormat.PATHS
 
 
-def read_list(text: str, kind: Kind, *, owner: str | None = None) -> list[Listed]:
+def read_list(text: str, kind: ListFormat, *, owner: str | None = None) -> list[Listed]:
     """What is wanted of each table in a list; `owner` is whose they are where a row does not say it.
 
     Raises `UsageError` for what is no such list.
     """
     match kind:
-        case Kind.CSV:
+        case ListFormat.CSV:
             rows = _csv_rows(text)
-        case Kind.YAML:
+        case ListFormat.YAML:
             rows = _json_array(text) if _is_json(text) else _yaml_rows(text)
-        case Kind.JSON:
+        case ListFormat.JSON:
             rows = _json_rows(text)
-        case Kind.PATHS:
+        case ListFormat.PATHS:
             lines = enumerate(text.split("\n"), start=1)
             rows = ((number, {_PATH: line.strip()}) for number, line in lines if not _is_remark(line))
     return [_listed(number, row, owner) for number, row in rows]

@@ -7,7 +7,7 @@ from typing import Final, TypeVar
 
 from lakewarden.catalog.units import about_seconds, count_of
 
-__all__ = ["Progress", "found_among"]
+__all__ = ["OnboardingProgress", "found_among"]
 
 T = TypeVar("T")
 _EVERY: Final = 5.0
@@ -15,7 +15,7 @@ _EVERY: Final = 5.0
 
 
 @dataclass(kw_only=True, slots=True)
-class Progress:
+class OnboardingProgress:
     """Counts what was looked at and what is on record; `tell` gets the lines."""
 
     total: int

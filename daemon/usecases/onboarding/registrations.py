@@ -14,7 +14,7 @@ from lakewarden.catalog.policy.access import Actor, Caller
 from lakewarden.catalog.registry.batch import Came, foresee_batch, register_batch
 from lakewarden.catalog.registry.register import register
 from lakewarden.catalog.registry.registration import WantedTable, names_of
-from lakewarden.catalog.registry.service import Desk, Registered
+from lakewarden.catalog.registry.service import Registered, Registry
 from lakewarden.catalog.units import count_of
 from lakewarden.daemon.fleet.isolation import isolated
 from lakewarden.daemon.installation.services import Services
@@ -22,11 +22,11 @@ from lakewarden.daemon.telemetry.unforeseen import as_error, guarded
 from lakewarden.daemon.usecases import declared
 from lakewarden.daemon.usecases.audit import Part, run
 from lakewarden.daemon.usecases.onboarding.lists import Listed
-from lakewarden.daemon.usecases.onboarding.progress import Progress
+from lakewarden.daemon.usecases.onboarding.progress import OnboardingProgress
 from lakewarden.daemon.usecases.runs.revocation import EVERYTHING, take_back_runs
 from lakewarden.jobs.actions.answers import Unforeseen
 
-__all__ = ["Outcome", "adopt_listed", "foresee_listed", "register_listed", "register_one"]
+__all__ = ["ListedOutcome", "adopt_listed", "foresee_listed", "register_listed", "register_one"]
 
 _FIRST_BATCH: Final = 100
 _LARGEST_BATCH: Final = 500
@@ -37,7 +37,7 @@ Acting = Callable[[str, list[Part]], AbstractContextManager[Actor]]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Outcome:
+class ListedOutcome:
     """What came of one table of a list."""
 
     listed: Listed
@@ -51,7 +51,7 @@ def register_one(
     parts: list[Part] = []
     with _acting(services, caller, source)(wanted.where, parts) as actor:
         done = register(
-            services.desk,
+            services.registry,
             wanted.where,
             actor=actor,
             name=wanted.name,
@@ -68,14 +68,14 @@ def register_one(
 
 def register_listed(
     services: Services, caller: Caller, listed: Sequence[Listed], *, tell: Callable[[str], None]
-) -> list[Outcome]:
+) -> list[ListedOutcome]:
     """Manage what is listed. What is refused refuses itself alone; `tell` is told how far it is."""
     return _registered(services, listed, caller, Source.REGISTER, tell)
 
 
 def adopt_listed(
     services: Services, caller: Caller, listed: Sequence[Listed], *, tell: Callable[[str], None]
-) -> list[Outcome]:
+) -> list[ListedOutcome]:
     """Manage what discovery has found."""
     return _registered(services, listed, caller, Source.DISCOVER, tell)
 
@@ -91,13 +91,13 @@ def _acting(services: Services, caller: Caller, source: Source) -> Acting:
 
 def foresee_listed(
     services: Services, caller: Caller, listed: Sequence[Listed], *, tell: Callable[[str], None]
-) -> list[Outcome]:
+) -> list[ListedOutcome]:
     """What `register_listed` would come to now. Changes nothing; one batch, so that each sees all before it."""
-    progress = Progress(total=len(listed), tell=tell)
+    progress = OnboardingProgress(total=len(listed), tell=tell)
     with run(services, caller, declared.REGISTER_DRY, count_of(len(listed), "table")) as actor:
         do = partial(
             foresee_batch,
-            _desk(services),
+            _registry(services),
             actor=actor,
             threads=services.settings.sweep_threads,
             looked=progress.looked,
@@ -111,9 +111,9 @@ def _registered(
     caller: Caller,
     source: Source,
     tell: Callable[[str], None],
-) -> list[Outcome]:
+) -> list[ListedOutcome]:
     acting = _acting(services, caller, source)
-    progress, outcomes = Progress(total=len(listed), tell=tell), list[Outcome]()
+    progress, outcomes = OnboardingProgress(total=len(listed), tell=tell), list[ListedOutcome]()
     asked_for = names_of(one.asked for one in listed if isinstance(one.asked, WantedTable))
     try:
         for batch in _batches(listed):
@@ -134,13 +134,13 @@ def _one_batch(
     acting: Acting,
     source: Source,
     asked_for: Collection[str],
-    progress: Progress,
-) -> list[Outcome]:
+    progress: OnboardingProgress,
+) -> list[ListedOutcome]:
     parts: list[Part] = []
     with acting(count_of(len(batch), "table"), parts) as actor:
         do = partial(
             register_batch,
-            _desk(services),
+            _registry(services),
             actor=actor,
             source=source,
             threads=services.settings.sweep_threads,
@@ -162,18 +162,18 @@ def _stop_what_moved(services: Services, done: Registered) -> None:
         take_back_runs(services, done.row, EVERYTHING, f"{done.row.name} has moved to {done.row.location}")
 
 
-def _desk(services: Services) -> Desk:
+def _registry(services: Services) -> Registry:
     """The registry's ports, for one batch."""
-    return replace(services.desk, inspect=services.inspection.of_batch())
+    return replace(services.registry, inspect=services.inspection.of_batch())
 
 
 def _told_apart(
     listed: Sequence[Listed], do: Callable[[Sequence[WantedTable]], Sequence[Came]]
-) -> list[Outcome]:
+) -> list[ListedOutcome]:
     """What came of each: rows that make no sense are refused by themselves."""
     came = iter(_isolated(do, [one.asked for one in listed if not isinstance(one.asked, LakewardenError)]))
     return [
-        Outcome(listed=one, came=one.asked if isinstance(one.asked, LakewardenError) else next(came))
+        ListedOutcome(listed=one, came=one.asked if isinstance(one.asked, LakewardenError) else next(came))
         for one in listed
     ]
 

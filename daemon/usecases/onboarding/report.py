@@ -10,12 +10,12 @@ from lakewarden.catalog.model.rows import HealthRow, TableState
 from lakewarden.catalog.units import about_seconds, count_of
 from lakewarden.catalog.validation.checks import CHECK_BY_NAME
 from lakewarden.catalog.validation.installations import ANOTHER_INSTALLATION
-from lakewarden.daemon.usecases.onboarding.registrations import Outcome
+from lakewarden.daemon.usecases.onboarding.registrations import ListedOutcome
 
 __all__ = [
     "COLUMNS",
     "HEALTH_FOLLOWS",
-    "Word",
+    "ReportWord",
     "as_row",
     "is_done",
     "others_claim",
@@ -30,7 +30,7 @@ COLUMNS = ("line", "where", "outcome", "why", "hint")
 HEALTH_FOLLOWS: Final = "The daemon's next sweep writes it; so does the same command."
 
 
-class Word(StrEnum):
+class ReportWord(StrEnum):
     """What came of a table, in a word."""
 
     REGISTERED = "registered"
@@ -40,23 +40,23 @@ class Word(StrEnum):
     REFUSED = "refused"
 
 
-def word_of(one: Outcome, *, dry_run: bool = False) -> Word:
+def word_of(one: ListedOutcome, *, dry_run: bool = False) -> ReportWord:
     """What came of it."""
     if isinstance(one.came, LakewardenError):
-        return Word.REFUSED
+        return ReportWord.REFUSED
     if one.came.moved:
-        return Word.MOVED
+        return ReportWord.MOVED
     if not one.came.created:
-        return Word.MANAGED
-    return Word.FORESEEN if dry_run else Word.REGISTERED
+        return ReportWord.MANAGED
+    return ReportWord.FORESEEN if dry_run else ReportWord.REGISTERED
 
 
-def is_done(one: Outcome) -> bool:
+def is_done(one: ListedOutcome) -> bool:
     """Whether it is managed, with all that belongs to it."""
     return not isinstance(one.came, LakewardenError) and one.came.unrecorded is None
 
 
-def worth_a_line(one: Outcome) -> bool:
+def worth_a_line(one: ListedOutcome) -> bool:
     """Whether somebody has to look at it: it was refused, it is managed and broken, its health is not on record, or
     another installation looks after it, too."""
     return not is_done(one) or _is_quarantined(one) or _claim(one) is not None
@@ -68,11 +68,11 @@ def others_claim(health: HealthRow | None) -> str | None:
     return next((finding.message for finding in found if finding.check == ANOTHER_INSTALLATION), None)
 
 
-def _claim(one: Outcome) -> str | None:
+def _claim(one: ListedOutcome) -> str | None:
     return None if isinstance(one.came, LakewardenError) else others_claim(one.came.health)
 
 
-def _is_quarantined(one: Outcome) -> bool:
+def _is_quarantined(one: ListedOutcome) -> bool:
     return not isinstance(one.came, LakewardenError) and one.came.row.state is TableState.QUARANTINED
 
 
@@ -81,22 +81,24 @@ def unrecorded(error: LakewardenError) -> str:
     return f"It is managed, but its health is not on record yet: {error}"
 
 
-def summary(outcomes: Sequence[Outcome], seconds: float, *, dry_run: bool = False) -> str:
+def summary(outcomes: Sequence[ListedOutcome], seconds: float, *, dry_run: bool = False) -> str:
     """All of it in a sentence."""
     counts = Counter(word_of(one, dry_run=dry_run) for one in outcomes)
-    new = Word.FORESEEN if dry_run else Word.REGISTERED
+    new = ReportWord.FORESEEN if dry_run else ReportWord.REGISTERED
     quarantined = sum(word_of(one, dry_run=dry_run) is new and _is_quarantined(one) for one in outcomes)
     verb = "Would register" if dry_run else "Registered"
     broken = f", {quarantined:,} of them quarantined" if quarantined else ""
     others = "".join(
-        f"; {counts[word]:,} {word}" for word in (Word.MOVED, Word.MANAGED, Word.REFUSED) if counts[word]
+        f"; {counts[word]:,} {word}"
+        for word in (ReportWord.MOVED, ReportWord.MANAGED, ReportWord.REFUSED)
+        if counts[word]
     )
     waiting = sum(not isinstance(one.came, LakewardenError) and not is_done(one) for one in outcomes)
     health = f" The health of {waiting:,} is not on record yet." if waiting else ""
     return f"{verb} {count_of(counts[new], 'table')}{broken}{others}.{health} Took {about_seconds(seconds)}."
 
 
-def as_row(one: Outcome, *, dry_run: bool = False) -> dict[str, Any]:
+def as_row(one: ListedOutcome, *, dry_run: bool = False) -> dict[str, Any]:
     """All of it as a row: the same keys for each."""
     listed, came = one.listed, one.came
     row = health = why = hint = None

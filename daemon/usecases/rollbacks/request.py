@@ -10,7 +10,7 @@ from lakewarden.catalog.formats.port import Observation
 from lakewarden.catalog.lineage.marks import marked
 from lakewarden.catalog.model.rows import GONE, MarkVerdict, TableRow
 from lakewarden.catalog.registry.marks import log_of, require_rewindable
-from lakewarden.catalog.registry.service import Desk
+from lakewarden.catalog.registry.service import Registry
 from lakewarden.catalog.system.port import TABLES
 from lakewarden.jobs.rollback.plan.consents import Agreement, Consents, parse_consent
 from lakewarden.jobs.rollback.plan.request import (
@@ -21,11 +21,11 @@ from lakewarden.jobs.rollback.plan.request import (
     ToVersion,
 )
 
-__all__ = ["Wanted", "consents_of", "request_of"]
+__all__ = ["RollbackWish", "consents_of", "request_of"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Wanted:
+class RollbackWish:
     """A rollback in the words of the caller. One of `version`, `timestamp` (ISO 8601), `bad`, `run`, `marked` (what is
     marked bad on the table) and `all_marked` (what is marked bad on any managed table) says what to undo; `where` may
     be left out with the last. `consents` are words like `collateral` and `collateral=db.t@7-9`. `agreed` are
@@ -45,20 +45,20 @@ class Wanted:
     reapply: bool = False
 
 
-def request_of(desk: Desk, wanted: Wanted) -> RollbackRequest:
+def request_of(registry: Registry, wanted: RollbackWish) -> RollbackRequest:
     """The request. Raises `UsageError` unless exactly one thing says what to undo,
     `NotFoundError` for what is not there, `RefusedError` for a system table."""
     return RollbackRequest(
-        seeds=_seeds(desk, wanted),
+        seeds=_seeds(registry, wanted),
         cascade=wanted.cascade,
-        consents=consents_of(desk, wanted.consents),
-        agreed=frozenset(desk.resolve(name).table_id for name in wanted.agreed),
-        undo=frozenset(desk.resolve(name).table_id for name in wanted.remove_files),
+        consents=consents_of(registry, wanted.consents),
+        agreed=frozenset(registry.resolve(name).table_id for name in wanted.agreed),
+        undo=frozenset(registry.resolve(name).table_id for name in wanted.remove_files),
         reapply=wanted.reapply,
     )
 
 
-def consents_of(desk: Desk, words: Iterable[str]) -> Consents:
+def consents_of(registry: Registry, words: Iterable[str]) -> Consents:
     """What was agreed to. Raises `UsageError` for words that are no consent,
     `NotFoundError` for a table that is not there."""
     agreed = Consents()
@@ -67,7 +67,7 @@ def consents_of(desk: Desk, words: Iterable[str]) -> Consents:
         if where is None:
             more = Consents.to(consent)
         else:
-            table_id = desk.resolve(where).table_id
+            table_id = registry.resolve(where).table_id
             told = versions or (None,)
             more = Consents(
                 named=frozenset(
@@ -78,7 +78,7 @@ def consents_of(desk: Desk, words: Iterable[str]) -> Consents:
     return agreed
 
 
-def _seeds(desk: Desk, wanted: Wanted) -> tuple[Seed, ...]:
+def _seeds(registry: Registry, wanted: RollbackWish) -> tuple[Seed, ...]:
     said = [
         wanted.version is not None,
         wanted.timestamp is not None,
@@ -99,29 +99,31 @@ def _seeds(desk: Desk, wanted: Wanted) -> tuple[Seed, ...]:
             hint="lakewarden rollback plan db.t --marked, or lakewarden rollback plan --all-marked",
         )
     if wanted.where is None:
-        return _all_marked(desk)
-    return (_seed(desk, desk.resolve(wanted.where), wanted),)
+        return _all_marked(registry)
+    return (_seed(registry, registry.resolve(wanted.where), wanted),)
 
 
-def _seed(desk: Desk, row: TableRow, wanted: Wanted) -> Seed:
+def _seed(registry: Registry, row: TableRow, wanted: RollbackWish) -> Seed:
     require_rewindable(row)
     if wanted.run is not None:
         return CommitsOf(run_id=wanted.run)
     if wanted.bad:
         return BadVersions(table_id=row.table_id, versions=wanted.bad)
     if wanted.marked:
-        versions = _marked(desk, row)
+        versions = _marked(registry, row)
         if not versions:
             raise _nothing_marked(f"No version of {row.name} is marked bad.")
         return BadVersions(table_id=row.table_id, versions=versions)
-    version = wanted.version if wanted.version is not None else _version_at(desk, row, wanted.timestamp or "")
-    _refuse_expired(desk, row, version)
+    version = (
+        wanted.version if wanted.version is not None else _version_at(registry, row, wanted.timestamp or "")
+    )
+    _refuse_expired(registry, row, version)
     return ToVersion(table_id=row.table_id, version=version)
 
 
-def _all_marked(desk: Desk) -> tuple[Seed, ...]:
-    rows = (row for row in desk.store.rows(TABLES).all() if row.marks and row.state not in GONE)
-    found = ((row.table_id, _marked(desk, row)) for row in rows)
+def _all_marked(registry: Registry) -> tuple[Seed, ...]:
+    rows = (row for row in registry.store.rows(TABLES).all() if row.marks and row.state not in GONE)
+    found = ((row.table_id, _marked(registry, row)) for row in rows)
     seeds = tuple(
         BadVersions(table_id=table_id, versions=versions) for table_id, versions in found if versions
     )
@@ -130,11 +132,11 @@ def _all_marked(desk: Desk) -> tuple[Seed, ...]:
     return seeds
 
 
-def _marked(desk: Desk, row: TableRow) -> tuple[int, ...]:
+def _marked(registry: Registry, row: TableRow) -> tuple[int, ...]:
     """The versions marked bad; marks of a table that was at this place before say nothing of this one."""
     if not row.marks:
         return ()
-    history, head = log_of(desk, row)
+    history, head = log_of(registry, row)
     return marked(row.marks, MarkVerdict.BAD, history, None if head is None else head.format_id)
 
 
@@ -145,9 +147,9 @@ def _nothing_marked(sentence: str) -> NotFoundError:
     )
 
 
-def _refuse_expired(desk: Desk, row: TableRow, version: int) -> None:
+def _refuse_expired(registry: Registry, row: TableRow, version: int) -> None:
     location = row.location or ""
-    seen = desk.reader_at(location, row.name).observe(location)
+    seen = registry.reader_at(location, row.name).observe(location)
     if isinstance(seen, Observation) and version < seen.first_version:
         raise PreconditionError(
             f"Version {version} of {row.name} has expired: "
@@ -156,7 +158,7 @@ def _refuse_expired(desk: Desk, row: TableRow, version: int) -> None:
         )
 
 
-def _version_at(desk: Desk, row: TableRow, text: str) -> int:
+def _version_at(registry: Registry, row: TableRow, text: str) -> int:
     """The newest version that was there at a time. Only this choice goes by clocks, never what depends on what."""
     try:
         moment = datetime.fromisoformat(text)
@@ -164,7 +166,7 @@ def _version_at(desk: Desk, row: TableRow, text: str) -> int:
         raise UsageError(f"'{text}' is not a time.", hint="Write 2026-11-21T08:30:00 (UTC).") from error
     moment = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
     location = row.location or ""
-    reader = desk.reader_at(location, row.name)
+    reader = registry.reader_at(location, row.name)
     head = reader.observe(location)
     commits = {commit.version: commit for commit in reader.commits(location, after=-1)}
     one = commits.get(head.version) if isinstance(head, Observation) else None

@@ -13,7 +13,7 @@ from lakewarden.catalog.failpoints import reach
 from lakewarden.catalog.formats.registry import reader_of
 from lakewarden.catalog.model.rollbacks import Rollback, next_run_id, rollback_locks
 from lakewarden.catalog.model.rows import Action, RollbackState, TableRow
-from lakewarden.catalog.policy.access import Actor, Deed, require
+from lakewarden.catalog.policy.access import Actor, Permission, require
 from lakewarden.catalog.state.port import RunRequest, runtime_of
 from lakewarden.catalog.system.port import TABLES
 from lakewarden.catalog.units import about_seconds
@@ -25,7 +25,7 @@ from lakewarden.jobs.actions.rollback import RollBack
 from lakewarden.jobs.rollback.details_service import details_of
 from lakewarden.jobs.rollback.execute.interference import Clearing
 from lakewarden.jobs.rollback.execute.replan import refuse_others
-from lakewarden.jobs.rollback.execute.settlement import settled, taken_back
+from lakewarden.jobs.rollback.execute.settlement import finished, taken_back
 from lakewarden.jobs.rollback.journal.journal import Journal
 from lakewarden.jobs.rollback.journal.left_tainted import plan_for_the_left
 from lakewarden.jobs.rollback.journal.step_rows import head_row, left_as_it_is, next_rows, superseded
@@ -45,7 +45,7 @@ from lakewarden.jobs.rollback.report.next_steps import plan_command
 from lakewarden.jobs.rollback.report.refusal import refuse_blocked
 from lakewarden.jobs.rollback.verify import verify_step
 
-__all__ = ["Rollbacks", "rollbacks_of_services"]
+__all__ = ["RollbackService", "rollbacks_of_services"]
 
 _PLANS_KEPT: Final = timedelta(days=7)
 """A plan that nobody applied is forgotten after this; by then it is stale anyway."""
@@ -57,7 +57,7 @@ _POLL: Final = 0.2
 _ATTEMPTS: Final = 10
 
 
-def rollbacks_of_services(services: Services, *, timeout: timedelta | None = None) -> "Rollbacks":
+def rollbacks_of_services(services: Services, *, timeout: timedelta | None = None) -> "RollbackService":
     """The use cases on an installation's ports, which wait for a rollback no longer than `timeout` (None:
     to its end)."""
     journal = Journal(store=services.store, clock=services.clock)
@@ -68,11 +68,11 @@ def rollbacks_of_services(services: Services, *, timeout: timedelta | None = Non
         clock=services.clock,
         no_spark=services.no_spark,
     )
-    return Rollbacks(services=services, journal=journal, gatherer=gatherer, timeout=timeout)
+    return RollbackService(services=services, journal=journal, gatherer=gatherer, timeout=timeout)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Rollbacks:
+class RollbackService:
     """The use cases. Each asks the rule about the tables that it changes, when it knows which;
     `run` (audit.py) asked before."""
 
@@ -87,11 +87,11 @@ class Rollbacks:
         Raises `NotAllowedError` for seeds on somebody else's table, `NotFoundError` for a version that does not exist.
         """
         for row in self.seeds(request):
-            require(actor, Deed.ROLLBACK, row)
+            require(actor, Permission.ROLLBACK, row)
         found = self.gatherer.gather(request)
         for table in found.plan.tables:
             if table.trigger is None:
-                require(actor, Deed.ROLLBACK, found.rows.get(table.table_id))
+                require(actor, Permission.ROLLBACK, found.rows.get(table.table_id))
         _refuse_idle(found)
         self.keep(found, actor=actor, on_moved=on_moved)
         return found
@@ -149,7 +149,7 @@ class Rollbacks:
             given = found.plan.request.consents.without(stored.plan.request.consents)
             refuse_blocked(found.plan, resuming=rollback.rollback_id, given=given)
             refuse_others(found, actor.name, admin=actor.admin)
-            again = superseded(settled(rollback, self.gatherer.readers), consents)
+            again = superseded(finished(rollback, self.gatherer.readers), consents)
             agreed = stored.plan.request.consents.with_more(found.plan.request.consents)
             request = replace(stored.plan.request, consents=agreed)
             kept = replace(stored, plan=replace(stored.plan, request=request), admin=actor.admin, asked=())
@@ -221,7 +221,7 @@ class Rollbacks:
     def seeds(self, request: RollbackRequest) -> tuple[TableRow, ...]:
         """The tables that a request begins at, as far as it names them: those of a run are found with its commits."""
         named = (seed.table_id for seed in request.seeds if not isinstance(seed, CommitsOf))
-        return tuple(self.services.desk.get(table_id) for table_id in named)
+        return tuple(self.services.registry.get(table_id) for table_id in named)
 
     def planned_tables(self, text: str) -> tuple[TableRow, ...]:
         """The tables that a stored plan changes. Raises `NotFoundError` where there is no such plan."""
@@ -233,11 +233,11 @@ class Rollbacks:
     def tables(self, text: str) -> tuple[TableRow, ...]:
         """The tables of a rollback that was begun. Raises `NotFoundError` where there is no such rollback."""
         rollback = self.journal.find(text)
-        return tuple(self.services.desk.get(row.table_id) for row in rollback.steps or (rollback.head,))
+        return tuple(self.services.registry.get(row.table_id) for row in rollback.steps or (rollback.head,))
 
     def _changeable(self, text: str, actor: Actor) -> Rollback:
         for row in self.tables(text):
-            require(actor, Deed.ROLLBACK, row)
+            require(actor, Permission.ROLLBACK, row)
         return self.journal.find(text)
 
     def keep(self, found: Gathered, *, actor: Actor, on_moved: OnMoved = OnMoved.EXTEND) -> None:
@@ -272,7 +272,7 @@ class Rollbacks:
         """The plan as it would be made now, if that is still the stored one. The sentence says what differs."""
         storage, again = self.services.storage, f"`{plan_command(stored.plan)}`"
         for step in steps_of(stored.plan, dict(stored.format_ids), dict(stored.formats)):
-            row = self.services.desk.get(step.table_id)
+            row = self.services.registry.get(step.table_id)
             if row.location != step.location:
                 raise PreconditionError(
                     f"{step.name} was moved to {row.location} since the plan was made.",
@@ -313,7 +313,7 @@ class Rollbacks:
             payload=encode(RollBack(rollback_id=rollback.rollback_id)),
             because=f"{actor.name} asked for it",
             rank=float("inf"),
-            runtime=runtime_of(self.services.desk.get(rollback.head.table_id)),
+            runtime=runtime_of(self.services.registry.get(rollback.head.table_id)),
         )
         wait = Wait(
             rollback_id=rollback.rollback_id,

@@ -91,7 +91,9 @@ def foresee_conversion(services: Services, request: ConvertRequest, *, actor: Ac
 
     Raises what the conversion would raise; `PreconditionError` for a table that is managed already.
     """
-    row = foreseen_conversion(services.desk, request.where, request.wanted(admin=actor.admin), actor=actor)
+    row = foreseen_conversion(
+        services.registry, request.where, request.wanted(admin=actor.admin), actor=actor
+    )
     if row.state is not TableState.CONVERTING:
         raise PreconditionError(
             f"{row.name} is managed already.", hint="Look at it with `lakewarden tables show`."
@@ -120,12 +122,12 @@ def convert_table(
 
     Raises `PreconditionError` if other files lie there than the dry run has `seen`."""
     wanted = replace(request.wanted(admin=actor.admin), source=_source(services, request))
-    begun = begin_conversion(services.desk, request.where, wanted, actor=actor)
+    begun = begin_conversion(services.registry, request.where, wanted, actor=actor)
     row = begun.row
     if row.state is not TableState.CONVERTING:
         tell(f"{row.name} is managed already.")
         return Registered(row=row, health=services.store.rows(HEALTH).get(row.table_id), created=False)
-    view = governed(services.desk, row.table_id)
+    view = governed(services.registry, row.table_id)
     result = run_and_wait(
         services,
         RunRequest(
@@ -142,9 +144,9 @@ def convert_table(
         tell=tell,
     )
     if result.outcome is not Outcome.SUCCEEDED and not result.retry:
-        conversion_failed(services.desk, row.table_id, result.message or result.outcome)
+        conversion_failed(services.registry, row.table_id, result.message or result.outcome)
     raise_for(result)
-    return converted(services.desk, row.table_id)
+    return converted(services.registry, row.table_id)
 
 
 def _source(services: Services, request: ConvertRequest) -> SourceFiles:

@@ -60,6 +60,6 @@ def foresee_run(services: Services, row: TableRow, order: Order, *, actor: Actor
 
 def _seen(services: Services, row: TableRow) -> Observation:
     location = row.location or ""
-    seen = services.desk.reader_at(location, row.name).observe(location)
+    seen = services.registry.reader_at(location, row.name).observe(location)
     assert isinstance(seen, Observation), "order_run has just refused a table whose log cannot be read"
     return seen

@@ -18,7 +18,7 @@ from lakewarden.catalog.model.rows import GONE, Action, Outcome, RowKind, Source
 from lakewarden.catalog.policy.access import Actor, Caller
 from lakewarden.catalog.policy.original_properties import (
     GiveBack,
-    Kept,
+    OriginalProperty,
     give_back,
     is_leaving,
     kept_of,
@@ -60,7 +60,7 @@ class Leaving:
     `trouble` why the table cannot be read (then `wanted` is by its row alone)."""
 
     row: TableRow
-    kept: tuple[Kept, ...]
+    kept: tuple[OriginalProperty, ...]
     wanted: GiveBack
     guessed: tuple[str, ...] = ()
     trouble: str | None = None
@@ -79,7 +79,7 @@ def foresee(services: Services, row: TableRow) -> Leaving:
     """What dropping a table would give back; changes nothing."""
     remembered = kept_of(row)
     try:
-        seen = services.desk.reader_at(row.location or "", row.name).observe(row.location or "")
+        seen = services.registry.reader_at(row.location or "", row.name).observe(row.location or "")
         if isinstance(seen, LogProblem):
             return _unread(row, remembered, seen.message)
         if row.format_ids and row.format_ids[-1] != seen.format_id:  # made anew at the place: theirs stands
@@ -99,9 +99,9 @@ def foresee(services: Services, row: TableRow) -> Leaving:
 
 def leave(services: Services, foreseen: Leaving, *, actor: Actor) -> TableRow:
     """Drop a table; its row says what it is owed. Nothing is given back yet."""
-    check_drop(services.desk, foreseen.row, actor=actor, purge=False)
+    check_drop(services.registry, foreseen.row, actor=actor, purge=False)
     record_lineage(services, foreseen.row, actor=actor)
-    row = drop(services.desk, foreseen.row.table_id, actor=actor, owed=foreseen.kept)
+    row = drop(services.registry, foreseen.row.table_id, actor=actor, owed=foreseen.kept)
     take_back_runs(services, row, EVERYTHING, f"{row.name} was dropped")
     return row
 
@@ -111,17 +111,17 @@ def finish(
 ) -> tuple[Left, ...]:
     """Give back what dropped tables are owed, and wait for it. Never raises for a table:
     what could not be done is said."""
-    rows = [services.desk.get(one.row.table_id) for one in leavings]
+    rows = [services.registry.get(one.row.table_id) for one in leavings]
     owed = [row for row in rows if is_leaving(row)]
     results = _run(services, [_request(row, actor) for row in owed], tell) if owed else {}
     left = []
     for one in leavings:
-        row, result = services.desk.get(one.row.table_id), results.get(one.row.table_id)
+        row, result = services.registry.get(one.row.table_id), results.get(one.row.table_id)
         if not is_leaving(row):  # nothing was owed, or the daemon was first: its row says what it got
             left.append(Left(row=row, sentence=said_of(row)))
         elif result is not None and result.outcome in _DONE and not result.retry:
             said = result.message or one.wanted.sentence
-            left.append(Left(row=given_back(services.desk, row.table_id, said), sentence=said))
+            left.append(Left(row=given_back(services.registry, row.table_id, said), sentence=said))
         else:
             why = "no worker has come to it yet" if result is None else result.message or result.outcome
             hand = one.wanted.by_hand(row.name)
@@ -143,21 +143,25 @@ def those_who_leave(services: Services) -> tuple[TableRow, ...]:
 _PAYLOAD: Final = encode(SetProperties(gives_back=True))
 
 
-def _unread(row: TableRow, remembered: tuple[Kept, ...], trouble: str) -> Leaving:
+def _unread(row: TableRow, remembered: tuple[OriginalProperty, ...], trouble: str) -> Leaving:
     as_ours = {one.name: one.ours[-1] for one in remembered if one.ours}
     return Leaving(row=row, kept=remembered, wanted=give_back(remembered, as_ours), trouble=trouble)
 
 
-def _told(services: Services, row: TableRow, seen: Observation, known: Iterable[str]) -> tuple[Kept, ...]:
+def _told(
+    services: Services, row: TableRow, seen: Observation, known: Iterable[str]
+) -> tuple[OriginalProperty, ...]:
     """What the log still tells of tables whose rows remember nothing, or no more."""
     names = {name for name, _ in _wanted(services, row)} - set(known)
     present = {name: value for name, value in seen.properties.items() if name in names}
     if not present or not _was_ours(services, row):
         return ()
-    return traced(services.desk.reader_at(row.location or "", row.name), row.location or "", present)
+    return traced(services.registry.reader_at(row.location or "", row.name), row.location or "", present)
 
 
-def _guessed(services: Services, row: TableRow, seen: Observation, known: Iterable[str]) -> tuple[Kept, ...]:
+def _guessed(
+    services: Services, row: TableRow, seen: Observation, known: Iterable[str]
+) -> tuple[OriginalProperty, ...]:
     """Properties that are exactly what we would set, of a table on which we did before rows remembered such
     things: nothing tells what stood there before."""
     alike = [
@@ -167,7 +171,7 @@ def _guessed(services: Services, row: TableRow, seen: Observation, known: Iterab
     ]
     if not alike or remembers_everything(row) or not _was_ours(services, row):
         return ()
-    return tuple(Kept(name=name, before=None, ours=(value,)) for name, value in alike)
+    return tuple(OriginalProperty(name=name, before=None, ours=(value,)) for name, value in alike)
 
 
 def _wanted(services: Services, row: TableRow) -> tuple[tuple[str, str], ...]:

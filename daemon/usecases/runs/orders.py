@@ -9,7 +9,7 @@ from lakewarden.catalog.errors import PreconditionError, RefusedError, UsageErro
 from lakewarden.catalog.formats.port import LogProblem
 from lakewarden.catalog.model.rows import Source, TableRow
 from lakewarden.catalog.observation.health import health_of
-from lakewarden.catalog.policy.access import Actor, Deed, require
+from lakewarden.catalog.policy.access import Actor, Permission, require
 from lakewarden.catalog.state.port import RunRequest, runtime_of
 from lakewarden.catalog.units import sentence
 from lakewarden.daemon.fleet.one_table import world_of
@@ -36,7 +36,7 @@ def order_run(services: Services, row: TableRow, order: Order, *, actor: Actor) 
     Raises `RefusedError` for a system table, `PreconditionError` for what a gate keeps everybody from
     (quarantine, pause, hold, rollback, features), `UsageError` for an action that nobody orders.
     """
-    require(actor, Deed.RUN, row)
+    require(actor, Permission.RUN, row)
     if row.source is Source.SELF:
         raise RefusedError(
             f"{row.name} is a system table: the daemon alone looks after it.", hint="See `lakewarden why`."
@@ -52,7 +52,7 @@ def order_run(services: Services, row: TableRow, order: Order, *, actor: Actor) 
         raise PreconditionError(f"{row.name} is {row.state}.", hint="See `lakewarden tables show`.")
     stored, location = world.tables[0], row.location or ""
     governed = stored.governed
-    seen = services.desk.reader_at(location, row.name).observe(location)
+    seen = services.registry.reader_at(location, row.name).observe(location)
     health = health_of(row, governed.policy, seen, (), now=services.clock.now())
     view = replace(stored, health=health)
     against = forbidden(view, order.action)

@@ -23,7 +23,7 @@ def foresee_purge(services: Services, row: TableRow) -> dict[str, Any]:
     exactly those in a consent, `inner_tables` stand in the way; `other_installations` manage or hold the table, and
     `other_installations_token` names them. Sizes in bytes."""
     location = row.location or ""
-    seen = services.desk.reader_at(location, row.name).observe(location)
+    seen = services.registry.reader_at(location, row.name).observe(location)
     folder = _look(services, row)
     others = services.others.of(row.name, location, seen)
     counts = {key: getattr(seen, key, None) for key in ("version", "files", "bytes", "tombstones")}
@@ -55,7 +55,7 @@ def purge_table(
     require_consent(services, row, token, others=others, actor=actor)
     record_lineage(services, row, actor=actor)
     return begin_purge(
-        services.desk,
+        services.registry,
         row.table_id,
         actor=actor,
         expected_version=version,
@@ -71,7 +71,7 @@ def require_consent(
     """Raise `ConsentError` unless `token` names just the unknown files that are there (None where there are none) and
     `others` just the other installations that manage or hold the table, `RefusedError` if a table of its own lies in
     the folder; before that, what no consent helps against."""
-    check_drop(services.desk, row, actor=actor, purge=True)
+    check_drop(services.registry, row, actor=actor, purge=True)
     _require_consent_to_others(services, row, others)
     folder = _look(services, row)
     if folder.inner:
@@ -96,7 +96,7 @@ def require_consent(
 
 def _require_consent_to_others(services: Services, row: TableRow, agreed: str | None) -> None:
     location = row.location or ""
-    seen = services.desk.reader_at(location, row.name).observe(location)
+    seen = services.registry.reader_at(location, row.name).observe(location)
     found = services.others.of(row.name, location, seen)
     if token_of(found) == agreed:
         return
@@ -115,5 +115,5 @@ def _require_consent_to_others(services: Services, row: TableRow, agreed: str | 
 
 def _look(services: Services, row: TableRow) -> TableFolder:
     location = row.location or ""
-    reader = services.desk.reader_at(location, row.name)
+    reader = services.registry.reader_at(location, row.name)
     return look_into(open_store(location, services.storage(location)), row.format, reader)

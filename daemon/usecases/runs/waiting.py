@@ -153,7 +153,7 @@ def reap_lost(services: Services, table_ids: Container[str], tell: Callable[[str
     reaper = Reaper(
         queue=services.queue,
         run_log=services.run_log,
-        desk=services.desk,
+        registry=services.registry,
         clock=services.clock,
         attempts=services.settings.run_attempts,
         pause=services.settings.run_heartbeat,

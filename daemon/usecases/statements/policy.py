@@ -32,7 +32,7 @@ def change_policy(
     """Set the keys of a table or scope, None takes one back; what is queued and was decided by the old ones is taken
     out of the queue. A row per key."""
     with run(services, caller, declared.SET_POLICY, where) as actor:
-        row = set_policy(services.desk, where, values, actor=actor)
+        row = set_policy(services.registry, where, values, actor=actor)
     take_back_runs(services, row, PLANNED, f"the policy of {row.name} changed", ordered=False)
     now = ((key, getattr(row.policy, policy_key(key).field)) for key in values)
     told = (

@@ -40,7 +40,7 @@ _OF_HEALTH: Final = (
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class _Told:
+class _ShownStatement:
     """One thing that DESCRIBE MANAGED tells. `origin` is the level that a policy comes from."""
 
     name: str
@@ -96,13 +96,13 @@ def show_tables(services: Services, pattern: str | None) -> pa.Table:
 
 def describe(services: Services, where: str) -> pa.Table:
     """All that is known and wished of one table: its row, its health, its findings, its policies."""
-    row = services.desk.resolve(where, gone=True)
-    return table_of(_Told, _told(services, row))
+    row = services.registry.resolve(where, gone=True)
+    return table_of(_ShownStatement, _told(services, row))
 
 
 def show_runs(services: Services, where: str | None, limit: int) -> pa.Table:
     """What is queued and running, then what is finished, newest first."""
-    table_id = None if where is None else services.desk.resolve(where, gone=True).table_id
+    table_id = None if where is None else services.registry.resolve(where, gone=True).table_id
     found = runs_now(services, table_id)
     rows = [*map(_unfinished, found.unfinished), *map(_finished, found.finished)]
     return table_of(_ShownRun, rows[:limit])
@@ -110,7 +110,7 @@ def show_runs(services: Services, where: str | None, limit: int) -> pa.Table:
 
 def show_lineage(services: Services, where: str) -> pa.Table:
     """The edges around a table: the newest between each two tables, as far as anything leads."""
-    row = services.desk.resolve(where, gone=True)
+    row = services.registry.resolve(where, gone=True)
     edges = named_edges(services.store, row, Direction.BOTH, versions=False)
     return table_of(NamedEdge, edges).drop_columns(["output_id", "input_id"])
 
@@ -135,22 +135,24 @@ def show_rollbacks(services: Services) -> pa.Table:
     return table_of(_ShownRollback, reversed(rows))
 
 
-def _told(services: Services, row: TableRow) -> Iterator[_Told]:
-    yield from (_Told(name=name, value=_text(getattr(row, name))) for name in _OF_ROW)
+def _told(services: Services, row: TableRow) -> Iterator[_ShownStatement]:
+    yield from (_ShownStatement(name=name, value=_text(getattr(row, name))) for name in _OF_ROW)
     health = services.store.rows(HEALTH).get(row.table_id)
     if health is not None:
         yield from _told_of(health)
     if row.state not in GONE:
-        policy = governed(services.desk, row.table_id).policy
+        policy = governed(services.registry, row.table_id).policy
         for key in POLICY_KEYS:
             value = format_value(key.key, getattr(policy.settings, key.field))
-            yield _Told(name=key.key, value=value, origin=policy.origins.get(key.key, "default"))
+            yield _ShownStatement(name=key.key, value=value, origin=policy.origins.get(key.key, "default"))
 
 
-def _told_of(health: HealthRow) -> Iterator[_Told]:
-    yield from (_Told(name=name, value=_text(getattr(health, name))) for name in _OF_HEALTH)
+def _told_of(health: HealthRow) -> Iterator[_ShownStatement]:
+    yield from (_ShownStatement(name=name, value=_text(getattr(health, name))) for name in _OF_HEALTH)
     for finding in health.findings:
-        yield _Told(name=f"finding: {finding.check}", value=f"{finding.severity}: {finding.message}")
+        yield _ShownStatement(
+            name=f"finding: {finding.check}", value=f"{finding.severity}: {finding.message}"
+        )
 
 
 def _text(value: object) -> str | None:

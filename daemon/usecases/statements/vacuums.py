@@ -68,7 +68,7 @@ def vacuum_table(services: Services, asked: VacuumTable, *, caller: Caller, tell
 
 def _managed(services: Services, where: str) -> TableRow | None:
     try:
-        row = services.desk.resolve(where, gone=True)
+        row = services.registry.resolve(where, gone=True)
     except NotFoundError:
         return None
     return None if row.state in GONE else row
@@ -89,17 +89,17 @@ def _require_nobodys(services: Services, asked: VacuumTable) -> None:
 
 def _moved_here(services: Services, where: str) -> TableRow | None:
     """The managed table that the log at a location is of, if no other is at the table's own."""
-    if "/" not in where or not services.desk.is_table(where):
+    if "/" not in where or not services.registry.is_table(where):
         return None
-    seen = services.desk.reader_at(where).observe(where)
+    seen = services.registry.reader_at(where).observe(where)
     if not isinstance(seen, Observation):
         return None
     now = Moment()
     for held in places_of(services.store.rows(TABLES)).twins(seen.format_id):
         own = held.location or ""
         same = now.place(own).is_same(now.place(where))
-        if held.state not in GONE and (same or not services.desk.is_table(own)):
-            return services.desk.get(held.table_id)
+        if held.state not in GONE and (same or not services.registry.is_table(own)):
+            return services.registry.get(held.table_id)
     return None
 
 
@@ -107,10 +107,10 @@ def switch_vacuum(services: Services, asked: AutoVacuum, *, caller: Caller, tell
     """Switch the daemon's vacuum of a table on, for it alone, and vacuum now if that is due; or switch it off.
 
     What is due is known by the last sweep: where the policy is another one now, the next sweep says."""
-    row = services.desk.resolve(asked.where)
+    row = services.registry.resolve(asked.where)
     if not asked.on:
         return change_policy(services, row.table_id, {"vacuum.enabled": False}, caller=caller)
-    values = automatic(governed(services.desk, row.table_id), asked.retain_seconds)
+    values = automatic(governed(services.registry, row.table_id), asked.retain_seconds)
     due = due_now(services, Action.VACUUM, row.table_id)
     change_policy(services, row.table_id, values, caller=caller)
     if due:
@@ -152,7 +152,7 @@ def _own(policy: PolicySettings, key: str) -> Value | None:
 def _each(services: Services, due: tuple[PlannedRun, ...], caller: Caller, tell: Tell) -> Iterator[_Vacuumed]:
     for one in due:
         try:
-            row = services.desk.get(one.table_id)
+            row = services.registry.get(one.table_id)
             still = due_now(services, Action.VACUUM, one.table_id)  # the list is as old as the runs before it
             if still:
                 yield _ordered(services, row, _order_of(still[0]), caller, tell, has_worker=True)

@@ -19,8 +19,8 @@ from lakewarden.catalog.failpoints import reach
 from lakewarden.catalog.formats.delta.hint import hinted_version
 from lakewarden.catalog.formats.delta.log import DeltaLog
 from lakewarden.catalog.formats.delta.log_names import FOLDER, HINT, SIDECARS, Kind, LogName, parse_name
-from lakewarden.catalog.formats.delta.proof.agreement import Verdict, judge
-from lakewarden.catalog.formats.delta.segment import Checkpoint, Listing, listing_of
+from lakewarden.catalog.formats.delta.proof.agreement import CheckpointVerdict, judge
+from lakewarden.catalog.formats.delta.segment import Checkpoint, LogListing, listing_of
 from lakewarden.catalog.storage.file_store import FileEntry, FileStore
 from lakewarden.catalog.storage.hadoop_crc import companion_of
 from lakewarden.jobs.runs.port import FileChange
@@ -122,7 +122,7 @@ def _base(store: FileStore, listed: tuple[FileEntry, ...], keep_from: int) -> _B
     return _Base(version=None, problems=tuple(problems))
 
 
-def _unbroken_from(listing: Listing) -> int:
+def _unbroken_from(listing: LogListing) -> int:
     """The first version from which on no commit is missing."""
     version = max(listing.commits, default=_NEVER_NAMED)
     while version - 1 in listing.commits:
@@ -139,7 +139,7 @@ def _hinted(store: FileStore) -> int:
     return -1 if named is None else named
 
 
-def _lost_sidecar(log: DeltaLog, checkpoint: Checkpoint, listing: Listing) -> Verdict | None:
+def _lost_sidecar(log: DeltaLog, checkpoint: Checkpoint, listing: LogListing) -> CheckpointVerdict | None:
     """The verdict on a checkpoint of which a sidecar is missing or of another size than it says; None otherwise."""
     try:
         actions = chain.from_iterable(_sidecars(log, file, listing) for file in checkpoint.files)
@@ -151,7 +151,7 @@ def _lost_sidecar(log: DeltaLog, checkpoint: Checkpoint, listing: Listing) -> Ve
     problem = (
         f"The checkpoint of version {checkpoint.version} cannot be read: its sidecar {lost} is not whole."
     )
-    return Verdict(usable=False, problem=problem)
+    return CheckpointVerdict(usable=False, problem=problem)
 
 
 def _is_whole(log: DeltaLog, sidecar: dict[str, Any]) -> bool:
@@ -182,7 +182,7 @@ def _loose_sidecars(store: FileStore, now: datetime) -> tuple[FileEntry, ...]:
     return tuple(one for one in listed if one.path not in named and now - one.modified_at > SIDECAR_REST)
 
 
-def _sidecars(log: DeltaLog, file: FileEntry, listing: Listing) -> Iterator[dict[str, Any]]:
+def _sidecars(log: DeltaLog, file: FileEntry, listing: LogListing) -> Iterator[dict[str, Any]]:
     """What a checkpoint's file says of its sidecars. It holds mostly files: those never become Python objects."""
     if file.path.endswith(".json"):
         for line in log.lines(file, listing):

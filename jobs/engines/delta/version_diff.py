@@ -21,7 +21,7 @@ from lakewarden.jobs.engines.spark.errors import translated
 from lakewarden.jobs.engines.spark.names import hadoop_path, quoted
 from lakewarden.jobs.runs.row_diff import (
     LONGEST_VALUE,
-    ColumnChange,
+    ColumnDifference,
     DiffRequest,
     KeyCounts,
     RowDiff,
@@ -198,7 +198,7 @@ def _by_key(different: DataFrame, keys: Sequence[str]) -> DataFrame:
     )
 
 
-def _changes(head: _Version, target: _Version) -> Iterator[ColumnChange]:
+def _changes(head: _Version, target: _Version) -> Iterator[ColumnDifference]:
     """Columns that are not the same in both, with how many values go or come back with them."""
     now, then = ({field.name.lower(): field for field in one.schema.fields} for one in (head, target))
     for version, mine, others in ((head, now, then), (target, then, now)):
@@ -207,7 +207,7 @@ def _changes(head: _Version, target: _Version) -> Iterator[ColumnChange]:
             values = version.whole.agg(*(f.count(quoted(name)).alias(name) for name in only)).first()
             for name in only:
                 kind = mine[name.lower()].dataType.simpleString()
-                yield ColumnChange(
+                yield ColumnDifference(
                     name=name,
                     head=kind if version is head else None,
                     target=kind if version is target else None,
@@ -216,7 +216,7 @@ def _changes(head: _Version, target: _Version) -> Iterator[ColumnChange]:
     for key in now.keys() & then.keys():
         kinds = now[key].dataType.simpleString(), then[key].dataType.simpleString()
         if kinds[0] != kinds[1]:
-            yield ColumnChange(name=now[key].name, head=kinds[0], target=kinds[1])
+            yield ColumnDifference(name=now[key].name, head=kinds[0], target=kinds[1])
 
 
 def _whole_rows(different: DataFrame, samples: int) -> Iterator[Sample]:

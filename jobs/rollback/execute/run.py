@@ -20,7 +20,7 @@ from lakewarden.jobs.actions.rollback import RollBack
 from lakewarden.jobs.rollback.execute.interference import Clearing
 from lakewarden.jobs.rollback.execute.replan import Extender
 from lakewarden.jobs.rollback.execute.saga import Extend, Saga
-from lakewarden.jobs.rollback.execute.table_steps import Hands
+from lakewarden.jobs.rollback.execute.table_steps import StepExecutor
 from lakewarden.jobs.rollback.journal.journal import Journal
 from lakewarden.jobs.rollback.journal.steps import TableStep
 from lakewarden.jobs.rollback.journal.stored_plan import OnMoved, decode_plan
@@ -80,7 +80,7 @@ class JournaledRollbacks:
             ctx.require_allowed()  # nothing is begun: where that is forbidden now, it waits as it is
         ended = Saga(
             journal=self.journal,
-            hands=Hands(tools=self.tools, storage=self.storage, permit=permit, claim=claim),
+            hands=StepExecutor(tools=self.tools, storage=self.storage, permit=permit, claim=claim),
             undo_for=self.undo_for,
             still_ours=ctx.still_ours,
             drain=drain,

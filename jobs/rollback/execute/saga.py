@@ -16,8 +16,8 @@ from lakewarden.catalog.model.rollbacks import Rollback
 from lakewarden.catalog.model.rows import RollbackRow, RollbackState, RollbackStep, TableState
 from lakewarden.catalog.registry.rollback_quarantine import is_aside, set_aside
 from lakewarden.jobs.rollback.execute.permit import Permit
-from lakewarden.jobs.rollback.execute.settlement import COMMITS, settled, settled_group
-from lakewarden.jobs.rollback.execute.table_steps import Hands
+from lakewarden.jobs.rollback.execute.settlement import COMMITS, finished, finished_group
+from lakewarden.jobs.rollback.execute.table_steps import StepExecutor
 from lakewarden.jobs.rollback.execute.undo import take_back
 from lakewarden.jobs.rollback.journal.group_rows import whole
 from lakewarden.jobs.rollback.journal.journal import Journal
@@ -45,7 +45,7 @@ class Saga:
     asleep."""
 
     journal: Journal
-    hands: Hands
+    hands: StepExecutor
     undo_for: timedelta
     still_ours: Callable[[], None] = lambda: None
     drain: Callable[[Collection[str]], None] = lambda tables: None
@@ -90,7 +90,7 @@ class Saga:
         """A statement over several tables whose session is gone: done if the logs show all of its changes, taken back
         if one shows that its own was not made; a person's if neither can be told. Nothing is ever changed in its
         place."""
-        rollback, unclear = settled_group(rollback, self.hands.tools.readers)
+        rollback, unclear = finished_group(rollback, self.hands.tools.readers)
         if unclear is not None:
             waiting = rollback.with_head(RollbackState.CONFLICT, message=unclear)
             return self._save(waiting, f"statement {rollback.rollback_id} was cut off")
@@ -201,7 +201,7 @@ class Saga:
         if self.extend is None:
             return rollback, False
         before = rollback.head.state
-        rollback = settled(rollback, self.hands.tools.readers)
+        rollback = finished(rollback, self.hands.tools.readers)
         try:
             more = self.extend(rollback)
         except LakewardenError as error:
@@ -230,7 +230,7 @@ class Saga:
     def _stop(self, rollback: Rollback, because: str, ways: tuple[tuple[str, ...], ...] = ()) -> Rollback:
         """What was begun and not done goes back to being planned; a person decides. The logs say what was
         done, and what an earlier attempt may have begun is made impossible first."""
-        rollback = self._ended(settled(rollback, self.hands.tools.readers))
+        rollback = self._ended(finished(rollback, self.hands.tools.readers))
         planned = [
             replace(row, state=RollbackState.PLANNED)
             for row in rollback.steps
@@ -262,7 +262,7 @@ class Saga:
         return self.journal.save(rollback, expects=RollbackState.INTENT, because=because)
 
 
-def _permitted(hands: Hands, permit: Permit) -> Hands:
+def _permitted(hands: StepExecutor, permit: Permit) -> StepExecutor:
     """The same hands, which ask for the permit of the journal first, then for what else they were told to ask."""
 
     def permitted(row: RollbackRow, step: TableStep) -> None:

@@ -14,7 +14,7 @@ from lakewarden.catalog.model.rows import RollbackRow, RollbackState, RollbackSt
 from lakewarden.jobs.rollback.execute.table_steps import mark_found, mark_of
 from lakewarden.jobs.rollback.journal.step_rows import companions_of, step_of
 
-__all__ = ["COMMITS", "REWINDS", "settled", "settled_group", "taken_back"]
+__all__ = ["COMMITS", "REWINDS", "finished", "finished_group", "taken_back"]
 
 REWINDS = (RollbackStep.RESTORE, RollbackStep.REMOVE_FILES)
 """Steps whose undo is a restore."""
@@ -23,7 +23,7 @@ COMMITS = (*REWINDS, RollbackStep.REAPPLY, RollbackStep.CHANGE)
 _OPEN = (RollbackState.PLANNED, RollbackState.INTENT, RollbackState.CONFLICT)
 
 
-def settled(rollback: Rollback, readers: Sequence[TableReader]) -> Rollback:
+def finished(rollback: Rollback, readers: Sequence[TableReader]) -> Rollback:
     """The rollback with every step done that its table's log shows, and that the journal does not know of."""
     found = (_found(row, readers) for row in rollback.of_kind(*COMMITS) if row.state in _OPEN)
     return rollback.with_rows(row for row in found if row is not None)
@@ -48,7 +48,7 @@ def _is_undone(row: RollbackRow, readers: Sequence[TableReader]) -> bool:
         return False
 
 
-def settled_group(group: Rollback, readers: Sequence[TableReader]) -> tuple[Rollback, str | None]:
+def finished_group(group: Rollback, readers: Sequence[TableReader]) -> tuple[Rollback, str | None]:
     """A group with every change done that its table's log shows; and why a person has to say whether it is whole: the
     only changes that are open are of tables whose logs cannot be read. Raises a retryable error if that hangs on a
     table that does not answer."""

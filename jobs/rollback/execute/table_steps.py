@@ -26,7 +26,7 @@ from lakewarden.jobs.rollback.plan.consents import Consent, flags_of
 from lakewarden.jobs.rollback.verify import missing_files, require_same_head
 from lakewarden.jobs.runs.port import Tools
 
-__all__ = ["Hands", "mark_found", "mark_of"]
+__all__ = ["StepExecutor", "mark_found", "mark_of"]
 
 _ATTEMPTS: Final = 10
 _ON_ANY_HEAD: Final = (RollbackStep.REAPPLY, RollbackStep.CHANGE)
@@ -48,7 +48,7 @@ def mark_found(readers: Sequence[TableReader], step: TableStep, mark: str) -> in
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Hands:
+class StepExecutor:
     """What works on the tables, each with the tools of its format. `storage` opens a table's folder. `permit` is asked
     right before each commit, after the version it is made on was read: it raises what speaks against it now. Before a
     fence, which changes nothing and keeps a sleeper from changing anything, only `claim` is: a hold or a pause must not

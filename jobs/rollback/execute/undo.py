@@ -17,7 +17,7 @@ from lakewarden.catalog.registry.rollback_quarantine import take_in
 from lakewarden.catalog.units import count_of
 from lakewarden.jobs.rollback.execute.permit import Permit
 from lakewarden.jobs.rollback.execute.settlement import REWINDS
-from lakewarden.jobs.rollback.execute.table_steps import Hands, mark_of
+from lakewarden.jobs.rollback.execute.table_steps import StepExecutor, mark_of
 from lakewarden.jobs.rollback.journal.journal import Journal
 from lakewarden.jobs.rollback.journal.step_rows import FOLLOWING, companions_of, step_of
 
@@ -25,7 +25,7 @@ __all__ = ["take_back"]
 
 
 def take_back(
-    journal: Journal, hands: Hands, rollback: Rollback, *, still_ours: Callable[[], None]
+    journal: Journal, hands: StepExecutor, rollback: Rollback, *, still_ours: Callable[[], None]
 ) -> Rollback:
     """Take back every step that was done, whatever the journal thinks became of it; one of a rollback that never was
     is planned again. Ends compensated, or in conflict over the tables that stay as they are. Raises
@@ -67,7 +67,7 @@ def take_back(
     return _finish(journal, rollback)
 
 
-def _to_take_back(hands: Hands, row: RollbackRow) -> bool:
+def _to_take_back(hands: StepExecutor, row: RollbackRow) -> bool:
     """Everything but what was taken back already, or given up and never done."""
     if row.state is not RollbackState.COMPENSATED:
         return True
@@ -87,7 +87,9 @@ def _marks(rows: Sequence[RollbackRow]) -> frozenset[str]:
     return frozenset(mark_of(row, undo=undo) for row in rows for undo in (False, True))
 
 
-def _ended_by_another(hands: Hands, same: Sequence[RollbackRow], row: RollbackRow) -> RollbackRow | None:
+def _ended_by_another(
+    hands: StepExecutor, same: Sequence[RollbackRow], row: RollbackRow
+) -> RollbackRow | None:
     """What becomes of a restore by the undo of another one of the same table: a later one that is not taken back keeps
     it from being, and an earlier one that was took it along. None where there is none such."""
     for one in (one for one in same if one.kind in REWINDS):
@@ -101,7 +103,7 @@ def _ended_by_another(hands: Hands, same: Sequence[RollbackRow], row: RollbackRo
 
 def _undone(
     journal: Journal,
-    hands: Hands,
+    hands: StepExecutor,
     row: RollbackRow,
     following: tuple[RollbackRow, ...],
     ours: frozenset[str],
@@ -127,7 +129,7 @@ def _undone(
     return [taken, *(replace(one, state=state) for one in following)]
 
 
-def _taken_in(journal: Journal, hands: Hands, row: RollbackRow, *, begun: bool) -> None:
+def _taken_in(journal: Journal, hands: StepExecutor, row: RollbackRow, *, begun: bool) -> None:
     take_in(
         journal.store,
         journal.clock,

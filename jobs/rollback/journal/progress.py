@@ -9,7 +9,7 @@ from lakewarden.catalog.model.rollbacks import Rollback
 from lakewarden.catalog.model.rows import RollbackRow, RollbackState, RollbackStep
 from lakewarden.catalog.units import count_of
 
-__all__ = ["Standing", "standing_of"]
+__all__ = ["CurrentActivity", "standing_of"]
 
 _MOST_TABLES: Final = 3
 _WORDS: Final = {
@@ -24,14 +24,14 @@ _WORDS: Final = {
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Standing:
+class CurrentActivity:
     """What is being done, as a clause, and since when (UTC)."""
 
     text: str
     since: datetime
 
 
-def standing_of(rollback: Rollback, *, waits_for: str | None = None) -> Standing:
+def standing_of(rollback: Rollback, *, waits_for: str | None = None) -> CurrentActivity:
     """Which of how many steps, on which tables. Steps of one wave are begun together. `waits_for`: a clause
     on what has to end before the next one can begin."""
     back = rollback.head.undo
@@ -50,10 +50,10 @@ def standing_of(rollback: Rollback, *, waits_for: str | None = None) -> Standing
             if steps and done == len(steps)
             else waits_for or "a worker starts, or verifies the tables"
         )
-        return Standing(text=f"{told}; {waiting}", since=rollback.head.recorded_at)
+        return CurrentActivity(text=f"{told}; {waiting}", since=rollback.head.recorded_at)
     waves = sorted({row.wave for row in steps}, reverse=back)
     wave = f"wave {waves.index(now[0].wave) + 1} of {len(waves)}"
-    return Standing(
+    return CurrentActivity(
         text=f"{told}; {wave}: {_doing(now, back=back)}", since=min(row.recorded_at for row in now)
     )
 

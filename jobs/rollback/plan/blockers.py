@@ -8,7 +8,7 @@ from lakewarden.catalog.lineage.versions import Version
 from lakewarden.catalog.model.rows import OnRollback
 from lakewarden.catalog.units import count_of
 from lakewarden.jobs.rollback.plan.consents import Agreement, Consent
-from lakewarden.jobs.rollback.plan.facts import Reach, TableFacts, Unreachable
+from lakewarden.jobs.rollback.plan.facts import TableFacts, Unreachable, VersionObstacle
 from lakewarden.jobs.rollback.plan.losses import counted, rows_of
 from lakewarden.jobs.rollback.plan.model import Blocked, Blocker, Lost, Step
 from lakewarden.jobs.rollback.plan.request import RollbackRequest
@@ -84,27 +84,27 @@ class Case:
     def unreachable(self) -> Unreachable | None:
         """Why the target cannot be restored, None if it can."""
         if self.facts is None:
-            return Unreachable(why=Reach.UNSUPPORTED, message=f"{self.name} is not managed.")
+            return Unreachable(why=VersionObstacle.UNSUPPORTED, message=f"{self.name} is not managed.")
         if self.facts.unreadable is not None:
             message = (
                 f"{self.name} cannot be restored, because its log cannot be read: {self.facts.unreadable}"
             )
-            return Unreachable(why=Reach.UNREADABLE, message=message)
+            return Unreachable(why=VersionObstacle.UNREADABLE, message=message)
         if self.facts.stays_out is not None:
             return self._kept_out(self.facts.stays_out)
         if self.target is None and not self.from_start:
             message = f"No clean version of {self.name} is left in the log; there may have been one."
-            return Unreachable(why=Reach.EXPIRED, message=message)
+            return Unreachable(why=VersionObstacle.EXPIRED, message=message)
         if self.target is None:
             return None
         if not self.in_log:
             message = f"Version {self.target} of {self.name} is no longer in the log."
-            return Unreachable(why=Reach.EXPIRED, message=message)
+            return Unreachable(why=VersionObstacle.EXPIRED, message=message)
         return self.facts.unreachable.get(self.target)
 
     def _kept_out(self, because: str) -> Unreachable:
         message = f"Only Spark commits to {self.name} for us, and it stays out: {because}."
-        return Unreachable(why=Reach.UNSUPPORTED, message=message)
+        return Unreachable(why=VersionObstacle.UNSUPPORTED, message=message)
 
 
 def step_of(case: Case) -> Step:
@@ -167,7 +167,7 @@ def _unreachable(case: Case, step: Step) -> Iterator[Blocker]:
     if step is Step.REMOVE_FILES and not case.stays_out:
         return
     if reach is not None:
-        why = Blocked.UNREADABLE if reach.why is Reach.UNREADABLE else Blocked.UNREACHABLE
+        why = Blocked.UNREADABLE if reach.why is VersionObstacle.UNREADABLE else Blocked.UNREACHABLE
         yield Blocker(why=why, message=reach.message, consents=(Consent.SKIP_UNREACHABLE,))
     elif case.target is None and step is Step.NONE:
         message = f"No version of {case.name} is without taint; it has to be dropped or quarantined."

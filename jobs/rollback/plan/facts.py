@@ -11,10 +11,10 @@ from enum import StrEnum
 
 from lakewarden.catalog.model.rows import Dependency
 
-__all__ = ["PropertyChange", "Reach", "TableFacts", "Unreachable"]
+__all__ = ["PropertyChange", "TableFacts", "Unreachable", "VersionObstacle"]
 
 
-class Reach(StrEnum):
+class VersionObstacle(StrEnum):
     """Why a version cannot be restored."""
 
     UNREADABLE = "unreadable"
@@ -27,7 +27,7 @@ class Reach(StrEnum):
 class Unreachable:
     """A version that cannot be restored, and the sentence that says why."""
 
-    why: Reach
+    why: VersionObstacle
     message: str
 
 

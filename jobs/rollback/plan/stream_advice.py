@@ -72,7 +72,7 @@ def _writers(table: TablePlan, told: pa.Table, planned: Mapping[str, TablePlan])
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class _Reader:
+class _StreamReader:
     """A query that reads the table and writes the one called `name`. `upto`: the last version whose rows this one still
     has, None if it has none; `again`: it lost batches, and what they had read begins after this version; `out`: batches
     are taken out of its middle, and had read versions from the first of these up to the second."""
@@ -95,7 +95,7 @@ def _readers(
         yield StreamAdvice(query_id=reader.query_id, reads=True, sink=reader.name, what_to_do=what)
 
 
-def _reader(batches: pa.Table, sink: TablePlan | None, name: str) -> _Reader:
+def _reader(batches: pa.Table, sink: TablePlan | None, name: str) -> _StreamReader:
     """Of the queries that wrote one table from another the last one may still run; all of them brought its rows."""
     last = batches.sort_by("output_version")["run_id"][-1].as_py()
     if sink is not None and sink.step is Step.REMOVE_FILES and _takes_away(sink):
@@ -106,7 +106,7 @@ def _reader(batches: pa.Table, sink: TablePlan | None, name: str) -> _Reader:
         stays = pc.less_equal(batches["output_version"], keeps)
         kept, lost = batches.filter(stays), batches.filter(pc.invert(stays))
     begins = pc.fill_null(lost["from_version"], _BEFORE_ALL)
-    return _Reader(
+    return _StreamReader(
         query_id=last,
         name=name,
         upto=pc.max(kept["input_version"]).as_py(),
@@ -114,10 +114,10 @@ def _reader(batches: pa.Table, sink: TablePlan | None, name: str) -> _Reader:
     )
 
 
-def _thinned(batches: pa.Table, sink: TablePlan, *, name: str, last: str) -> _Reader:
+def _thinned(batches: pa.Table, sink: TablePlan, *, name: str, last: str) -> _StreamReader:
     gone = batches.filter(pc.is_in(batches["output_version"], value_set=pa.array(sink.undoable, pa.int64())))
     first = pc.min(pc.fill_null(gone["from_version"], _BEFORE_ALL)).as_py()
-    return _Reader(
+    return _StreamReader(
         query_id=last,
         name=name,
         upto=pc.max(batches["input_version"]).as_py(),
@@ -126,7 +126,7 @@ def _thinned(batches: pa.Table, sink: TablePlan, *, name: str, last: str) -> _Re
     )
 
 
-def _advice(table: TablePlan, reader: _Reader) -> str:
+def _advice(table: TablePlan, reader: _StreamReader) -> str:
     made = table.from_version + 1
     newest = table.from_version if table.to_version is None else table.to_version
     clean = made if table.step is Step.REMOVE_FILES else newest

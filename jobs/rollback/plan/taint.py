@@ -20,14 +20,14 @@ from lakewarden.jobs.rollback.plan.request import (
     ToVersionAsPlanned,
 )
 
-__all__ = ["Named", "Taint", "taint_of"]
+__all__ = ["RollbackPoint", "Taint", "taint_of"]
 
 _MOST_ORIGINS: Final = 64
 """With seeds on more tables, nothing is concluded from what was there before them: looking would not be linear."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Named:
+class RollbackPoint:
     """What somebody named for a table, as nodes: go back to `keep`, from the head that it had then."""
 
     keep: int
@@ -46,7 +46,7 @@ class Taint:
     """
 
     seeds: frozenset[int]
-    named: Mapping[str, Named]
+    named: Mapping[str, RollbackPoint]
     sure: Closure
     wide: Closure
     counts: Closure
@@ -59,7 +59,7 @@ class Taint:
 def taint_of(request: RollbackRequest, graph: VersionGraph, facts: Mapping[str, TableFacts]) -> Taint:
     """Both closures. Raises `NotFoundError` for a seed that is no version of its table."""
     cleared = frozenset(graph.node(table_id, version) for table_id, version in request.clean) - {NO_NODE}
-    named: dict[str, Named] = {}
+    named: dict[str, RollbackPoint] = {}
     found: set[int] = set()
     for seed in request.seeds:
         found |= _nodes_of(seed, graph, facts, named)
@@ -125,13 +125,13 @@ def _nodes_of(
     seed: Seed,
     graph: VersionGraph,
     facts: Mapping[str, TableFacts],
-    named: dict[str, Named],
+    named: dict[str, RollbackPoint],
 ) -> set[int]:
     match seed:
         case ToVersion(table_id=table_id, version=version):
             begin = _existing(graph, table_id, version, facts)
             head = graph.head(table_id)
-            _name(named, table_id, Named(keep=begin, head=head))
+            _name(named, table_id, RollbackPoint(keep=begin, head=head))
             return {node for node in range(begin + 1, head + 1) if _is_content(graph.effects[node])}
         case BadVersions(table_id=table_id, versions=versions):
             return {_recorded(graph, table_id, version, facts) for version in versions}
@@ -139,7 +139,11 @@ def _nodes_of(
             begin = _existing(graph, table_id, version, facts)
             held = (graph.versions[node] for node in graph.live(graph.head(table_id)))
             if any(version < one <= planned if leaves is None else one in leaves for one in held):
-                _name(named, table_id, Named(keep=begin, head=_existing(graph, table_id, planned, facts)))
+                _name(
+                    named,
+                    table_id,
+                    RollbackPoint(keep=begin, head=_existing(graph, table_id, planned, facts)),
+                )
             return {_existing(graph, table_id, one, facts) for one in bad}
         case CommitsOf(run_id=run_id):
             return _of_run(run_id, graph)
@@ -147,7 +151,7 @@ def _nodes_of(
             assert_never(seed)
 
 
-def _name(named: dict[str, Named], table_id: str, one: Named) -> None:
+def _name(named: dict[str, RollbackPoint], table_id: str, one: RollbackPoint) -> None:
     """Of two versions that are named for a table, the older one counts."""
     if table_id not in named or one.keep < named[table_id].keep:
         named[table_id] = one

@@ -8,10 +8,10 @@ from enum import StrEnum
 from lakewarden.catalog.model.rows import Confidence
 from lakewarden.catalog.policy.access import Caller
 
-__all__ = ["CommitDetail", "Details", "Role", "TableDetails", "TaintedRead"]
+__all__ = ["CommitDetail", "CommitReason", "Details", "TableDetails", "TaintedRead"]
 
 
-class Role(StrEnum):
+class CommitReason(StrEnum):
     """Why a commit is in the plan."""
 
     LOST = "lost"
@@ -38,7 +38,7 @@ class CommitDetail:
     `at` when it was committed (UTC); None where nobody knows any more. `seed`: it was asked for by itself."""
 
     version: int
-    role: Role
+    role: CommitReason
     operation: str
     rows: int | None = None
     user: str | None = None

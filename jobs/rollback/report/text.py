@@ -13,7 +13,13 @@ from lakewarden.catalog.policy.access import Caller
 from lakewarden.catalog.units import count_of, printable
 from lakewarden.jobs.rollback.plan.losses import counted
 from lakewarden.jobs.rollback.plan.model import RollbackPlan, TablePlan
-from lakewarden.jobs.rollback.report.details import CommitDetail, Details, Role, TableDetails, TaintedRead
+from lakewarden.jobs.rollback.report.details import (
+    CommitDetail,
+    CommitReason,
+    Details,
+    TableDetails,
+    TaintedRead,
+)
 from lakewarden.jobs.rollback.report.next_steps import NextStep
 from lakewarden.jobs.rollback.report.render import WIDTH, as_json, as_tree, versions_in_words
 
@@ -202,7 +208,7 @@ def _shown(commits: Sequence[CommitDetail]) -> Sequence[CommitDetail]:
     """What would be lost before what is tainted; each in order of version."""
     if len(commits) <= _MOST_COMMITS:
         return commits
-    order = list(Role)
+    order = list(CommitReason)
     first = sorted(commits, key=lambda one: (order.index(one.role), one.version))[:_MOST_COMMITS]
     return sorted(first, key=lambda one: one.version)
 
@@ -218,10 +224,10 @@ def _below(one: CommitDetail) -> Iterator[str]:
     if one.seed:
         yield "it is what you asked to undo"
     for read in one.reads[:_MOST_NAMES]:
-        yield _read(read, sure=one.role is Role.TAINTED)
+        yield _read(read, sure=one.role is CommitReason.TAINTED)
     if len(one.reads) > _MOST_NAMES:
         yield f"and {count_of(len(one.reads) - _MOST_NAMES, 'more table')} that it read"
-    if one.role is Role.UNKNOWN and not one.reads:
+    if one.role is CommitReason.UNKNOWN and not one.reads:
         yield "nobody recorded what it read"
     if one.run_id is not None:
         yield f"run {_plain(one.run_id, 80)}"

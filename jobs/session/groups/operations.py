@@ -9,15 +9,15 @@ from lakewarden.catalog.formats.port import TableReader
 from lakewarden.catalog.model.rollbacks import Rollback
 from lakewarden.jobs.rollback.journal.journal import Journal
 from lakewarden.jobs.rollback.journal.step_rows import step_of
-from lakewarden.jobs.session.groups.steps import Mark, Settled
-from lakewarden.jobs.session.upserts.operations import Look, Once, digest_of, statement_app
+from lakewarden.jobs.session.groups.steps import ReadyWrite, WriteMark
+from lakewarden.jobs.session.upserts.operations import Once, OperationLookup, digest_of, statement_app
 from lakewarden.jobs.upsert.once_of_several import Decision, Member, about_members
 
-__all__ = ["Named"]
+__all__ = ["NamedStatement"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Named:
+class NamedStatement:
     """The statement `text` under the id `operation`."""
 
     spark: SparkSession
@@ -30,7 +30,7 @@ class Named:
         """The application id that its commits carry."""
         return statement_app(self.operation)
 
-    def unfinished(self, journal: Journal, parts: Sequence[Settled]) -> Rollback | None:
+    def unfinished(self, journal: Journal, parts: Sequence[ReadyWrite]) -> Rollback | None:
         """A statement of this id over one of the tables that is in the journal and not over."""
         places = {part.location for part in parts}
         return next((one for one in journal.all() if one.is_unsettled and self._is_on(one, places)), None)
@@ -39,7 +39,7 @@ class Named:
         rows = group.steps if group.is_group else ()
         return any(row.location in places and self.app in step_of(row).apps for row in rows)
 
-    def looks(self, parts: Sequence[Settled]) -> tuple[Look, ...]:
+    def looks(self, parts: Sequence[ReadyWrite]) -> tuple[OperationLookup, ...]:
         """What each of the tables holds of it. Raises `ConflictError` if others keep committing."""
         return tuple(
             Once(
@@ -52,7 +52,7 @@ class Named:
             for part in parts
         )
 
-    def decided(self, parts: Sequence[Settled], looks: Sequence[Look]) -> Decision:
+    def decided(self, parts: Sequence[ReadyWrite], looks: Sequence[OperationLookup]) -> Decision:
         """What comes next, where nobody is at it."""
         members = [
             Member(
@@ -65,6 +65,6 @@ class Named:
         ]
         return about_members(self.operation, members)
 
-    def mark(self, group_id: str, look: Look) -> Mark:
+    def mark(self, group_id: str, look: OperationLookup) -> WriteMark:
         """What the commit in a table says of it."""
-        return Mark(group_id=group_id, app=self.app, number=look.number, digest=digest_of(self.text))
+        return WriteMark(group_id=group_id, app=self.app, number=look.number, digest=digest_of(self.text))

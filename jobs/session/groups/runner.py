@@ -39,7 +39,7 @@ from lakewarden.jobs.actions.rollback import RollBack
 from lakewarden.jobs.engines.delta.engine import DeltaEngine
 from lakewarden.jobs.engines.spark.cancellation import beyond_cancelling, is_cancelled, require_wanted
 from lakewarden.jobs.rollback.execute.saga import Saga
-from lakewarden.jobs.rollback.execute.table_steps import Hands, mark_found
+from lakewarden.jobs.rollback.execute.table_steps import StepExecutor, mark_found
 from lakewarden.jobs.rollback.journal.group_rows import group_of
 from lakewarden.jobs.rollback.journal.journal import Journal
 from lakewarden.jobs.rollback.journal.steps import TableStep
@@ -47,8 +47,8 @@ from lakewarden.jobs.runs.guard import RunGuard, refusal
 from lakewarden.jobs.runs.standings import StoredStandings
 from lakewarden.jobs.session.conflicts.lost_races import LostRaceError, told_of
 from lakewarden.jobs.session.groups.liveness import Liveness
-from lakewarden.jobs.session.groups.operations import Named
-from lakewarden.jobs.session.groups.steps import Mark, Settled
+from lakewarden.jobs.session.groups.operations import NamedStatement
+from lakewarden.jobs.session.groups.steps import ReadyWrite, WriteMark
 from lakewarden.jobs.session.groups.tools import SessionTools
 from lakewarden.jobs.session.writes import Directory, Written
 from lakewarden.jobs.upsert.once_of_several import Turn, about_unfinished
@@ -73,14 +73,14 @@ class Groups:
     user: str
 
     def run(
-        self, statement: str, settle: Callable[[], Sequence[Settled]], operation: str | None = None
+        self, statement: str, settle: Callable[[], Sequence[ReadyWrite]], operation: str | None = None
     ) -> tuple[Written, ...]:
         """Change all tables that `settle` finds, in order; under an `operation` id once. Raises what went wrong; then
         none is changed, or the error says which one could not be taken back, and how to go on."""
         parts = settle()
         if operation is None:
-            return self._run(statement, parts, [Mark.of(uuid.uuid4().hex)] * len(parts))
-        named = Named(spark=self.spark, reader=self.reader, operation=operation, text=statement)
+            return self._run(statement, parts, [WriteMark.of(uuid.uuid4().hex)] * len(parts))
+        named = NamedStatement(spark=self.spark, reader=self.reader, operation=operation, text=statement)
         if self._waited(named, parts):
             parts = settle()  # what it reads has moved
         looks = named.looks(parts)
@@ -94,7 +94,7 @@ class Groups:
         done = self._run(statement, parts, marks, heads=[look.head for look in looks])
         return tuple(replace(one, operation=operation) for one in done)
 
-    def _waited(self, named: Named, parts: Sequence[Settled]) -> bool:
+    def _waited(self, named: NamedStatement, parts: Sequence[ReadyWrite]) -> bool:
         """Wait for the end of a statement of the same id, or bring it about where its session is gone; whether there
         was one. Raises `ConflictError` if it takes too long, `PreconditionError` if it waits for a person."""
         until = self.journal.clock.now() + GROUP_PATIENCE
@@ -117,8 +117,8 @@ class Groups:
     def _run(
         self,
         statement: str,
-        parts: Sequence[Settled],
-        marks: Sequence[Mark],
+        parts: Sequence[ReadyWrite],
+        marks: Sequence[WriteMark],
         heads: Sequence[int] | None = None,
     ) -> tuple[Written, ...]:
         """`heads` are the versions on which it was decided that this is to be done, None where nothing was."""
@@ -146,7 +146,7 @@ class Groups:
             self._finish(group_id, alive)
         return tuple(done)
 
-    def _change(self, mark: Mark, part: Settled, standings: StoredStandings) -> TableStep:
+    def _change(self, mark: WriteMark, part: ReadyWrite, standings: StoredStandings) -> TableStep:
         """What is to be journaled of a write. Raises a `LakewardenError` if it could not be taken back."""
         table_id = self.directory.table_ids([part.location]).get(part.location)
         standing = None if table_id is None else standings.of(table_id)
@@ -186,7 +186,7 @@ class Groups:
             fence=mark.fence,
         )
 
-    def _made(self, mark: Mark, alive: Liveness, part: Settled, change: TableStep) -> Written:
+    def _made(self, mark: WriteMark, alive: Liveness, part: ReadyWrite, change: TableStep) -> Written:
         """Make one change, on the version that was journaled."""
         alive.require()
         if self.reader.probe(part.location, seen=change.from_version).moved:
@@ -204,10 +204,10 @@ class Groups:
         alive.made(change, version)
         return written
 
-    def _written_just_now(self, part: Settled, version: int) -> ConflictError:
+    def _written_just_now(self, part: ReadyWrite, version: int) -> ConflictError:
         return ConflictError(f"Somebody wrote to {part.name} just now (version {version}).", hint=_AGAIN)
 
-    def _written_between(self, part: Settled, change: TableStep) -> ConflictError:
+    def _written_between(self, part: ReadyWrite, change: TableStep) -> ConflictError:
         found = commit_at(self.reader, part.location, change.to_version)
         told = "" if found is None else f" ({told_of(found)})"
         return ConflictError(f"Somebody wrote to {part.name}{told} after this statement began.", hint=_AGAIN)
@@ -283,7 +283,7 @@ class Groups:
             guard.ask(step.table_id, step.name, step.location)
 
         engine = DeltaEngine(lambda: self.spark, storage=self.storage, clock=clock)
-        hands = Hands(
+        hands = StepExecutor(
             tools=SessionTools(table_reader=self.reader, table_engine=engine),
             storage=self.storage,
             permit=permit,

@@ -20,19 +20,19 @@ from lakewarden.jobs.session.compiled_changes import (
 )
 from lakewarden.jobs.session.pins import Pinned, pin
 from lakewarden.jobs.session.plans import Plans
-from lakewarden.jobs.session.recording import Recorder
+from lakewarden.jobs.session.recording import WriteRecorder
 from lakewarden.jobs.session.statements import shape_of
 from lakewarden.jobs.session.upserts.operations import APP, NUMBER
 from lakewarden.jobs.session.writes import Written
 from lakewarden.jobs.sql.compile.reading import Draft
-from lakewarden.jobs.sql.compile.values import Chosen, Step
+from lakewarden.jobs.sql.compile.values import Chosen, SqlStep
 from lakewarden.jobs.upsert.once import fence_of
 
-__all__ = ["Mark", "Settled", "settled_steps"]
+__all__ = ["ReadyWrite", "WriteMark", "ready_writes"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settled:
+class ReadyWrite:
     """A write that is ready to run. `read_at` is the version at which other steps read its target, None where none
     does. `commit` runs it under a mark; None if it counted as made already and nothing was done. `before` is what it
     comes to under an operation id under which it was done before."""
@@ -40,12 +40,12 @@ class Settled:
     name: str
     location: str
     read_at: int | None
-    commit: Callable[["Mark"], Written | None]
+    commit: Callable[["WriteMark"], Written | None]
     before: Callable[[str], Written]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Mark:
+class WriteMark:
     """By what the log of its table tells a group's write: the group's id, a transaction's number under an application
     id, and the digest of the text that an operation id stands for, None where there is none."""
 
@@ -55,7 +55,7 @@ class Mark:
     digest: str | None = None
 
     @classmethod
-    def of(cls, group_id: str) -> "Mark":
+    def of(cls, group_id: str) -> "WriteMark":
         """That of a statement without an operation id: each group is an application of its own."""
         return cls(group_id=group_id, app=group_app(group_id))
 
@@ -70,7 +70,7 @@ class Mark:
         return self.number if self.digest is None else fence_of(self.number)
 
 
-def settled_steps(recorder: Recorder, draft: Draft) -> tuple[Settled, ...]:
+def ready_writes(recorder: WriteRecorder, draft: Draft) -> tuple[ReadyWrite, ...]:
     """The writes in the order of the statement. Raises `UsageError`, or Spark's own errors; nothing is changed.
     Whether the tables may be written is asked later: somebody may still be at them who is waited for."""
     root: Any = recorder.plans.spark._jsparkSession
@@ -78,7 +78,7 @@ def settled_steps(recorder: Recorder, draft: Draft) -> tuple[Settled, ...]:
     session = root.cloneSession()
     done = compile_change(session, draft, agreeing=True)  # what fails after others were written costs more
     _refuse_views_of_the_moment(recorder.plans, session, draft)
-    found: list[Settled] = []
+    found: list[ReadyWrite] = []
     for step in done.steps:
         own = root.cloneSession()
         mean_what_is_written(own, done.dialect)
@@ -89,13 +89,13 @@ def settled_steps(recorder: Recorder, draft: Draft) -> tuple[Settled, ...]:
 
 
 def _settled(
-    recorder: Recorder,
+    recorder: WriteRecorder,
     draft: Draft,
-    step: Step,
+    step: SqlStep,
     session: Any,
     snapshots: dict[str, Any],
     chosen: Chosen,
-) -> Settled:
+) -> ReadyWrite:
     plans = recorder.plans
     shape = shape_of(plans, session, plans.analysed(session, plans.composed(session, step.sql)))
     if shape is None or shape.target is None or shape.query is None:
@@ -106,7 +106,7 @@ def _settled(
     _require_one_moment(step, pinned)
     plan = shape.rebuilt(pinned.plan)
 
-    def commit(mark: Mark) -> Written | None:
+    def commit(mark: WriteMark) -> Written | None:
         session.conf().set(APP, mark.app)
         session.conf().set(NUMBER, str(mark.number))
         session.conf().set(COMMIT_ATTEMPTS, "0")
@@ -127,7 +127,7 @@ def _settled(
         is_done = frame is None or frame.collect()  # Delta has no result where it did nothing
         return written if is_done else None
 
-    return Settled(
+    return ReadyWrite(
         name=str(step.target),
         location=target,
         read_at=None,
@@ -136,7 +136,7 @@ def _settled(
     )
 
 
-def _require_one_moment(step: Step, pinned: Pinned) -> None:
+def _require_one_moment(step: SqlStep, pinned: Pinned) -> None:
     """Raise `UsageError` for what each of the writes would compute or read anew, and find something else."""
     loose = next((read for read in pinned.reads if read.version is None), None)
     if loose is not None:
@@ -164,7 +164,7 @@ def _refuse_views_of_the_moment(plans: Plans, session: Any, draft: Draft) -> Non
             )
 
 
-def _refuse_one_place_twice(found: Sequence[Settled]) -> None:
+def _refuse_one_place_twice(found: Sequence[ReadyWrite]) -> None:
     seen: dict[str, str] = {}
     for one in found:
         if one.location in seen:

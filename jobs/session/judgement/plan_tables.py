@@ -6,11 +6,11 @@ from typing import Any, Final
 
 from pyspark.sql import SparkSession
 
-from lakewarden.jobs.session.judgement.statement_kinds import Kind, kind_of
+from lakewarden.jobs.session.judgement.statement_kinds import StatementKind, kind_of
 from lakewarden.jobs.session.plans import JavaPlan, Plans, kind
 from lakewarden.jobs.session.reads import location_of
 
-__all__ = ["Affected", "PlanTables", "Source"]
+__all__ = ["Affected", "PlanTables", "QueriedTable"]
 
 _PLAN: Final = "org.apache.spark.sql.catalyst.plans.logical.LogicalPlan"
 _SCRIPT: Final = "org.apache.spark.sql.catalyst.plans.logical.CompoundPlanStatement"
@@ -18,7 +18,7 @@ _NO_PARTS: Final = (str, int, float, bool, bytes, type(None))
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class QueriedTable:
     """A table that a query reads: `db.t`, its canonical location and its format (`delta`), None where the catalog does
     not tell it."""
 
@@ -47,13 +47,13 @@ class PlanTables:
             jvm.java.lang.Class.forName(name) for name in classes
         )
 
-    def source(self, leaf: JavaPlan) -> Source | None:
+    def source(self, leaf: JavaPlan) -> QueriedTable | None:
         """The table that a leaf of an analysed query reads; None where it reads none."""
         name = kind(leaf)
         if name == "DataSourceV2Relation":
             identifier, table = leaf.identifier().get(), leaf.table()
             location, provider = (table.properties().get(key) for key in ("location", "provider"))
-            return Source(
+            return QueriedTable(
                 name=".".join((*identifier.namespace(), identifier.name())).lower(),
                 location=None if location is None else self._place(location),
                 format=None if provider is None else provider.lower(),
@@ -63,7 +63,7 @@ class PlanTables:
         entry = leaf.tableMeta() if name == "HiveTableRelation" else leaf.catalogTable().get()
         found, provider = entry.identifier(), self._plans.option(entry.provider())
         database = self._plans.option(found.database())
-        return Source(
+        return QueriedTable(
             name=".".join(part for part in (database, found.table()) if part is not None).lower(),
             location=self._place(entry.location()),
             format=None if provider is None else provider.lower(),
@@ -76,7 +76,10 @@ class PlanTables:
         for part in self._parts(command):
             found |= self._located(session, part)
         for below in self._plans.sequence(command.children()):
-            if kind_of(kind(below)) in (Kind.WRITES, Kind.UNRECORDED):  # several INSERTs, or one under a WITH
+            if kind_of(kind(below)) in (
+                StatementKind.WRITES,
+                StatementKind.UNRECORDED,
+            ):  # several INSERTs, or one under a WITH
                 found |= self.about(session, below)
         return frozenset(found)
 

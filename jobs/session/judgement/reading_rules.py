@@ -13,8 +13,8 @@ from pyspark.sql import SparkSession
 from lakewarden.catalog.errors import NotAllowedError
 from lakewarden.jobs.session.judgement.functions import keep_listed
 from lakewarden.jobs.session.judgement.moments import require_plain_moment
-from lakewarden.jobs.session.judgement.plan_tables import PlanTables, Source
-from lakewarden.jobs.session.judgement.statement_kinds import QUERIES, Kind, kind_of
+from lakewarden.jobs.session.judgement.plan_tables import PlanTables, QueriedTable
+from lakewarden.jobs.session.judgement.statement_kinds import QUERIES, StatementKind, kind_of
 from lakewarden.jobs.session.plans import JavaPlan, Plans, kind
 
 __all__ = ["Reading"]
@@ -68,8 +68,8 @@ class Reading:
     def __init__(
         self,
         spark: SparkSession,
-        require_open: Callable[[Sequence[Source]], None],
-        require_own: Callable[[Source], None],
+        require_open: Callable[[Sequence[QueriedTable]], None],
+        require_own: Callable[[QueriedTable], None],
     ) -> None:
         self._session: Any = spark._jsparkSession
         self._plans = Plans(spark)
@@ -86,7 +86,7 @@ class Reading:
     def require_said(self, plan: JavaPlan) -> None:
         if kind(plan) in _CHANGES:
             self._require_change(plan)
-        elif kind_of(kind(plan)) is Kind.QUERY:
+        elif kind_of(kind(plan)) is StatementKind.QUERY:
             self._require_named(plan)
         else:
             self._require_harmless(plan)
@@ -94,14 +94,14 @@ class Reading:
     def require_read(self, plan: JavaPlan, analysed: JavaPlan) -> None:
         name = kind(plan)
         if name in _CHANGES:  # of no Delta table, which alone have owners here
-            self._require_own(Source(self._target(plan), None, None))
+            self._require_own(QueriedTable(self._target(plan), None, None))
         elif name in _TELLING:
             self._require_told(plan)
-        elif kind_of(name) is Kind.QUERY:
+        elif kind_of(name) is StatementKind.QUERY:
             self._require_open_sources(analysed)
 
     def require_written(self, plan: JavaPlan, target: str | None, query: JavaPlan | None) -> None:
-        self._require_own(Source(self._target(plan), target, "delta"))
+        self._require_own(QueriedTable(self._target(plan), target, "delta"))
         if query is not None:
             self._require_open_sources(query)
 
@@ -153,7 +153,7 @@ class Reading:
         """Rows come from what a catalog names, as far as the statement says, and are read as they are by default."""
         for node in self._tables.nodes(query):
             name = kind(node)
-            if kind_of(name) is not Kind.QUERY or name == "ScriptTransformation":
+            if kind_of(name) is not StatementKind.QUERY or name == "ScriptTransformation":
                 raise _refused(name)
             if node.children().isEmpty() and name not in _NAMED:
                 raise _refused(f"{name} that is no table of the catalog")
@@ -182,7 +182,7 @@ class Reading:
                 leaves.append(node)
         return leaves
 
-    def _sources(self, leaves: Iterable[JavaPlan]) -> Sequence[Source]:
+    def _sources(self, leaves: Iterable[JavaPlan]) -> Sequence[QueriedTable]:
         return tuple(source for leaf in leaves if (source := self._tables.source(leaf)) is not None)
 
 

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from lakewarden.jobs.session.judgement.statement_kinds import CALLED, Kind, kind_of
+from lakewarden.jobs.session.judgement.statement_kinds import CALLED, StatementKind, kind_of
 from lakewarden.jobs.session.plans import JavaPlan, Plans, kind
 
 __all__ = ["called", "kind_said"]
@@ -11,9 +11,9 @@ _INSERTS: Final = frozenset({"InsertIntoStatement", "InsertIntoDir"})
 _SEVERAL: Final = "A statement with several INSERTs"
 
 
-def kind_said(plans: Plans, plan: JavaPlan) -> Kind:
-    """What a parsed statement does. One that is `Kind.WRITES` may write a Delta table: its analysis says so."""
-    return Kind.UNRECORDED if _is_several(plans, _said(plan)) else kind_of(kind(_said(plan)))
+def kind_said(plans: Plans, plan: JavaPlan) -> StatementKind:
+    """What a parsed statement does. Whether `StatementKind.WRITES` writes a Delta table, its analysis says."""
+    return StatementKind.UNRECORDED if _is_several(plans, _said(plan)) else kind_of(kind(_said(plan)))
 
 
 def called(plans: Plans, plan: JavaPlan) -> str:

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Final
 
-__all__ = ["CALLED", "KINDS", "QUERIES", "Kind", "kind_of"]
+__all__ = ["CALLED", "KINDS", "QUERIES", "StatementKind", "kind_of"]
 
 
-class Kind(StrEnum):
+class StatementKind(StrEnum):
     """What a statement does, as far as its class tells."""
 
     QUERY = "query"
@@ -154,18 +154,18 @@ _INTERNAL: Final = """
     TimeTravel WhileStatement WriteFiles WriteIntoDelta WriteToContinuousDataSource WriteToDataSourceV2
     WriteToMicroBatchDataSource WriteToMicroBatchDataSourceV1 WriteToStream WriteToStreamStatement
     """
-KINDS: Final[Mapping[str, Kind]] = {
-    **dict.fromkeys(_INTERNAL.split(), Kind.INTERNAL),
-    **dict.fromkeys((*QUERIES, *_OTHER_QUERIES.split()), Kind.QUERY),
-    **dict.fromkeys(_SHOWS.split(), Kind.SHOWS),
-    **dict.fromkeys(_DEFINES.split(), Kind.DEFINES),
-    **dict.fromkeys(_WRITES.split(), Kind.WRITES),
-    **dict.fromkeys(_UNRECORDED, Kind.UNRECORDED),
-    **dict.fromkeys(_DYNAMIC, Kind.DYNAMIC),
+KINDS: Final[Mapping[str, StatementKind]] = {
+    **dict.fromkeys(_INTERNAL.split(), StatementKind.INTERNAL),
+    **dict.fromkeys((*QUERIES, *_OTHER_QUERIES.split()), StatementKind.QUERY),
+    **dict.fromkeys(_SHOWS.split(), StatementKind.SHOWS),
+    **dict.fromkeys(_DEFINES.split(), StatementKind.DEFINES),
+    **dict.fromkeys(_WRITES.split(), StatementKind.WRITES),
+    **dict.fromkeys(_UNRECORDED, StatementKind.UNRECORDED),
+    **dict.fromkeys(_DYNAMIC, StatementKind.DYNAMIC),
 }
 """By the simple name of the class."""
 
 
-def kind_of(name: str) -> Kind:
+def kind_of(name: str) -> StatementKind:
     """What a statement of this class does."""
-    return KINDS.get(name, Kind.UNKNOWN)
+    return KINDS.get(name, StatementKind.UNKNOWN)

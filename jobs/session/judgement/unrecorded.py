@@ -6,13 +6,13 @@ from typing import Any, Final
 from lakewarden.catalog.errors import NotAllowedError, RefusedError
 from lakewarden.jobs.session.judgement.plan_tables import PlanTables
 from lakewarden.jobs.session.judgement.said import called, kind_said
-from lakewarden.jobs.session.judgement.statement_kinds import Kind
+from lakewarden.jobs.session.judgement.statement_kinds import StatementKind
 from lakewarden.jobs.session.plans import JavaPlan, Plans, kind
 from lakewarden.jobs.session.writes import Directory
 
-__all__ = ["Unrecorded"]
+__all__ = ["UnrecordedRule"]
 
-_LOOKS: Final = frozenset({Kind.QUERY, Kind.SHOWS})
+_LOOKS: Final = frozenset({StatementKind.QUERY, StatementKind.SHOWS})
 _REMOVING: Final = {
     "AlterTableRenameCommand": "RENAME",
     "AlterTableSetLocationCommand": "SET LOCATION",
@@ -27,7 +27,7 @@ _SYSTEM_DATABASE: Final = "lakewarden"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Unrecorded:
+class UnrecordedRule:
     """The rule for one Spark application and one installation."""
 
     plans: Plans
@@ -38,19 +38,19 @@ class Unrecorded:
         """Raise `RefusedError` for a parsed statement of a class that nobody knows, and for one that runs a text which
         may write."""
         match kind_said(self.plans, plan):
-            case Kind.UNKNOWN | Kind.INTERNAL:
+            case StatementKind.UNKNOWN | StatementKind.INTERNAL:
                 raise RefusedError(
                     f"lakewarden does not know what Spark's {kind(plan)} changes. Nothing was run.",
                     hint="A session of your own runs it without lakewarden.",
                 )
-            case Kind.DYNAMIC if not self._only_looks(session, plan):
+            case StatementKind.DYNAMIC if not self._only_looks(session, plan):
                 raise RefusedError(
                     f"{called(self.plans, plan)} is not run where it may write: what it writes is seen "
                     "too late. Nothing was run.",
                     hint="Write its statements one by one. EXECUTE IMMEDIATE takes a text, without USING "
                     "and INTO.",
                 )
-            case Kind.SHOWS if kind(plan) == "ExplainCommand":
+            case StatementKind.SHOWS if kind(plan) == "ExplainCommand":
                 self.require_readable(session, plan.logicalPlan())  # Spark would run it to explain it
 
     def require_harmless(self, session: Any, plan: JavaPlan, analysed: JavaPlan) -> None:
@@ -67,7 +67,7 @@ class Unrecorded:
             self.directory.require_removable("DROP DATABASE", database=self._name(analysed.namespace()))
         for one in sorted(self.tables.about(session, analysed), key=lambda one: one.location):
             self.directory.require_writable(one.location)
-            if kind_ is not Kind.DEFINES:
+            if kind_ is not StatementKind.DEFINES:
                 self.directory.require_unmanaged(one.location, called(self.plans, plan), one.format_id)
             elif kind(analysed) in _REMOVING:
                 self.directory.require_removable(

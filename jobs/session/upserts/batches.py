@@ -10,8 +10,8 @@ from pyspark.sql import DataFrame
 from lakewarden.catalog.errors import LakewardenError, PreconditionError
 from lakewarden.catalog.lineage.streams.offsets import (
     NOT_SAID,
-    Batch,
-    Source,
+    SourceOffsets,
+    StreamBatch,
     StreamReads,
     inside_version,
     reads_of,
@@ -83,7 +83,7 @@ def _running(plans: Plans, query: str) -> Any:
 
 def _reads_of_running(plans: Plans, running: Any, query: str, number: int) -> tuple[Read, ...]:
     sources = plans.sequence(running.sources())
-    batch = Batch(
+    batch = StreamBatch(
         query_id=query,
         epoch=number,
         sources=_offsets(plans, running.offsetLog(), number),
@@ -98,7 +98,7 @@ def _reads_of_running(plans: Plans, running: Any, query: str, number: int) -> tu
     return tuple(dict.fromkeys((*_streamed(told), *_besides(plans, running.lastExecution().optimizedPlan()))))
 
 
-def _offsets(plans: Plans, log: Any, number: int) -> tuple[Source, ...]:
+def _offsets(plans: Plans, log: Any, number: int) -> tuple[SourceOffsets, ...]:
     """By source: where the batch begins and ends; `first` only matters to a query with state."""
     end = _told(plans, log, number)
     start = _told(plans, log, number - 1) if number else [None] * len(end)
@@ -106,7 +106,7 @@ def _offsets(plans: Plans, log: Any, number: int) -> tuple[Source, ...]:
     if not (len(start) == len(end) == len(first)):
         start = first = [None] * len(end)  # purged: then everything up to the end counts as read
     return tuple(
-        Source(start=begin, end=upto, first=initial)
+        SourceOffsets(start=begin, end=upto, first=initial)
         for begin, upto, initial in zip(start, end, first, strict=True)
     )
 
@@ -119,7 +119,7 @@ def _told(plans: Plans, log: Any, number: int) -> Sequence[str | None]:
     return [None if one is None else str(one.json()) for one in offsets]
 
 
-def _places(sources: Sequence[Any], batch: Batch) -> Mapping[str, str]:
+def _places(sources: Sequence[Any], batch: StreamBatch) -> Mapping[str, str]:
     """Where the Delta tables among the sources lie, by the UUIDs that the offsets name."""
     places = {}
     for source, told in zip(sources, batch.sources, strict=True):

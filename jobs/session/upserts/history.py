@@ -6,7 +6,7 @@ from typing import Final
 from lakewarden.catalog.errors import PreconditionError
 from lakewarden.catalog.formats.port import Commit, TableReader
 from lakewarden.jobs.session.writes import Read
-from lakewarden.jobs.upsert.once import Asked, Finding, Verdict, find
+from lakewarden.jobs.upsert.once import OperationFinding, OperationQuestion, OperationVerdict, find
 
 __all__ = ["found", "was_done"]
 
@@ -17,7 +17,7 @@ Known = Callable[[int], int | None]
 """The last number of the application id that a version of the table knows, None for none."""
 
 
-def was_done(finding: Finding, *, app: str, number: int, reads: Sequence[Read] = ()) -> bool:
+def was_done(finding: OperationFinding, *, app: str, number: int, reads: Sequence[Read] = ()) -> bool:
     """Whether a table holds an upsert's or a stream's batch, by what was `found` of it. `reads` are those of the batch
     now, as far as they are known.
 
@@ -25,7 +25,7 @@ def was_done(finding: Finding, *, app: str, number: int, reads: Sequence[Read] =
     later one was not, and if it was done with other changes than it has now.
     """
     match finding:
-        case Finding(verdict=Verdict.OVERTAKEN, commit=Commit() as later):
+        case OperationFinding(verdict=OperationVerdict.OVERTAKEN, commit=Commit() as later):
             raise PreconditionError(
                 f"Batch {number} is not in the table (it was undone, or the table was made anew since), and a "
                 f"later one of its query is, in version {later.version}: written now, older rows would replace "
@@ -33,14 +33,14 @@ def was_done(finding: Finding, *, app: str, number: int, reads: Sequence[Read] =
                 hint=f"Undo that as well ({_undo(later)}), and all of them are written again; "
                 "or start the query with a new checkpoint.",
             )
-        case Finding(verdict=Verdict.UNTOLD):
+        case OperationFinding(verdict=OperationVerdict.UNTOLD):
             raise PreconditionError(
                 f"Whether {app} was done before number {number} was undone, its log does not tell any more.",
                 hint="Give the upsert another operation id, or the stream a new checkpoint.",
             )
-        case Finding(verdict=Verdict.DONE, commit=Commit() as made):
+        case OperationFinding(verdict=OperationVerdict.DONE, commit=Commit() as made):
             _require_same_changes(made, number, reads)
-    return finding.verdict is Verdict.DONE
+    return finding.verdict is OperationVerdict.DONE
 
 
 def found(
@@ -53,17 +53,19 @@ def found(
     last: int,
     known: Known,
     by_parity: bool = False,
-) -> Finding:
+) -> OperationFinding:
     """Whether version `head` holds what `app` wrote under `number`. `last` is the number that head knows, which a
-    RESTORE leaves as it is; `known` is asked of the log's first version only; `by_parity` as in `Asked`. Never FURTHER;
-    UNTOLD: the log has been cleaned up too far."""
+    RESTORE leaves as it is; `known` is asked of the log's first version only; `by_parity` as in
+    `OperationQuestion`. Never FURTHER; UNTOLD: the log has been cleaned up too far."""
 
     def restored(commit: Commit) -> int | None:
         if commit.restored is not None:
             return commit.restored
         return reader.restored(location, version=commit.version)
 
-    asked = Asked(app=app, number=number, last=last, known=known, restored=restored, by_parity=by_parity)
+    asked = OperationQuestion(
+        app=app, number=number, last=last, known=known, restored=restored, by_parity=by_parity
+    )
     commits: tuple[Commit, ...] = ()
     upto = head
     window = _WINDOW
@@ -73,7 +75,7 @@ def found(
         upto, window = after, 2 * window
         whole = after < 0 or not commits or commits[0].version > after + 1
         finding = find(commits, asked, whole=whole)
-        if whole or finding.verdict is not Verdict.FURTHER:
+        if whole or finding.verdict is not OperationVerdict.FURTHER:
             return finding
 
 

@@ -15,9 +15,15 @@ from lakewarden.jobs.engines.delta.stream_offsets import last_number, lower_numb
 from lakewarden.jobs.engines.spark.session import stamped
 from lakewarden.jobs.session.upserts.history import found
 from lakewarden.jobs.sql.compile.values import OPERATION_KEY
-from lakewarden.jobs.upsert.once import Finding, Verdict, is_of_old, is_statement, next_number
+from lakewarden.jobs.upsert.once import (
+    OperationFinding,
+    OperationVerdict,
+    is_of_old,
+    is_statement,
+    next_number,
+)
 
-__all__ = ["APP", "NUMBER", "Look", "Once", "digest_of", "statement_app"]
+__all__ = ["APP", "NUMBER", "Once", "OperationLookup", "digest_of", "statement_app"]
 
 APP: Final = "spark.databricks.delta.write.txnAppId"
 NUMBER: Final = "spark.databricks.delta.write.txnVersion"
@@ -38,13 +44,13 @@ def digest_of(text: str) -> str:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Look:
+class OperationLookup:
     """What a table's version `head` holds of an operation: `last` is the number that it knows, None for none;
     `is_same`: nothing speaks against its being the very statement that was asked for."""
 
     head: int
     last: int | None
-    finding: Finding
+    finding: OperationFinding
     is_same: bool
 
     @property
@@ -79,17 +85,22 @@ class Once:
         look = self.look()
         return None if self._is_held(look) else look.number
 
-    def look(self) -> Look:
+    def look(self) -> OperationLookup:
         """What the table holds of it now. Raises `ConflictError` if others keep committing."""
         for _ in range(_ATTEMPTS - 1):
             with suppress(ConflictError):  # what was decided on moved: it is looked at anew
                 return self._look()
         return self._look()
 
-    def _look(self) -> Look:
+    def _look(self) -> OperationLookup:
         head, last = last_number(self.spark, self.location, app=self._app)
         if last is None:
-            return Look(head=head, last=None, finding=Finding(verdict=Verdict.NOT_DONE), is_same=True)
+            return OperationLookup(
+                head=head,
+                last=None,
+                finding=OperationFinding(verdict=OperationVerdict.NOT_DONE),
+                is_same=True,
+            )
         finding = found(
             self.reader,
             self.location,
@@ -100,12 +111,12 @@ class Once:
             known=lambda version: number_at(self.spark, self.location, version=version, app=self._app),
             by_parity=True,
         )
-        if finding.verdict is Verdict.NOT_DONE and is_of_old(last):
+        if finding.verdict is OperationVerdict.NOT_DONE and is_of_old(last):
             with stamped(self.spark, f"{RENUMBERED}{uuid.uuid4().hex}", "operation") as spark:
                 lower_number(spark, self.location, requires=head, app=self._app, number=_UNDONE)
             raise ConflictError(f"{self.location} moved past version {head}.")  # by this very commit
         is_same = is_statement(finding.commit, app=self._app, last=last, digest=self.digest)
-        return Look(head=head, last=last, finding=finding, is_same=is_same)
+        return OperationLookup(head=head, last=last, finding=finding, is_same=is_same)
 
     def head(self) -> int:
         """The table's version now."""
@@ -130,15 +141,15 @@ class Once:
             hint=f"Run it again under the same id (SET {OPERATION_KEY}): nothing of it is in the table.",
         )
 
-    def _is_held(self, look: Look) -> bool:
-        if look.finding.verdict is Verdict.UNTOLD:
+    def _is_held(self, look: OperationLookup) -> bool:
+        if look.finding.verdict is OperationVerdict.UNTOLD:
             raise PreconditionError(
                 f"Whether operation {self.operation} was done, or undone since, "
                 "the table's log does not tell any more.",
                 hint="Look at the table's rows, then give the statement another id: "
                 f"SET {OPERATION_KEY} = '...'.",
             )
-        if look.finding.verdict is not Verdict.DONE:
+        if look.finding.verdict is not OperationVerdict.DONE:
             return False
         if not look.is_same:
             raise PreconditionError(

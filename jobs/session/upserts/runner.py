@@ -24,16 +24,16 @@ from lakewarden.jobs.session.conflicts.lost_races import LostRaceError
 from lakewarden.jobs.session.conflicts.retries import RETRIES_KEY, retried, retries_of
 from lakewarden.jobs.session.frames import is_path, plan_of, sql_name
 from lakewarden.jobs.session.pins import pin
-from lakewarden.jobs.session.recording import Recorder
+from lakewarden.jobs.session.recording import WriteRecorder
 from lakewarden.jobs.session.upserts.batches import require_whole_versions
 from lakewarden.jobs.session.upserts.history import found, was_done
 from lakewarden.jobs.session.upserts.operations import APP, NUMBER
-from lakewarden.jobs.session.upserts.source import VIEW, Source, facts_of, kept, rows_of, schema_of
-from lakewarden.jobs.session.upserts.target import Target, emptied_of, existing, making
+from lakewarden.jobs.session.upserts.source import VIEW, UpsertSource, facts_of, kept, rows_of, schema_of
+from lakewarden.jobs.session.upserts.target import UpsertTarget, emptied_of, existing, making
 from lakewarden.jobs.session.writes import Read, Upsert, Upserted, Written
 from lakewarden.jobs.sql.compile.values import TableSchema
 from lakewarden.jobs.upsert.changes import Cdc, is_ours
-from lakewarden.jobs.upsert.once import Verdict
+from lakewarden.jobs.upsert.once import OperationVerdict
 from lakewarden.jobs.upsert.pruning import KeyFacts
 from lakewarden.jobs.upsert.schema import Rules, columns_of
 from lakewarden.jobs.upsert.statement import UpsertPlan, upsert_plan
@@ -69,7 +69,9 @@ class Prepared:
 class Upserts:
     """Upserts of one Spark application. `create` runs a governed CREATE TABLE, `reader` reads logs."""
 
-    def __init__(self, recorder: Recorder, *, create: Callable[[str], object], reader: TableReader) -> None:
+    def __init__(
+        self, recorder: WriteRecorder, *, create: Callable[[str], object], reader: TableReader
+    ) -> None:
         self._recorder, self._plans = recorder, recorder.plans
         self._create, self._reader = create, reader
 
@@ -90,13 +92,13 @@ class Upserts:
         """One try. Where it makes the table, `made` is told."""
         # Of the target itself, too, one version is read: the source is computed before the write begins.
         pinned = pin(self._plans, session, plan_of(rows_of(request)), target=None)
-        source = Source(pinned=pinned, schema=schema_of(self._plans.frame(session, pinned.plan)))
+        source = UpsertSource(pinned=pinned, schema=schema_of(self._plans.frame(session, pinned.plan)))
         target = existing(self._plans, session, request.table)
         if target is None:
             return self._tried_anew(session, request, source, made)
         return self._tried_on(session, request, source, target, None)
 
-    def _tried_anew(self, session: Any, request: Upsert, source: Source, made: list[str]) -> Upserted:
+    def _tried_anew(self, session: Any, request: Upsert, source: UpsertSource, made: list[str]) -> Upserted:
         """One try where the table is missing. It is made when nothing in the source speaks against it any more."""
         as_made = tuple(one for one in source.schema if not is_ours(one.name))
         columns_of(request.options, source.schema, as_made, Rules())  # it has to make sense
@@ -104,7 +106,7 @@ class Upserts:
             self._recorder.directory.require_writable(canonical(request.table))
         emptied = emptied_of(as_made, request.partitioned, request.options.keys)
         with ExitStack() as stack:
-            with self._recorder.witness.watching(session, f"lakewarden-{uuid.uuid4().hex}") as seen:
+            with self._recorder.plan_recorder.watching(session, f"lakewarden-{uuid.uuid4().hex}") as seen:
                 size = stack.enter_context(kept(self._plans, session, source, request.options, emptied))
                 facts = facts_of(self._plans, session, source, request.options)
             target = self._made(session, request, as_made)
@@ -119,7 +121,12 @@ class Upserts:
         )  # somebody else made it, otherwise partitioned
 
     def _tried_on(
-        self, session: Any, request: Upsert, source: Source, target: Target, prepared: Prepared | None
+        self,
+        session: Any,
+        request: Upsert,
+        source: UpsertSource,
+        target: UpsertTarget,
+        prepared: Prepared | None,
     ) -> Upserted:
         """One try on a table; `prepared` where the source is kept already."""
         self._recorder.directory.require_writable(target.location)
@@ -144,7 +151,7 @@ class Upserts:
             return False
         return self._is_done(target, request, request.operation)
 
-    def _is_done(self, target: Target, request: Upsert, app: str) -> bool:
+    def _is_done(self, target: UpsertTarget, request: Upsert, app: str) -> bool:
         """Whether it was done, and not undone since. What was undone by a RESTORE that left its number has no number
         afterwards: Delta would skip it. A number above the last may have been done as well: where numbers went back
         with a rollback, and a RESTORE of somebody else's took that back."""
@@ -160,7 +167,7 @@ class Upserts:
             last=last,
             known=lambda version: number_at(self._plans.spark, target.location, version=version, app=app),
         )
-        if last < number and finding.verdict is Verdict.UNTOLD:
+        if last < number and finding.verdict is OperationVerdict.UNTOLD:
             return False  # nothing that is left of the log speaks for it
         if was_done(finding, app=app, number=number, reads=request.reads or ()):
             return True
@@ -173,7 +180,7 @@ class Upserts:
             raise LostRaceError(str(error), is_mendable=True) from error
         return False
 
-    def _made(self, session: Any, request: Upsert, as_made: TableSchema) -> Target:
+    def _made(self, session: Any, request: Upsert, as_made: TableSchema) -> UpsertTarget:
         refusal: Exception | None = None
         for pause in _PAUSES:
             try:
@@ -192,7 +199,12 @@ class Upserts:
         ) from refusal
 
     def _merge(
-        self, session: Any, request: Upsert, source: Source, target: Target, prepared: Prepared | None
+        self,
+        session: Any,
+        request: Upsert,
+        source: UpsertSource,
+        target: UpsertTarget,
+        prepared: Prepared | None,
     ) -> Upserted:
         session.conf().set(_MATERIALIZE, "none")  # it is kept here, and looked at
         _set_unless_chosen(session, _OPTIMIZE, "true")  # few files, whatever the number of tasks
@@ -232,7 +244,7 @@ class Upserts:
             return self._told_by_commit(target, written, plans[0])
         return self._told(frame, written, plans[0])
 
-    def _write_in_one_go(self, session: Any, target: Target, size: int) -> None:
+    def _write_in_one_go(self, session: Any, target: UpsertTarget, size: int) -> None:
         """What is small is written by a few tasks for each processor, several partitions by one of them, and not by a
         task for each partition. `size` is that of the source, in bytes."""
         whole = target.size
@@ -240,7 +252,9 @@ class Upserts:
             tasks = _TASKS_EACH * self._plans.spark.sparkContext.defaultParallelism
             _set_unless_chosen(session, _TASKS, str(tasks))
 
-    def _require_unmoved(self, session: Any, request: Upsert, source: Source, target: Target) -> None:
+    def _require_unmoved(
+        self, session: Any, request: Upsert, source: UpsertSource, target: UpsertTarget
+    ) -> None:
         """Raise `LostRaceError` if the source was computed from what the target held, and it has moved on meanwhile:
         what somebody else has just committed would be undone."""
         read = next((one for one in source.pinned.reads if one.location == target.location), None)
@@ -254,7 +268,12 @@ class Upserts:
             )
 
     def _plan(
-        self, session: Any, request: Upsert, source: Source, target: Target, facts: Sequence[KeyFacts]
+        self,
+        session: Any,
+        request: Upsert,
+        source: UpsertSource,
+        target: UpsertTarget,
+        facts: Sequence[KeyFacts],
     ) -> UpsertPlan:
         return upsert_plan(
             request.options,
@@ -287,7 +306,7 @@ class Upserts:
             pruning=plan.pruning,
         )
 
-    def _told_by_commit(self, target: Target, written: Written, plan: UpsertPlan) -> Upserted:
+    def _told_by_commit(self, target: UpsertTarget, written: Written, plan: UpsertPlan) -> Upserted:
         """What it did where Spark was not told that it is done."""
         commits = self._reader.commits(target.location, after=target.version)
         told = next(one for one in commits if one.run_id == written.run_id).metrics

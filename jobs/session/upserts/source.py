@@ -22,7 +22,7 @@ from lakewarden.jobs.upsert.options import DuplicatesRule, NullKeys, UpsertOptio
 from lakewarden.jobs.upsert.pruning import FEW, Ends, KeyFacts, bucket_of, fact_of, lies_close
 from lakewarden.jobs.upsert.statement import prepared
 
-__all__ = ["VIEW", "Source", "facts_of", "kept", "rows_of", "schema_of"]
+__all__ = ["VIEW", "UpsertSource", "facts_of", "kept", "rows_of", "schema_of"]
 
 VIEW: Final = "__lakewarden_source"
 """The name of the prepared source in the session."""
@@ -32,7 +32,7 @@ _COUNT: Final = "__lakewarden_count"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Source:
+class UpsertSource:
     """What was given, its versions settled, and the columns that it has."""
 
     pinned: Pinned
@@ -129,7 +129,7 @@ def _columns_of(schema: StructType) -> TableSchema:
 
 @contextmanager
 def kept(
-    plans: Plans, session: Any, source: Source, options: UpsertOptions, emptied: frozenset[str]
+    plans: Plans, session: Any, source: UpsertSource, options: UpsertOptions, emptied: frozenset[str]
 ) -> Iterator[int]:
     """The prepared source as the view `VIEW`; the bytes that it takes. It is computed here, once: what is looked at is
     what is merged, whatever files or functions it comes from. An empty text in a key that is `emptied` is NULL."""
@@ -189,7 +189,9 @@ def _bad_source_explained() -> Iterator[None]:
         ) from error
 
 
-def facts_of(plans: Plans, session: Any, source: Source, options: UpsertOptions) -> tuple[KeyFacts, ...]:
+def facts_of(
+    plans: Plans, session: Any, source: UpsertSource, options: UpsertOptions
+) -> tuple[KeyFacts, ...]:
     """What values the keys have. Raises `PreconditionError` for a key of several rows, or a NULL that is refused."""
     types = {one.name.lower(): one.type for one in source.schema}
     matches = options.null_keys is NullKeys.MATCH

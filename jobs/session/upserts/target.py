@@ -13,13 +13,13 @@ from lakewarden.jobs.session.writes import Upsert
 from lakewarden.jobs.sql.compile.values import KEYS_PROPERTY, TableSchema, quoted
 from lakewarden.jobs.upsert.schema import Rules
 
-__all__ = ["Target", "emptied_of", "existing", "making"]
+__all__ = ["UpsertTarget", "emptied_of", "existing", "making"]
 
 _WIDENING: Final = "delta.enableTypeWidening"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Target:
+class UpsertTarget:
     """A Delta table as it is now. `partitions` are the columns that it is partitioned by; `snapshot` is Delta's own, in
     the JVM, which computes its state when it is asked for it."""
 
@@ -52,7 +52,7 @@ def emptied_of(schema: TableSchema, partitions: Sequence[str], keys: Sequence[st
     return frozenset(texts).intersection(keys, (name.lower() for name in partitions))
 
 
-def existing(plans: Plans, session: Any, table: str) -> Target | None:
+def existing(plans: Plans, session: Any, table: str) -> UpsertTarget | None:
     """The table; None if there is none. Raises `UsageError` if it is none of Delta's."""
     if not _is_there(plans, session, table):
         return None
@@ -68,7 +68,7 @@ def existing(plans: Plans, session: Any, table: str) -> Target | None:
         )
     snapshot = index.getSnapshot()
     widening = snapshot.metadata().configuration().get(_WIDENING)
-    return Target(
+    return UpsertTarget(
         location=location_of(index.path()),
         version=int(snapshot.version()),
         schema=schema_of(frame),

@@ -13,8 +13,8 @@ __all__ = [
     "EXACT",
     "MAYBE_REAL",
     "Assignment",
-    "Change",
     "Relation",
+    "RowChange",
     "always_there",
     "assignments_of",
     "is_cte",
@@ -62,7 +62,7 @@ class Assignment:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Change:
+class RowChange:
     """Rows of `relations` that satisfy `where`: the rows of the target among them (`relations[place]`) are updated by
     `assignments`, or deleted where there are none. `notes` tell what was left out. `unowned`: which of the relations is
     the target is told by the columns that they have (databases.py)."""
@@ -163,7 +163,7 @@ def always_there(relations: tuple[Relation, ...], place: int) -> tuple[Relation,
     return (*relations[:place], replace(target, join=join), *relations[place + 1 :])
 
 
-def refuse_outer_rows(change: Change) -> None:
+def refuse_outer_rows(change: RowChange) -> None:
     """Raise `UsageError` for a RIGHT or FULL JOIN with the target, which makes rows without it."""
     for relation in () if change.stands_alone else change.relations:
         if relation.join is not None and relation.join.side in ("RIGHT", "FULL"):
@@ -242,7 +242,7 @@ def name_of(table: exp.Table) -> TableName:
     return TableName(parts=tuple(part.name for part in table.parts))
 
 
-def tables_of(change: Change) -> tuple[exp.Table, ...]:
+def tables_of(change: RowChange) -> tuple[exp.Table, ...]:
     """All tables that are named, without the names of common table expressions."""
     known = [cte.alias.lower() for cte in change.ctes]
     found: list[exp.Table] = []

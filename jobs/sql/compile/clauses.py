@@ -8,7 +8,7 @@ from sqlglot import exp
 
 from lakewarden.jobs.sql.compile.change import Assignment
 
-__all__ = ["Clause", "Clauses", "Seen"]
+__all__ = ["Clauses", "MergeClause", "Seen"]
 
 
 class Seen(StrEnum):
@@ -20,7 +20,7 @@ class Seen(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Clause:
+class MergeClause:
     """Rows that are `seen` and satisfy `condition` are updated by `sets`, added with `inserts`, or else deleted."""
 
     seen: Seen
@@ -39,7 +39,7 @@ class Clauses:
     """All of them, in their order, behind `on`."""
 
     on: exp.Expr
-    each: tuple[Clause, ...]
+    each: tuple[MergeClause, ...]
 
     def parts(self) -> Iterator[exp.Expr]:
         """Every condition and every value, in a fixed order."""

@@ -19,7 +19,7 @@ from lakewarden.jobs.sql.compile.meaning.storing import assigned
 from lakewarden.jobs.sql.compile.merges.compiling import merge_compiled
 from lakewarden.jobs.sql.compile.places import placed, wrong_in
 from lakewarden.jobs.sql.compile.reading import Draft, ambiguous, tables_read
-from lakewarden.jobs.sql.compile.resolving import Resolved, Target, resolved
+from lakewarden.jobs.sql.compile.resolving import Resolved, SetColumn, resolved
 from lakewarden.jobs.sql.compile.upserts.merging import upsert_compiled
 from lakewarden.jobs.sql.compile.values import (
     DIALECT_KEY,
@@ -27,7 +27,7 @@ from lakewarden.jobs.sql.compile.values import (
     Dialect,
     MatchPolicy,
     MatchRule,
-    Step,
+    SqlStep,
     TableName,
     TableSchema,
 )
@@ -80,7 +80,10 @@ def compiled(
 
 
 def _compiled_by_kind(
-    draft: Draft, schemas: Mapping[TableName, TableSchema], policy: MatchPolicy, table_keys: Sequence[str]
+    draft: Draft,
+    schemas: Mapping[TableName, TableSchema],
+    policy: MatchPolicy,
+    table_keys: Sequence[str],
 ) -> Compiled:
     if draft.merge is not None:
         return merge_compiled(draft, schemas, policy)
@@ -99,7 +102,11 @@ def _compiled_by_kind(
 
 
 def _compiled(
-    draft: Draft, schemas: Mapping[TableName, TableSchema], policy: MatchPolicy, *, several: bool = False
+    draft: Draft,
+    schemas: Mapping[TableName, TableSchema],
+    policy: MatchPolicy,
+    *,
+    several: bool = False,
 ) -> Compiled:
     """The step for a draft that changes one table, or one of `several`."""
     found = resolved(draft, schemas, policy)
@@ -110,7 +117,7 @@ def _compiled(
     if several:
         _refuse_moments(found, draft)
     _refuse_order_of_assignments(draft)
-    results: dict[Dialect, tuple[Step, tuple[str, ...]]] = {}
+    results: dict[Dialect, tuple[SqlStep, tuple[str, ...]]] = {}
     refusals: list[UsageError] = []
     for dialect in draft.dialects:
         try:
@@ -137,7 +144,7 @@ def _compiled(
 
 def _in_dialect(
     draft: Draft, found: Resolved, policy: MatchPolicy, dialect: Dialect
-) -> tuple[Step, tuple[str, ...]]:
+) -> tuple[SqlStep, tuple[str, ...]]:
     query = with_distinct_on(found.query.copy())
     query, notes = translated(query, dialect)
     mine = replace(found, query=with_conditions(query))
@@ -237,7 +244,7 @@ def _refuse_choice_of_maps(found: Resolved, draft: Draft, policy: MatchPolicy) -
             )
 
 
-def _has_no_order(value: Target) -> bool:
+def _has_no_order(value: SetColumn) -> bool:
     return any(kind.is_type("map", "variant") for kind in value.type.find_all(exp.DataType))
 
 

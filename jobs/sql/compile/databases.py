@@ -6,8 +6,8 @@ from dataclasses import replace
 from sqlglot import exp
 
 from lakewarden.jobs.sql.compile.change import (
-    Change,
     Relation,
+    RowChange,
     always_there,
     name_of,
     refuse_outer_rows,
@@ -109,7 +109,7 @@ def _say(column: exp.Column, name: str) -> None:
     column.set("catalog", None)
 
 
-def with_owner(change: Change, schemas: Schemas) -> Change:
+def with_owner(change: RowChange, schemas: Schemas) -> RowChange:
     """The change with its target, if MySQL's SET does not say whose its columns are: the table that has them. Raises
     `UsageError` for a column that several tables have, or none, and for columns of several tables."""
     owners = [_owner(one.column, change, schemas) for one in change.assignments]
@@ -129,7 +129,7 @@ def with_owner(change: Change, schemas: Schemas) -> Change:
     return found
 
 
-def _owner(column: exp.Column, change: Change, schemas: Schemas) -> int:
+def _owner(column: exp.Column, change: RowChange, schemas: Schemas) -> int:
     name = column.name.lower()
     found = [
         place

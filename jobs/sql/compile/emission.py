@@ -11,15 +11,15 @@ from typing import Final
 
 from sqlglot import exp
 
-from lakewarden.jobs.sql.compile.change import Change
+from lakewarden.jobs.sql.compile.change import RowChange
 from lakewarden.jobs.sql.compile.grouping import ask_in_where, group_joins
 from lakewarden.jobs.sql.compile.meaning.inline import as_queries
 from lakewarden.jobs.sql.compile.meaning.rows import as_struct
 from lakewarden.jobs.sql.compile.precedence import in_parentheses
-from lakewarden.jobs.sql.compile.resolving import Resolved, Target
+from lakewarden.jobs.sql.compile.resolving import Resolved, SetColumn
 from lakewarden.jobs.sql.compile.spark_words import in_spark, without_choices
 from lakewarden.jobs.sql.compile.type_families import NUMBERS, Family, family_of
-from lakewarden.jobs.sql.compile.values import MatchPolicy, MatchRule, Step, StepKind, TableName, quoted
+from lakewarden.jobs.sql.compile.values import MatchPolicy, MatchRule, SqlStep, StepKind, TableName, quoted
 
 __all__ = ["distinct_rows", "key_of", "named", "sql_of", "step_of"]
 
@@ -40,9 +40,9 @@ _OUTER: Final = "The target takes part in an outer join: the matches are found f
 class _Parts:
     """The resolved statement taken apart."""
 
-    change: Change
+    change: RowChange
     found: Resolved
-    values: tuple[Target, ...]
+    values: tuple[SetColumn, ...]
     policy: MatchPolicy
 
     @property
@@ -82,7 +82,9 @@ class _Parts:
         )
 
 
-def step_of(change: Change, found: Resolved, values: tuple[Target, ...], policy: MatchPolicy) -> Step:
+def step_of(
+    change: RowChange, found: Resolved, values: tuple[SetColumn, ...], policy: MatchPolicy
+) -> SqlStep:
     """The one statement. `values` are those of `found`, as they are stored."""
     parts = _Parts(change=change, found=found, values=values, policy=policy)
     if change.is_plain:
@@ -97,7 +99,7 @@ def step_of(change: Change, found: Resolved, values: tuple[Target, ...], policy:
         reasons.append(_OUTER)
     if chooses:
         reasons.append(_AGREEING if policy.rule is MatchRule.ERROR else _CHOSEN.format(policy=policy))
-    return Step(
+    return SqlStep(
         kind=StepKind.MERGE,
         target=parts.table,
         sql=_asked(parts, chooses=chooses),
@@ -105,18 +107,18 @@ def step_of(change: Change, found: Resolved, values: tuple[Target, ...], policy:
     )
 
 
-def _plain(parts: _Parts) -> Step:
+def _plain(parts: _Parts) -> SqlStep:
     where = "" if parts.where is None else f" WHERE {_sql(parts.where, parts)}"
     target = f"{parts.target} AS {quoted(parts.found.alias)}"
     if not parts.values:
         sql = f"DELETE FROM {target}{where}"
-        return Step(kind=StepKind.DELETE, target=parts.table, sql=sql, because=_PLAIN)
+        return SqlStep(kind=StepKind.DELETE, target=parts.table, sql=sql, because=_PLAIN)
     sets = ", ".join(f"{quoted(one.column)} = {_sql(one.value, parts)}" for one in parts.values)
     sql = f"UPDATE {target} SET {sets}{where}"
-    return Step(kind=StepKind.UPDATE, target=parts.table, sql=sql, because=_PLAIN)
+    return SqlStep(kind=StepKind.UPDATE, target=parts.table, sql=sql, because=_PLAIN)
 
 
-def _direct(parts: _Parts) -> Step:
+def _direct(parts: _Parts) -> SqlStep:
     alias = parts.found.alias
     sources, conditions = _sources(parts)
     only = sources.args["from_"].this
@@ -134,7 +136,7 @@ def _direct(parts: _Parts) -> Step:
         values = [_from_source(node, names, name) for node in values]
     on = " AND ".join(_sql(_wrapped(node), parts) for node in conditions) or "TRUE"
     sets = [(one.column, _sql(value, parts)) for one, value in zip(parts.values, values, strict=True)]
-    return Step(
+    return SqlStep(
         kind=StepKind.MERGE,
         target=parts.table,
         sql=f"MERGE INTO {parts.target} AS {quoted(alias)} USING {source} ON {on} {_clause(alias, sets)}",

@@ -10,7 +10,7 @@ from sqlglot import Token, TokenType, exp
 from sqlglot.errors import ParseError, SqlglotError
 
 from lakewarden.catalog.errors import NotAllowedError, UsageError
-from lakewarden.jobs.sql.compile.change import Change, name_of, tables_of
+from lakewarden.jobs.sql.compile.change import RowChange, name_of, tables_of
 from lakewarden.jobs.sql.compile.clauses import Clauses
 from lakewarden.jobs.sql.compile.dialects import PARSERS
 from lakewarden.jobs.sql.compile.placement import Placement
@@ -52,10 +52,10 @@ class Draft:
 
     text: str
     dialects: tuple[Dialect, ...]
-    change: Change
+    change: RowChange
     tables: tuple[TableName, ...]
     placement: Placement | None = None
-    others: tuple[Change, ...] = ()
+    others: tuple[RowChange, ...] = ()
     merge: Clauses | None = None
     chosen: bool = False
 
@@ -84,7 +84,7 @@ def draft_of(text: str, dialect: Dialect | None = None) -> Draft | None:
     """
     refuse_run_comments(text, dialect)
     chosen = tuple(PARSERS) if dialect is None else (dialect,)
-    changes: dict[Dialect, tuple[Change, ...]] = {}
+    changes: dict[Dialect, tuple[RowChange, ...]] = {}
     refusals: list[UsageError] = []
     unread: list[tuple[int, ParseError]] = []
     for one in chosen:
@@ -224,7 +224,7 @@ def _offset(text: str, error: ParseError) -> int:
     return max(before + int(found["col"] or 1) - len(str(found["highlight"] or "")), 0)
 
 
-def tables_read(change: Change) -> tuple[TableName, ...]:
+def tables_read(change: RowChange) -> tuple[TableName, ...]:
     """The table that is changed, and those that are read."""
     return tuple(dict.fromkeys([name_of(change.target), *(name_of(table) for table in tables_of(change))]))
 

@@ -18,7 +18,7 @@ from sqlglot.schema import MappingSchema
 
 from lakewarden.catalog.errors import UsageError
 from lakewarden.jobs.sql.compile.annotation import NumberAnnotator
-from lakewarden.jobs.sql.compile.change import EXACT, MAYBE_REAL, Change, Relation, is_cte, name_of
+from lakewarden.jobs.sql.compile.change import EXACT, MAYBE_REAL, Relation, RowChange, is_cte, name_of
 from lakewarden.jobs.sql.compile.databases import captured
 from lakewarden.jobs.sql.compile.dialects import PARSERS
 from lakewarden.jobs.sql.compile.names.resolver import resolve
@@ -27,7 +27,7 @@ from lakewarden.jobs.sql.compile.reading import Draft, ambiguous
 from lakewarden.jobs.sql.compile.type_families import typed
 from lakewarden.jobs.sql.compile.values import Dialect, MatchPolicy, TableName, TableSchema
 
-__all__ = ["Resolved", "Target", "columns_set", "looked_up", "resolved"]
+__all__ = ["Resolved", "SetColumn", "columns_set", "looked_up", "resolved"]
 
 _LARGEST_OF_ALL: Final = 2**63 - 1
 _LARGEST: Final = {Dialect.TSQL: 2**31 - 1, Dialect.TERADATA: 2**31 - 1}
@@ -40,7 +40,7 @@ Schemas = Mapping[TableName, TableSchema]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Target:
+class SetColumn:
     """A column that is set: its name and type in the table, and the value that it gets."""
 
     column: str
@@ -62,18 +62,18 @@ class Resolved:
     places: tuple[int | None, ...] = ()
 
     @property
-    def values(self) -> tuple[Target, ...]:
+    def values(self) -> tuple[SetColumn, ...]:
         """What is set. What a query of several columns gives is a field of its row in `rows`."""
         selected = iter(self.query.expressions)
         one: exp.Expr = self.query
-        found: list[Target] = []
+        found: list[SetColumn] = []
         rows = -1
         for (name, kind), place in zip(self.columns, self.places, strict=True):
             if not place:
                 one = next(selected)
                 rows += place is not None
             value = _value(one) if place is None else _field(one, place, _row_name(rows))
-            found.append(Target(column=name, type=kind, value=value))
+            found.append(SetColumn(column=name, type=kind, value=value))
         return tuple(found)
 
     @property
@@ -129,7 +129,7 @@ def looked_up(
     return NumberAnnotator(schema, draft.dialects).annotate(query), tables
 
 
-def columns_set(change: Change, schema: TableSchema) -> tuple[tuple[str, exp.DataType], ...]:
+def columns_set(change: RowChange, schema: TableSchema) -> tuple[tuple[str, exp.DataType], ...]:
     """The columns that are set, as the table has them, with their types. Raises `UsageError` for one that is not
     there, or twice."""
     known = {one.name.lower(): one for one in schema}

@@ -8,8 +8,8 @@ from sqlglot import exp
 from lakewarden.catalog.errors import UsageError
 from lakewarden.jobs.sql.compile.change import (
     Assignment,
-    Change,
     Relation,
+    RowChange,
     always_there,
     assignments_of,
     refuse_default,
@@ -55,7 +55,7 @@ _Found = tuple[tuple[Relation, ...], tuple[int, ...]]
 """What a statement reads, and the places of what it changes among that."""
 
 
-def shapes_of(tree: exp.Expr, dialect: Dialect) -> tuple[Change, ...]:
+def shapes_of(tree: exp.Expr, dialect: Dialect) -> tuple[RowChange, ...]:
     """The statement in one form, one change for each table that it changes. Takes the tree apart. Raises `ForeignError`
     where the dialect has no such statement, `UsageError` for one that it has and that is not supported."""
     if isinstance(tree.this, exp.Table) and isinstance(tree.this.this, exp.Func):
@@ -85,7 +85,7 @@ def shapes_of(tree: exp.Expr, dialect: Dialect) -> tuple[Change, ...]:
     several = dialect is Dialect.MYSQL and len(relations) > 1
     unowned = several and any(not one.column.table for one in assignments)
     changes = tuple(
-        Change(
+        RowChange(
             relations=relations if unowned else always_there(relations, place),
             place=place,
             assignments=assignments if len(places) == 1 else _of(relations[place], assignments),

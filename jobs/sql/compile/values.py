@@ -19,7 +19,7 @@ __all__ = [
     "Dialect",
     "MatchPolicy",
     "MatchRule",
-    "Step",
+    "SqlStep",
     "StepKind",
     "TableName",
     "TableSchema",
@@ -104,7 +104,7 @@ class StepKind(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Step:
+class SqlStep:
     """One plain statement that Spark and Delta run as it is, on `target`. `because` says why it has this form."""
 
     kind: StepKind
@@ -131,7 +131,7 @@ class Compiled:
     dialect: Dialect
     target: TableName
     matches: MatchPolicy
-    steps: tuple[Step, ...]
+    steps: tuple[SqlStep, ...]
     notes: tuple[str, ...] = ()
 
     @property

@@ -13,7 +13,7 @@ from typing import Any
 
 __all__ = ["listen"]
 
-_ears: list[tuple[Callable[[Path], None], Callable[[Path], bool]]] = []
+_hint_source: list[tuple[Callable[[Path], None], Callable[[Path], bool]]] = []
 _hooked: list[bool] = []
 
 
@@ -23,13 +23,13 @@ def listen(deleted: Callable[[Path], None] | None, full: Callable[[Path], bool] 
     if not _hooked:
         _hooked.append(True)
         sys.addaudithook(_hook)
-    _ears[:] = [] if deleted is None else [(deleted, full)]
+    _hint_source[:] = [] if deleted is None else [(deleted, full)]
 
 
 def _hook(event: str, arguments: tuple[Any, ...]) -> None:
-    if not _ears or event not in ("os.remove", "open"):
+    if not _hint_source or event not in ("os.remove", "open"):
         return
-    deleted, full = _ears[0]
+    deleted, full = _hint_source[0]
     if event == "os.remove":
         path, folder = arguments[0], arguments[1]
         if folder is not None and folder >= 0:

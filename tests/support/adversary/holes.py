@@ -147,13 +147,13 @@ HOLES: Final = (
     Hole(
         name="2.3",
         words="the source's vacuum takes the files of a shallow clone that is managed",
-        seams=(("lakewarden.jobs.deletion.readers:Readers.now", _none),),
+        seams=(("lakewarden.jobs.deletion.readers:FolderReaders.now", _none),),
         themes=("sharing",),
     ),
     Hole(
         name="2.4",
         words="a listing takes a live file that the log names through a symbolic link",
-        seams=(("lakewarden.jobs.deletion.file_places:Places.of", _as_spelled),),
+        seams=(("lakewarden.jobs.deletion.file_places:FilePlaces.of", _as_spelled),),
         themes=("sharing",),
     ),
     Hole(

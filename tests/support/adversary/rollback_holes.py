@@ -68,7 +68,7 @@ ROLLBACK_HOLES: Final = (
         words="a worker that stood still right before its restore restores after the undo",
         seams=(
             ("lakewarden.jobs.rollback.execute.permit:Permit.require", _accepted),
-            ("lakewarden.jobs.rollback.execute.table_steps:Hands.settle", _unfenced),
+            ("lakewarden.jobs.rollback.execute.table_steps:StepExecutor.settle", _unfenced),
             ("lakewarden.jobs.worker.heartbeat:Heartbeat.still_ours", _accepted),
             ("lakewarden.jobs.worker.heartbeat:Heartbeat.confirm", _accepted),
         ),
@@ -79,8 +79,8 @@ ROLLBACK_HOLES: Final = (
         name="3.1",
         words="what a killed worker had restored is told by the journal, not by the mark in the commit",
         seams=(
-            ("lakewarden.jobs.rollback.execute.saga:settled", _as_the_journal_has_it),
-            ("lakewarden.daemon.usecases.rollbacks.rollback:settled", _as_the_journal_has_it),
+            ("lakewarden.jobs.rollback.execute.saga:finished", _as_the_journal_has_it),
+            ("lakewarden.daemon.usecases.rollbacks.rollback:finished", _as_the_journal_has_it),
             ("lakewarden.jobs.rollback.execute.saga:Saga._ended", _ended),
             ("lakewarden.jobs.rollback.execute.undo:_to_take_back", _by_state),
         ),

@@ -65,7 +65,7 @@ WITNESSES: Final = {
 
 
 def steps_of(name: str) -> list[Step]:
-    """The steps of a hole's witness."""
+    """The steps of a hole's plan_recorder."""
     return [_step(word) for word in WITNESSES[name].split()]
 
 

@@ -8,8 +8,8 @@ from typing import Any
 from lakewarden.catalog.formats.port import LogProblem, Observation
 from lakewarden.catalog.model.rows import DELTA, Finding, Outcome, PolicySettings, RunRow, Source, TableRow
 from lakewarden.catalog.policy.effective import EffectivePolicy
-from lakewarden.catalog.registry.discovery import Candidate
-from lakewarden.catalog.registry.service import Desk
+from lakewarden.catalog.registry.discovery import DiscoveredTable
+from lakewarden.catalog.registry.service import Registry
 from lakewarden.catalog.state.port import Result, Run
 from lakewarden.catalog.storage.file_store import StorageOptions
 from lakewarden.catalog.storage.options import StorageMap
@@ -17,12 +17,12 @@ from lakewarden.catalog.system.own_rows import system_rows
 from lakewarden.catalog.system.port import HEALTH, RUNS, TABLES, Fence
 from lakewarden.daemon.control.cycle import Cycle, CycleParts
 from lakewarden.daemon.control.cycle_report import CycleReport
-from lakewarden.daemon.control.hints import Ears
+from lakewarden.daemon.control.hints import HintSource
 from lakewarden.daemon.control.restore_cascade import OpenRestores
-from lakewarden.daemon.control.run_recorder import Recorder
-from lakewarden.daemon.control.sweep_writer import Writer
+from lakewarden.daemon.control.run_recorder import RunRecorder
+from lakewarden.daemon.control.sweep_writer import SweepWriter
 from lakewarden.daemon.control.system_maintenance import Caretaker
-from lakewarden.daemon.fleet.cache import Memory
+from lakewarden.daemon.fleet.cache import FleetCache
 from lakewarden.daemon.fleet.observer import Observer
 from lakewarden.daemon.fleet.stores import Stores
 from lakewarden.daemon.telemetry.metrics import Metrics
@@ -70,7 +70,7 @@ class World:
         self.inbox, self.queue, self.run_log = FakeInbox(), FakeQueue(self.clock), FakeRunLog()
         self.leases = FakeLeases(self.clock)
         self.told, self.metrics = Told(), Metrics()
-        self.found: list[Candidate | None] = []
+        self.found: list[DiscoveredTable | None] = []
         self.store.create(system_rows(self.store, now=self.clock.now(), actor="root"))
         for row in self.store.rows(TABLES).all():
             self.reader.tables[row.location or ""] = observation(row.location or "", self.clock.now())
@@ -79,8 +79,8 @@ class World:
 
     def restart(self) -> Cycle:
         """A daemon that has just started: no memory, the same stores."""
-        memory = Memory(self.store, self.clock)
-        desk = Desk(
+        memory = FleetCache(self.store, self.clock)
+        registry = Registry(
             store=self.store,
             readers=(self.reader,),
             metastore=None,
@@ -88,11 +88,11 @@ class World:
             inspect=self._inspect,
             storage=lambda location: StorageOptions(),
         )
-        recorder = Recorder(
+        recorder = RunRecorder(
             store=self.store,
             queue=self.queue,
             memory=memory,
-            desk=desk,
+            registry=registry,
             notifier=self.told,
             metrics=self.metrics,
         )
@@ -108,17 +108,17 @@ class World:
                 queue=self.queue,
                 memory=memory,
                 observer=observer,
-                writer=Writer(store=self.store, memory=memory, notifier=self.told, clock=self.clock),
+                writer=SweepWriter(store=self.store, memory=memory, notifier=self.told, clock=self.clock),
                 reaper=Reaper(
                     queue=self.queue,
                     run_log=self.run_log,
-                    desk=desk,
+                    registry=registry,
                     clock=self.clock,
                     attempts=3,
                     pause=timedelta(seconds=10),
                 ),
                 recorder=recorder,
-                ears=Ears(inbox=self.inbox, memory=memory, drain=lambda: 0, metastore=None),
+                hints=HintSource(inbox=self.inbox, memory=memory, drain=lambda: 0, metastore=None),
                 caretaker=Caretaker(
                     store=self.store,
                     memory=memory,
@@ -126,7 +126,7 @@ class World:
                     clock=self.clock,
                     standings=StoredStandings(self.store),
                 ),
-                desk=desk,
+                registry=registry,
                 metrics=self.metrics,
                 budget=Budget(),
                 checks_per_cycle=100,
@@ -212,7 +212,7 @@ class World:
         """All recorded runs."""
         return self.store.rows(RUNS).all()
 
-    def _discover(self) -> Iterator[Candidate | None]:
+    def _discover(self) -> Iterator[DiscoveredTable | None]:
         return iter(self.found)
 
     def _inspect(

@@ -80,7 +80,7 @@ class Estate:
         return done
 
     def row(self, where: str) -> TableRow:
-        return self.services.desk.resolve(where, gone=True)
+        return self.services.registry.resolve(where, gone=True)
 
     def seen(self, where: str) -> Observation:
         found = self.reader.observe(self.row(where).location or "")

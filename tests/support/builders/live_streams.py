@@ -11,7 +11,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 import lakewarden
 from lakewarden.catalog.lineage.stream_batches import StreamHarvest
-from lakewarden.catalog.lineage.streams.checkpoints import Checkpoint, with_checkpoint
+from lakewarden.catalog.lineage.streams.checkpoints import StreamCheckpoint, with_checkpoint
 from lakewarden.catalog.lineage.streams.offsets import NOT_SAID, Began, batch_key
 from lakewarden.catalog.lineage.streams.session_notes import StreamNote, StreamNotes, waiting
 from lakewarden.catalog.model.rollbacks import Rollback
@@ -118,7 +118,7 @@ class Sea(Lake):
     def declare(self, sink: str, checkpoint: str = "checkpoint", *, began: Began = NOT_SAID) -> None:
         """The owner of the sink declares the checkpoint."""
         (row,) = self.store.rows(TABLES).find(name=f"db.{sink}")
-        declared = Checkpoint(location=canonical(self.checkpoint(checkpoint)), began=began)
+        declared = StreamCheckpoint(location=canonical(self.checkpoint(checkpoint)), began=began)
         self.store.edit(TABLES, lambda _: [with_checkpoint(row, declared)], because="test")
 
     def told_by_checkpoint(self, sink: str) -> dict[int, list[Edge]]:

@@ -10,11 +10,12 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
+from support.builders.registries import ANA, made_registry
 
 from lakewarden.catalog.formats.delta.reader import DeltaReader
 from lakewarden.catalog.model.rows import TableRow
 from lakewarden.catalog.registry.register import register
-from lakewarden.catalog.registry.service import Desk
+from lakewarden.catalog.registry.service import Registry
 from lakewarden.catalog.storage.file_store import FileEntry
 from lakewarden.jobs.actions.purge import Purge
 from lakewarden.jobs.actions.vacuum import Vacuum
@@ -22,7 +23,6 @@ from lakewarden.jobs.executors.purge import purge
 from lakewarden.jobs.executors.vacuum import vacuum
 from lakewarden.jobs.runs.port import JobContext, Report, Target
 from lakewarden.jobs.runs.standings import StoredStandings
-from support.builders.desks import ANA, made_desk
 from support.builders.runs import Bench
 from support.builders.tables import FakeReader
 from support.fakes.engine import FakeEngine
@@ -39,11 +39,13 @@ class _Agreeing(FakeEngine):
 class Estate:
     """A catalog, and the runs of its tables."""
 
-    desk: Desk = field(default_factory=lambda: replace(made_desk(FakeReader()), readers=(DeltaReader(),)))
+    registry: Registry = field(
+        default_factory=lambda: replace(made_registry(FakeReader()), readers=(DeltaReader(),))
+    )
     bench: Bench = field(default_factory=Bench)
 
     def register(self, where: Path, **how: Any) -> TableRow:
-        return register(self.desk, str(where), actor=ANA, **how).row
+        return register(self.registry, str(where), actor=ANA, **how).row
 
     def context(self, row: TableRow) -> JobContext:
         return JobContext(
@@ -54,7 +56,7 @@ class Estate:
             engine=_Agreeing(self.bench.clock),
             metastore=None,
             still_ours=lambda: None,
-            guard=_Readers(self.desk),
+            guard=_Readers(self.registry),
         )
 
     def vacuum(self, row: TableRow, *, context: JobContext | None = None, **how: Any) -> Report:
@@ -82,7 +84,7 @@ class Estate:
 class _Readers:
     """A guard that allows everything, and knows who reads the files of whom."""
 
-    desk: Desk
+    registry: Registry
 
     def confirm(self) -> None:
         """The run is ours."""
@@ -91,7 +93,7 @@ class _Readers:
         """It may go on."""
 
     def readers_of(self, location: str) -> tuple[TableRow, ...]:
-        return StoredStandings(self.desk.store).readers_of(location)
+        return StoredStandings(self.registry.store).readers_of(location)
 
     def moved(self, look: object) -> tuple[TableRow, ...]:
         return ()

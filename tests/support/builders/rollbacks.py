@@ -20,7 +20,7 @@ from lakewarden.catalog.system.own_rows import system_rows
 from lakewarden.catalog.system.port import ROLLBACKS, TABLES
 from lakewarden.catalog.system.store import DeltaSystemStore
 from lakewarden.jobs.rollback.execute.saga import Saga
-from lakewarden.jobs.rollback.execute.table_steps import Hands
+from lakewarden.jobs.rollback.execute.table_steps import StepExecutor
 from lakewarden.jobs.rollback.journal.journal import Journal
 from lakewarden.jobs.rollback.journal.step_rows import head_row, next_rows
 from lakewarden.jobs.rollback.journal.steps import NO_VERSION, TableStep
@@ -159,7 +159,7 @@ class Lake:
         self.journal.save(undoing, expects=rollback.head.state, because="test")
 
     def saga(self, **changes: Any) -> Saga:
-        hands = Hands(tools=OneFormat(self.reader, self.engine), storage=lambda _: StorageOptions())
+        hands = StepExecutor(tools=OneFormat(self.reader, self.engine), storage=lambda _: StorageOptions())
         return Saga(**{"journal": self.journal, "hands": hands, "undo_for": timedelta(days=7), **changes})
 
     def go_on(self, rollback_id: str = "r1", **changes: Any) -> Rollback:

@@ -9,8 +9,8 @@ from lakewarden.catalog.clock import SystemClock
 from lakewarden.catalog.formats.delta.reader import DeltaReader
 from lakewarden.catalog.lineage.edges import NOT_KNOWN
 from lakewarden.catalog.lineage.stream_batches import StreamHarvest
-from lakewarden.catalog.lineage.streams.checkpoints import Checkpoint, with_checkpoint
-from lakewarden.catalog.lineage.streams.offsets import NOT_SAID, Batch, Began, Source
+from lakewarden.catalog.lineage.streams.checkpoints import StreamCheckpoint, with_checkpoint
+from lakewarden.catalog.lineage.streams.offsets import NOT_SAID, Began, SourceOffsets, StreamBatch
 from lakewarden.catalog.lineage.streams.session_notes import StreamNote, StreamNotes
 from lakewarden.catalog.model.rows import DELTA, LineageRow, TableRow
 from lakewarden.catalog.model.rows import Source as Origin
@@ -19,8 +19,8 @@ from lakewarden.catalog.system.own_rows import system_rows
 from lakewarden.catalog.system.port import LINEAGE, TABLES
 from lakewarden.catalog.system.store import DeltaSystemStore
 from lakewarden.daemon.control.stream_recorder import StreamClerk
-from lakewarden.daemon.control.sweep_writer import Writer
-from lakewarden.daemon.fleet.cache import Memory
+from lakewarden.daemon.control.sweep_writer import SweepWriter
+from lakewarden.daemon.fleet.cache import FleetCache
 from lakewarden.daemon.fleet.look import OnRecord
 from lakewarden.daemon.fleet.observer import Observer
 from lakewarden.daemon.telemetry.webhook import Silence
@@ -77,7 +77,7 @@ class Creek:
         self.fence = self.store.raise_fence("one", at_least=1)
         self.notes = StreamNotes(system, StorageOptions(), clock=self.clock)
         self.harvest = StreamHarvest(store=self.store, storage=lambda _: StorageOptions())
-        self.memory = Memory(self.store, self.clock)
+        self.memory = FleetCache(self.store, self.clock)
         self.source = LogWriter(root=self.folder / "source").create()
         self.sink = LogWriter(root=self.folder / "sink").create()
         self.source.commit(add("first"), operationParameters={"mode": "Append"})
@@ -99,12 +99,14 @@ class Creek:
     def location(self, table: LogWriter) -> str:
         return canonical(str(table.root))
 
-    def batch(self, epoch: int) -> Batch:
+    def batch(self, epoch: int) -> StreamBatch:
         """What batch `epoch` tells of itself."""
         start = None if epoch == 0 else offset(epoch + 1, table=self.source.table_id)
         end = offset(epoch + 2, table=self.source.table_id)
         began = Began(content=True) if epoch == 0 else NOT_SAID
-        return Batch(query_id=QUERY, epoch=epoch, sources=(Source(start=start, end=end),), began=began)
+        return StreamBatch(
+            query_id=QUERY, epoch=epoch, sources=(SourceOffsets(start=start, end=end),), began=began
+        )
 
     def flow(self, *epochs: int) -> None:
         """Somebody appends to the source and the stream takes it to the sink, batch by batch."""
@@ -126,7 +128,7 @@ class Creek:
     def declare(self, folder: Path, began: Began = NOT_SAID) -> None:
         """The owner declares a checkpoint of the sink."""
         (row,) = self.store.rows(TABLES).find(name="db.sink")
-        self.change(with_checkpoint(row, Checkpoint(location=canonical(str(folder)), began=began)))
+        self.change(with_checkpoint(row, StreamCheckpoint(location=canonical(str(folder)), began=began)))
 
     def note(self, *epochs: int) -> None:
         """An attached session leaves what it saw."""
@@ -149,7 +151,7 @@ class Creek:
             for table_id, governed in self.memory.governed().items()
             if governed.row.name.startswith("db.")
         ]
-        writer = Writer(store=self.store, memory=self.memory, notifier=Silence(), clock=self.clock)
+        writer = SweepWriter(store=self.store, memory=self.memory, notifier=Silence(), clock=self.clock)
         writer.write([look for look in looks if look is not None], (), self.fence)
         if record:
             self.clerk().record(self.fence)

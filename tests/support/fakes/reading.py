@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from lakewarden.catalog.system.port import SystemStore
 from lakewarden.catalog.system.query import query
-from lakewarden.daemon.gateway.results import Result, Store, result_of
+from lakewarden.daemon.gateway.results import ResultReader, Store, result_of
 from lakewarden.jobs.sql.compile.values import Dialect
 from lakewarden.jobs.sql.parser import parse
 from lakewarden.jobs.sql.statements import Statement
@@ -23,6 +23,6 @@ class ReadingHere:
     ) -> Statement:
         return parse(text, dialect)
 
-    def rows(self, sql: str, store: Store, *, user: str, wanted: Callable[[], bool]) -> Result:
+    def rows(self, sql: str, store: Store, *, user: str, wanted: Callable[[], bool]) -> ResultReader:
         assert self._store is not None
         return result_of(query(self._store, sql), store)

@@ -170,7 +170,7 @@ class GroupOperationLife:
         else:
             rows = {"k": pa.array([1], pa.int32()), "n": pa.array([0], pa.int32())}
             write_deltalake(place, pa.table(rows), mode="append")
-        register(self.services.desk, str(place), actor=_ADMIN, name=f"lives.{name}")
+        register(self.services.registry, str(place), actor=_ADMIN, name=f"lives.{name}")
         book = Book(name=name, place=place)
         book.held[book.head] = Held()
         return book

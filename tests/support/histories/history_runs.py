@@ -21,7 +21,7 @@ from lakewarden.catalog.errors import LakewardenError
 from lakewarden.catalog.model.rollbacks import Rollback
 from lakewarden.catalog.model.rows import RollbackState, RollbackStep
 from lakewarden.daemon.settings.settings import Settings, load_settings
-from lakewarden.daemon.usecases.rollbacks.rollback import Rollbacks, rollbacks_of_services
+from lakewarden.daemon.usecases.rollbacks.rollback import RollbackService, rollbacks_of_services
 from lakewarden.daemon.workers.pool import worker_config
 from lakewarden.jobs.rollback.execute.run import open_rollbacks
 from lakewarden.jobs.rollback.plan.consents import Consent, Consents
@@ -175,7 +175,7 @@ class Case:
             cascade=True,
             consents=Consents.to(Consent.COLLATERAL),
         )
-        self.rollbacks: Rollbacks = rollbacks_of_services(history.services)
+        self.rollbacks: RollbackService = rollbacks_of_services(history.services)
         self.seen["histories"] = 1
         self.seen["tables"] = len(history.tables)
         self.seen.update({f"commits_by_{who}": count for who, count in history.commits.items()})

@@ -132,7 +132,7 @@ class History:
 
     def _create(self, name: str) -> None:
         self._write(name, Kind.APPEND, self._some_inputs(name), by=DeltaRs())
-        row = register(self.services.desk, self.place(name), actor=ANA, name=f"db.{name}").row
+        row = register(self.services.registry, self.place(name), actor=ANA, name=f"db.{name}").row
         self.ids[name] = row.table_id
 
     def _event(self, name: str) -> None:

@@ -62,7 +62,7 @@ class House:
         place = self.folder / "lake" / name
         for number in range(commits):
             self.append(place, number)
-        row = register(self.services.desk, str(place), actor=ANA, name=f"db.{name}").row
+        row = register(self.services.registry, str(place), actor=ANA, name=f"db.{name}").row
         managed = replace(row, policy=CARE, source=Source.CONVERT)
         self.services.store.edit(TABLES, lambda _: [managed], because="test")
         return str(place)
@@ -71,7 +71,7 @@ class House:
         """A Parquet folder that somebody wants converted. Returns its location."""
         place = self.folder / "raw" / name
         parquet_file(place / "a.parquet")
-        begin_conversion(self.services.desk, str(place), WantedConversion(name=f"db.{name}"), actor=ANA)
+        begin_conversion(self.services.registry, str(place), WantedConversion(name=f"db.{name}"), actor=ANA)
         return str(place)
 
     def append(self, place: Path | str, number: int = 0) -> None:

@@ -10,14 +10,14 @@ from lakewarden.catalog.lineage.streams.session_notes import StreamNotes
 from lakewarden.catalog.storage.file_store import StorageOptions, canonical
 from lakewarden.catalog.system.store import DeltaSystemStore
 from lakewarden.daemon.control.stream_recorder import StreamClerk
-from lakewarden.daemon.fleet.cache import Memory
+from lakewarden.daemon.fleet.cache import FleetCache
 
 
 def main(folder: Path) -> None:
     """Record what is noted in the system tables at `folder`/system."""
     clock, system = SystemClock(), canonical(str(folder / "system"))
     store = DeltaSystemStore(system, StorageOptions(), actor="test")
-    memory = Memory(store, clock)
+    memory = FleetCache(store, clock)
     memory.refresh()
     clerk = StreamClerk(
         store=store,

@@ -16,7 +16,7 @@ from sqlalchemy import update
 
 from lakewarden.catalog.clock import SystemClock
 from lakewarden.catalog.formats.delta.reader import DeltaReader
-from lakewarden.catalog.registry.service import Desk
+from lakewarden.catalog.registry.service import Registry
 from lakewarden.catalog.state.db import open_database
 from lakewarden.catalog.state.models import RUN
 from lakewarden.catalog.state.port import Result, RunRequest
@@ -55,7 +55,7 @@ class Hall:
         self._run_log = DatabaseRunLog(self._database)
         self.reader = DeltaReader()
         clock = SystemClock()
-        desk = Desk(
+        registry = Registry(
             store=FakeSystemStore(),
             readers=(self.reader,),
             metastore=None,
@@ -66,7 +66,7 @@ class Hall:
         self.reaper = Reaper(
             queue=self.queue,
             run_log=self._run_log,
-            desk=desk,
+            registry=registry,
             clock=clock,
             attempts=self.attempts,
             pause=timedelta(0),

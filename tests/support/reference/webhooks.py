@@ -29,7 +29,7 @@ EVENTS = {
     "quarantined": "A check found an error: the table is quarantined, nothing changes it until it is mended.",
     "run_failed": "A run failed, or its worker was lost, and it is not tried again by itself.",
     "consent_needed": "A run stopped before something that somebody has to agree to; `hint` says how.",
-    "reads_undone": "The table holds what was made from versions that a rollback took back.",
+    "reads_reverted": "The table holds what was made from versions that a rollback took back.",
     "plan_waits": "Somebody ran RESTORE: a plan for what was derived from the table waits for its owners.",
     "rolled_back": "Somebody ran RESTORE: the daemon rolls this table back along with it, "
     "as its owner has declared.",

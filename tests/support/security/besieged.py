@@ -87,7 +87,7 @@ def besieged_gateway(folder: Path) -> Iterator[Besieged]:
         for table, owner in (("open", "paul"), ("own", "olga"), ("closed", "olga")):
             place = there.warehouse / "shop.db" / table
             register_one(services, ADMIN, WantedTable(where=str(place), name=f"shop.{table}", owner=owner))
-        set_policy(services.desk, "shop.closed", {"access.closed": True}, actor=ADMIN)
+        set_policy(services.registry, "shop.closed", {"access.closed": True}, actor=ADMIN)
         yield replace(there, cursors=cursors)
 
 

@@ -18,7 +18,7 @@ from lakewarden.jobs.sql.compile.values import (
     ColumnType,
     Dialect,
     MatchPolicy,
-    Step,
+    SqlStep,
     StepKind,
     TableName,
     TableSchema,
@@ -62,7 +62,7 @@ def meaning(
         words = statement.split()
         verb = StepKind(words[0].lower())
         target = TableName(parts=(words[1 if verb is StepKind.UPDATE else 2],))
-        steps: Sequence[Step] = [Step(kind=verb, target=target, sql=statement, because="")]
+        steps: Sequence[SqlStep] = [SqlStep(kind=verb, target=target, sql=statement, because="")]
     else:
         schemas: dict[TableName, TableSchema] = {one: world.schemas[one.parts[-1]] for one in draft.tables}
         steps = compiled(draft, schemas, policy, tuple(keys)).steps

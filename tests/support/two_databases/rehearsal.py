@@ -11,7 +11,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from lakewarden.jobs.sql.compile.reading import outer_tokens
-from lakewarden.jobs.sql.compile.values import Step, TableSchema, quoted
+from lakewarden.jobs.sql.compile.values import SqlStep, TableSchema, quoted
 from support.two_databases.sides import Rows
 
 __all__ = ["Rehearsed", "SeveralMatchesError", "World", "parts_of", "rehearsed"]
@@ -40,7 +40,7 @@ class Rehearsed:
     affected: int
 
 
-def rehearsed(spark: SparkSession, step: Step, world: World) -> Rehearsed:
+def rehearsed(spark: SparkSession, step: SqlStep, world: World) -> Rehearsed:
     """What the step would do. Raises `SeveralMatchesError`, or Spark's own error."""
     name = step.target.parts[-1].lower()
     parts = parts_of(step.sql)

@@ -100,7 +100,7 @@ class Both:
     def manage(self) -> None:
         """Have the tables managed, as what several of them are changed by needs it."""
         for name in COLUMNS:
-            register(self.services.desk, str(self.folder / name), actor=_ADMIN, name=f"db.{name}")
+            register(self.services.registry, str(self.folder / name), actor=_ADMIN, name=f"db.{name}")
 
     def fill(self, rows: Mapping[str, Rows]) -> None:
         """Put these rows in place of those that the tables hold, on both sides."""

@@ -57,7 +57,7 @@ class _Services(Services):
         if made is None:
             made = self.__dict__["_entries"] = FakeMetastore()
             plain = Services(load_settings(home=self.settings.home))
-            row = plain.desk.resolve("db.t")
+            row = plain.registry.resolve("db.t")
             made.create_database("db")
             made.create(_behind(plain, row))
         return made
@@ -100,7 +100,7 @@ class _Services(Services):
 def _behind(services: Services, row: TableRow) -> Entry:
     """The entry that a sync would write, but for a column."""
     location = row.location or ""
-    seen = services.desk.reader_at(location, row.name).observe(location)
+    seen = services.registry.reader_at(location, row.name).observe(location)
     assert isinstance(seen, Observation)
     database, _, table = row.name.partition(".")
     blank = Entry(

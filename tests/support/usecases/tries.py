@@ -49,7 +49,7 @@ def _moved(lake: Lake) -> tuple[str, ...]:
 
 
 def _queued(lake: Lake) -> tuple[str, ...]:
-    row = lake.services.desk.resolve("db.t")
+    row = lake.services.registry.resolve("db.t")
     [run_id] = lake.services.queue.enqueue([request(table_id=row.table_id, name="db.t")])
     return (run_id,)
 
@@ -65,7 +65,7 @@ def _planned(lake: Lake) -> tuple[str, ...]:
 
 
 def _planned_with_others(lake: Lake) -> tuple[str, ...]:
-    upstream = lake.services.desk.resolve("db.t")
+    upstream = lake.services.registry.resolve("db.t")
     write(lake.lake / "derived", 1)
     write(lake.lake / "derived", 2, reads={upstream.table_id: lake.lake / "t"})
     lake.must(ADMIN, "tables", "register", str(lake.lake / "derived"), "--name", "db.derived")
@@ -88,7 +88,7 @@ def _applied(lake: Lake) -> tuple[str, ...]:
 
 def _aside(lake: Lake) -> tuple[str, ...]:
     services = lake.services
-    table_id = services.desk.resolve("db.t").table_id
+    table_id = services.registry.resolve("db.t").table_id
     state = TableState.QUARANTINED
     set_aside(services.store, services.clock, table_id, state, rollback_id="r1", actor=OWNER)
     return ()

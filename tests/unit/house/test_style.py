@@ -2,6 +2,7 @@
 
 import ast
 import re
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from statistics import median
@@ -29,6 +30,11 @@ def test_functions_stay_small() -> None:
         if _length(function) > MAX_FUNCTION_LINES
     ]
     assert long == []
+
+
+def test_a_class_name_is_defined_once() -> None:
+    named = Counter(node.name for _, tree in _trees() for node in walked(tree) if isinstance(node, ast.ClassDef))
+    assert [name for name, times in named.items() if times > 1] == []
 
 
 def test_every_exemption_from_a_check_has_a_reason() -> None:

@@ -16,14 +16,14 @@ import pyarrow.compute as pc
 from lakewarden.catalog.formats.delta.actions import Metadata, Protocol
 from lakewarden.catalog.formats.delta.errors import BrokenLogError
 from lakewarden.catalog.formats.delta.log import DeltaLog
-from lakewarden.catalog.formats.delta.proof.contents import Told, after_commits, by_checkpoint
+from lakewarden.catalog.formats.delta.proof.contents import LogContents, after_commits, by_checkpoint
 from lakewarden.catalog.formats.delta.proof.statistics_texts import same_statistics, statistics_texts
 from lakewarden.catalog.formats.delta.retention import FILES_KEPT
-from lakewarden.catalog.formats.delta.segment import Checkpoint, Listing
+from lakewarden.catalog.formats.delta.segment import Checkpoint, LogListing
 from lakewarden.catalog.storage.file_store import FileEntry
 from lakewarden.catalog.units import count_of
 
-__all__ = ["TEXTS_AT_MOST", "Verdict", "differences", "judge"]
+__all__ = ["TEXTS_AT_MOST", "CheckpointVerdict", "differences", "judge"]
 
 TEXTS_AT_MOST: Final = 50_000
 """Of more statistics that were written anew than this, the rest is not looked at: texts take memory."""
@@ -34,14 +34,14 @@ _NOT_UNDERSTOOD: Final = (BrokenLogError, ValueError, KeyError, TypeError, pa.Ar
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Verdict:
+class CheckpointVerdict:
     """Whether what lies before a checkpoint may go, and what is wrong with the checkpoint if something is."""
 
     usable: bool
     problem: str | None = None
 
 
-def judge(log: DeltaLog, listing: Listing, checkpoint: Checkpoint) -> Verdict:
+def judge(log: DeltaLog, listing: LogListing, checkpoint: Checkpoint) -> CheckpointVerdict:
     """Read all of a checkpoint and compare it with the log before it.
 
     Where no beginning of the log can be replayed up to the checkpoint, readers have nothing else to start from, and
@@ -50,7 +50,7 @@ def judge(log: DeltaLog, listing: Listing, checkpoint: Checkpoint) -> Verdict:
     try:
         found = by_checkpoint(log, listing, checkpoint)
     except _NOT_UNDERSTOOD as error:
-        return Verdict(
+        return CheckpointVerdict(
             usable=False, problem=f"The checkpoint of version {checkpoint.version} cannot be read: {error}"
         )
     beginning = _beginning(log, listing, checkpoint.version)
@@ -59,57 +59,61 @@ def judge(log: DeltaLog, listing: Listing, checkpoint: Checkpoint) -> Verdict:
     start, expected = beginning
     wrong = [*differences(expected, found), *_statistics(log, listing, checkpoint, start, expected, found)]
     if not wrong:
-        return Verdict(usable=True)
+        return CheckpointVerdict(usable=True)
     source = (
         "the commits before it give"
         if start is None
         else f"the checkpoint of version {start.version} and the commits since give"
     )
-    return Verdict(usable=False, problem=_sentence(checkpoint, source, wrong))
+    return CheckpointVerdict(usable=False, problem=_sentence(checkpoint, source, wrong))
 
 
-def _beginning(log: DeltaLog, listing: Listing, version: int) -> tuple[Checkpoint | None, Told] | None:
+def _beginning(
+    log: DeltaLog, listing: LogListing, version: int
+) -> tuple[Checkpoint | None, LogContents] | None:
     """The state of `version` from the oldest beginning that can be replayed: a checkpoint (None: commit 0)."""
     first = _unbroken_to(listing, version)
     older = [one for one in reversed(listing.checkpoints) if first - 1 <= one.version < version]
     for start in ([None] if first == 0 else []) + older:
         commits = _between(listing, start, version)
         try:
-            told = Told.nothing() if start is None else by_checkpoint(log, listing, start)
+            told = LogContents.nothing() if start is None else by_checkpoint(log, listing, start)
             return start, after_commits(log, listing, told, commits)
         except _NOT_UNDERSTOOD:
             continue  # no version between this beginning and the next can be read either
     return None
 
 
-def _unproved(log: DeltaLog, listing: Listing, checkpoint: Checkpoint, found: Told) -> Verdict:
+def _unproved(
+    log: DeltaLog, listing: LogListing, checkpoint: Checkpoint, found: LogContents
+) -> CheckpointVerdict:
     version = checkpoint.version
     if 0 in listing.commits or any(one.version < version for one in listing.checkpoints):
-        return Verdict(usable=False)
+        return CheckpointVerdict(usable=False)
     first = _unbroken_to(listing, version)
     commits = [(number, listing.commits[number]) for number in range(first, version + 1)]
     try:
-        tail = after_commits(log, listing, Told.nothing(), commits)
+        tail = after_commits(log, listing, LogContents.nothing(), commits)
     except _NOT_UNDERSTOOD:
-        return Verdict(usable=False)
+        return CheckpointVerdict(usable=False)
     wrong = list(_differences_in_part(tail, found))
     if not wrong:
-        return Verdict(usable=True)
-    return Verdict(usable=False, problem=_sentence(checkpoint, "the commits before it say", wrong))
+        return CheckpointVerdict(usable=True)
+    return CheckpointVerdict(usable=False, problem=_sentence(checkpoint, "the commits before it say", wrong))
 
 
-def _between(listing: Listing, start: Checkpoint | None, version: int) -> list[tuple[int, FileEntry]]:
+def _between(listing: LogListing, start: Checkpoint | None, version: int) -> list[tuple[int, FileEntry]]:
     first = 0 if start is None else start.version + 1
     return [(number, listing.commits[number]) for number in range(first, version + 1)]
 
 
 def _statistics(
     log: DeltaLog,
-    listing: Listing,
+    listing: LogListing,
     checkpoint: Checkpoint,
     start: Checkpoint | None,
-    expected: Told,
-    found: Told,
+    expected: LogContents,
+    found: LogContents,
 ) -> Iterator[str]:
     """Files whose statistics are other ones. Texts that differ are read again, for they may say the same."""
     keys = other_statistics(expected, found)
@@ -123,7 +127,7 @@ def _statistics(
         yield f"{count_of(changed, 'file')} with other statistics"
 
 
-def _unbroken_to(listing: Listing, version: int) -> int:
+def _unbroken_to(listing: LogListing, version: int) -> int:
     first = version + 1
     while first - 1 in listing.commits:
         first -= 1
@@ -134,7 +138,7 @@ def _sentence(checkpoint: Checkpoint, source: str, wrong: list[str]) -> str:
     return f"The checkpoint of version {checkpoint.version} is not what {source}: {', '.join(wrong)}."
 
 
-def differences(expected: Told, found: Told) -> Iterator[str]:
+def differences(expected: LogContents, found: LogContents) -> Iterator[str]:
     """What a checkpoint (`found`) gets wrong of a state known from the log, in words. Pure."""
     live, there = expected.files.live, found.files.live
     missing, more = _without(live, there["key"]), _without(there, live["key"])
@@ -152,7 +156,7 @@ def differences(expected: Told, found: Told) -> Iterator[str]:
     yield from _of_applications(expected, found)
 
 
-def _differences_in_part(tail: Told, found: Told) -> Iterator[str]:
+def _differences_in_part(tail: LogContents, found: LogContents) -> Iterator[str]:
     """The same where only the last commits before the checkpoint are known, not what they began with."""
     missing = _without(tail.files.live, found.files.live["key"]).num_rows
     if missing:
@@ -165,7 +169,7 @@ def _differences_in_part(tail: Told, found: Told) -> Iterator[str]:
     yield from _of_applications(tail, found)
 
 
-def _of_files(expected: Told, found: Told) -> Iterator[str]:
+def _of_files(expected: LogContents, found: LogContents) -> Iterator[str]:
     """Files that both have, with other values.
 
     Numbers of rows and statistics count where both have them: a writer may leave all of them out, but not some.
@@ -187,14 +191,14 @@ def _of_files(expected: Told, found: Told) -> Iterator[str]:
         yield f"{count_of(count, 'file')} with another size, partition, number of rows or deletion vector"
 
 
-def _of_the_table(expected: Told, found: Told) -> Iterator[str]:
+def _of_the_table(expected: LogContents, found: LogContents) -> Iterator[str]:
     if expected.metadata is not None and _plain(expected.metadata) != _plain(found.metadata):
         yield "other metadata"
     if expected.protocol is not None and _features(expected.protocol) != _features(found.protocol):
         yield "another protocol"
 
 
-def _of_applications(expected: Told, found: Told) -> Iterator[str]:
+def _of_applications(expected: LogContents, found: LogContents) -> Iterator[str]:
     """Writers drop what the protocol lets them drop, and may know more than a checkpoint of another writer did."""
     properties = found.metadata.properties if found.metadata is not None else {}
     numbers = (
@@ -206,7 +210,7 @@ def _of_applications(expected: Told, found: Told) -> Iterator[str]:
         yield "other domain metadata"
 
 
-def _lost_removals(expected: Told, found: Told) -> int:
+def _lost_removals(expected: LogContents, found: LogContents) -> int:
     """Removed files that a writer must not have forgotten yet and that are not there, or said to be gone for longer."""
     dead = expected.files.dead
     young = dead.filter(pc.greater(dead["removed_ms"], found.written_ms - _removal_ms(found.metadata)))
@@ -226,7 +230,7 @@ def _removal_ms(metadata: Metadata | None) -> int:
     return int((FILES_KEPT.unset if seconds is None else seconds) * 1000)
 
 
-def other_statistics(expected: Told, found: Told) -> frozenset[int]:
+def other_statistics(expected: LogContents, found: LogContents) -> frozenset[int]:
     """Files that both have, with another text of statistics; the first `TEXTS_AT_MOST` of them. Pure."""
     one, other = (
         _aligned(expected.statistics, found.statistics),

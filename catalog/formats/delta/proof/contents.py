@@ -27,10 +27,10 @@ from lakewarden.catalog.formats.delta.checkpoint_columns import state_of, statis
 from lakewarden.catalog.formats.delta.file_state import Changes, FileState, apply, key_of
 from lakewarden.catalog.formats.delta.log import DeltaLog
 from lakewarden.catalog.formats.delta.replay import partition_names
-from lakewarden.catalog.formats.delta.segment import Checkpoint, Listing
+from lakewarden.catalog.formats.delta.segment import Checkpoint, LogListing
 from lakewarden.catalog.storage.file_store import FileEntry
 
-__all__ = ["STATISTICS", "Told", "after_commits", "by_checkpoint"]
+__all__ = ["STATISTICS", "LogContents", "after_commits", "by_checkpoint"]
 
 STATISTICS: Final = pa.schema({"key": pa.int64(), "stats": pa.int64()})
 """Live files that have statistics as text: hash of (path, vector), hash of the text."""
@@ -40,7 +40,7 @@ _SLICE_BYTES: Final = 64 * 1024 * 1024
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Told:
+class LogContents:
     """A version's files, statistics (`STATISTICS`), metadata, protocol, and what applications and features keep.
 
     `metadata` and `protocol` are None where nothing read so far told them; `written_ms` is the checkpoint's time.
@@ -55,12 +55,12 @@ class Told:
     written_ms: int = 0
 
     @classmethod
-    def nothing(cls) -> "Told":
+    def nothing(cls) -> "LogContents":
         """Before the first commit."""
         return cls(files=FileState.empty(), statistics=STATISTICS.empty_table())
 
 
-def by_checkpoint(log: DeltaLog, listing: Listing, checkpoint: Checkpoint) -> Told:
+def by_checkpoint(log: DeltaLog, listing: LogListing, checkpoint: Checkpoint) -> LogContents:
     """What a checkpoint tells, all of it read. Raises `BrokenLogError`,
     or `ValueError` for values that make no sense."""
     head = read_head(log, listing, checkpoint)
@@ -75,7 +75,7 @@ def by_checkpoint(log: DeltaLog, listing: Listing, checkpoint: Checkpoint) -> To
     batches = noted(file_batches(log, listing, head, whole=True))
     files = state_of(batches, partition_names(head.metadata), written_ms=written_ms)
     statistics = pa.table({"key": files.live["key"], "stats": pa.chunked_array(keys, pa.int64())})
-    start = Told(
+    start = LogContents(
         files=files,
         statistics=statistics.filter(statistics["stats"].is_valid()),
         metadata=head.metadata,
@@ -89,8 +89,8 @@ def by_checkpoint(log: DeltaLog, listing: Listing, checkpoint: Checkpoint) -> To
 
 
 def after_commits(
-    log: DeltaLog, listing: Listing, start: Told, commits: Sequence[tuple[int, FileEntry]]
-) -> Told:
+    log: DeltaLog, listing: LogListing, start: LogContents, commits: Sequence[tuple[int, FileEntry]]
+) -> LogContents:
     """What `start` and the commits after it, in order, tell together. Raises `BrokenLogError`."""
     gathered, size = _Gathered(start), 0
     for _, entry in commits:
@@ -106,7 +106,7 @@ def after_commits(
 class _Gathered:
     """Actions in the order of the log, on top of a state."""
 
-    def __init__(self, start: Told) -> None:
+    def __init__(self, start: LogContents) -> None:
         self._start, self._changes = start, Changes()
         self._metadata, self._protocol = start.metadata, start.protocol
         self._transactions, self._domains = dict(start.transactions), dict(start.domains)
@@ -133,7 +133,7 @@ class _Gathered:
             case _:
                 pass  # who committed, and where a checkpoint's files are, is no part of the state
 
-    def told(self) -> Told:
+    def told(self) -> LogContents:
         return replace(
             self._start,
             files=apply(self._start.files, self._changes),

@@ -14,7 +14,7 @@ from lakewarden.catalog.formats.delta.checkpoint_columns import field_of, rows_o
 from lakewarden.catalog.formats.delta.file_paths import decoded, spelling_of
 from lakewarden.catalog.formats.delta.log import DeltaLog
 from lakewarden.catalog.formats.delta.replay import version_actions
-from lakewarden.catalog.formats.delta.segment import Listing, Segment
+from lakewarden.catalog.formats.delta.segment import LogListing, Segment
 from lakewarden.catalog.formats.port import DataFile, Tombstone
 
 __all__ = ["Key", "data_file", "file_key", "live_files", "tombstones"]
@@ -50,7 +50,7 @@ class _Gone:
             _keep_last(self.vectors, vector.file, removal)
 
 
-def live_files(log: DeltaLog, listing: Listing, segment: Segment) -> Iterator[AddFile]:
+def live_files(log: DeltaLog, listing: LogListing, segment: Segment) -> Iterator[AddFile]:
     """The live files of the segment's head. Memory grows with the commits after the checkpoint, not with the table."""
     latest: dict[Key, AddFile | None] = {}
     for _, entry in segment.commits:
@@ -68,7 +68,7 @@ def live_files(log: DeltaLog, listing: Listing, segment: Segment) -> Iterator[Ad
     yield from (action for action in latest.values() if action is not None)
 
 
-def tombstones(log: DeltaLog, listing: Listing, segment: Segment) -> Iterator[Tombstone]:
+def tombstones(log: DeltaLog, listing: LogListing, segment: Segment) -> Iterator[Tombstone]:
     """Data files and deletion-vector files that were removed and that the segment's head does not use, by path.
 
     Every commit that is still there is read, those before the checkpoint too: they know which version removed a file.

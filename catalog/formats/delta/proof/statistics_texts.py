@@ -17,7 +17,7 @@ from lakewarden.catalog.formats.delta.checkpoint_columns import field_of, state_
 from lakewarden.catalog.formats.delta.file_state import key_of
 from lakewarden.catalog.formats.delta.log import DeltaLog
 from lakewarden.catalog.formats.delta.replay import partition_names
-from lakewarden.catalog.formats.delta.segment import Checkpoint, Listing
+from lakewarden.catalog.formats.delta.segment import Checkpoint, LogListing
 from lakewarden.catalog.storage.file_store import FileEntry
 
 __all__ = ["same_statistics", "statistics_texts"]
@@ -37,7 +37,7 @@ def same_statistics(original: str, copy: str) -> bool:
 
 def statistics_texts(
     log: DeltaLog,
-    listing: Listing,
+    listing: LogListing,
     checkpoint: Checkpoint | None,
     commits: Sequence[tuple[int, FileEntry]],
     keys: frozenset[int],
@@ -57,7 +57,7 @@ def statistics_texts(
     return found
 
 
-def _in_lines(log: DeltaLog, listing: Listing, entry: FileEntry) -> Iterator[tuple[int, str]]:
+def _in_lines(log: DeltaLog, listing: LogListing, entry: FileEntry) -> Iterator[tuple[int, str]]:
     for line in log.lines(entry, listing):
         if b'"stats"' not in line:
             continue

@@ -13,8 +13,8 @@ from sqlglot import exp
 from sqlglot.optimizer.scope import Scope, build_scope
 
 from lakewarden.catalog.errors import UsageError
-from lakewarden.jobs.sql.compile.change import Change
-from lakewarden.jobs.sql.compile.clauses import Clause, Clauses, Seen
+from lakewarden.jobs.sql.compile.change import RowChange
+from lakewarden.jobs.sql.compile.clauses import Clauses, MergeClause, Seen
 from lakewarden.jobs.sql.compile.emission import distinct_rows, key_of, named, sql_of
 from lakewarden.jobs.sql.compile.meaning.conditions import as_counts, with_conditions
 from lakewarden.jobs.sql.compile.meaning.expressions import translated
@@ -28,7 +28,7 @@ from lakewarden.jobs.sql.compile.values import (
     Compiled,
     Dialect,
     MatchPolicy,
-    Step,
+    SqlStep,
     StepKind,
     TableName,
     TableSchema,
@@ -85,7 +85,9 @@ def merge_compiled(draft: Draft, schemas: Schemas, policy: MatchPolicy) -> Compi
     sql = merge.sql()
     if merge.asks:
         told = dict.fromkeys((_NOTE, *told))
-    step = Step(kind=StepKind.MERGE, target=draft.tables[0], sql=sql, because=_ASKED if merge.asks else _SAID)
+    step = SqlStep(
+        kind=StepKind.MERGE, target=draft.tables[0], sql=sql, because=_ASKED if merge.asks else _SAID
+    )
     return Compiled(
         dialect=dialect, target=draft.tables[0], matches=MatchPolicy(), steps=(step,), notes=tuple(told)
     )
@@ -112,7 +114,7 @@ def _with_names(draft: Draft, schemas: Schemas) -> Draft:
     return replace(draft, merge=replace(draft.merge, each=tuple(each)))
 
 
-def _setting(change: Change, clause: Clause) -> Change:
+def _setting(change: RowChange, clause: MergeClause) -> RowChange:
     return replace(change, assignments=clause.assignments)
 
 
@@ -216,7 +218,7 @@ class _Merge:
             f"ON {self._say(on)} {' '.join(clauses)}"
         )
 
-    def _clause(self, clause: Clause) -> str:
+    def _clause(self, clause: MergeClause) -> str:
         when = clause.seen.value
         if clause.condition is not None:
             when += f" AND {self._say(self._answered(clause.condition, clause=clause))}"
@@ -236,7 +238,9 @@ class _Merge:
     def _say(self, node: exp.Expr) -> str:
         return sql_of(exp.paren(node) if isinstance(node, exp.Or) else node, self._tables)
 
-    def _answered(self, part: exp.Expr, *, in_on: bool = False, clause: Clause | None = None) -> exp.Expr:
+    def _answered(
+        self, part: exp.Expr, *, in_on: bool = False, clause: MergeClause | None = None
+    ) -> exp.Expr:
         """The part with columns of the source in place of its queries."""
         holder = exp.Paren(this=part.copy())
         for node in list(holder.walk(bfs=False, prune=_is_ask)):

@@ -10,17 +10,23 @@ from sqlglot.errors import ParseError, SqlglotError
 from lakewarden.catalog.errors import UsageError
 from lakewarden.jobs.sql.compile.change import (
     Assignment,
-    Change,
     Relation,
+    RowChange,
     assignments_of,
     refuse_default,
     with_joins,
 )
-from lakewarden.jobs.sql.compile.clauses import Clause, Clauses, Seen
+from lakewarden.jobs.sql.compile.clauses import Clauses, MergeClause, Seen
 from lakewarden.jobs.sql.compile.dialects import PARSERS
 from lakewarden.jobs.sql.compile.places import told_with_places, wrong_at, wrong_in, wrong_part
 from lakewarden.jobs.sql.compile.precedence import refuse_unclear
-from lakewarden.jobs.sql.compile.reading import Draft, outer_tokens, parse_error, refuse_system, tables_read
+from lakewarden.jobs.sql.compile.reading import (
+    Draft,
+    outer_tokens,
+    parse_error,
+    refuse_system,
+    tables_read,
+)
 from lakewarden.jobs.sql.compile.shapes import RETURNING, leave_hints_out, refuse_item
 from lakewarden.jobs.sql.compile.values import Dialect
 
@@ -74,7 +80,7 @@ def _draft(text: str, dialect: Dialect, *, chosen: bool) -> Draft | None:
     clauses = Clauses(on=merge.args["on"], each=tuple(each))
     refuse_unclear((node for part in clauses.parts() for node in part.find_all(exp.Binary, exp.In)), dialect)
     with_ = merge.args.get("with_")
-    change = Change(
+    change = RowChange(
         relations=(Relation(item=merge.this), *sources),
         place=0,
         assignments=tuple(Assignment(column=exp.column("value"), value=part) for part in clauses.parts()),
@@ -189,16 +195,16 @@ def _refuse(merge: exp.Merge, sources: Sequence[Relation]) -> None:
             )
 
 
-def _clauses(merge: exp.Merge, text: str, sources: Sequence[Relation]) -> Iterator[Clause]:
+def _clauses(merge: exp.Merge, text: str, sources: Sequence[Relation]) -> Iterator[MergeClause]:
     left_alone: dict[Seen, list[exp.Expr]] = {seen: [] for seen in Seen}
     for when in merge.args["whens"].expressions:
         seen = Seen.BOTH if when.args["matched"] else Seen.TARGET if when.args.get("source") else Seen.SOURCE
         condition, then = _but_not(left_alone[seen], when.args.get("condition")), when.args["then"]
-        found = Clause(seen=seen, condition=condition)
+        found = MergeClause(seen=seen, condition=condition)
         if isinstance(then, exp.Update):
-            found = Clause(seen=seen, condition=condition, sets=_sets(then))
+            found = MergeClause(seen=seen, condition=condition, sets=_sets(then))
         elif isinstance(then, exp.Insert):
-            found = Clause(seen=seen, condition=condition, inserts=_inserts(then))
+            found = MergeClause(seen=seen, condition=condition, inserts=_inserts(then))
         elif then.name.upper() == "DO NOTHING":
             left_alone[seen].append(when.args.get("condition") or exp.true())
             continue
@@ -285,7 +291,7 @@ def _inserts(then: exp.Insert) -> tuple[Assignment, ...]:
     )
 
 
-def _say_whose(clause: Clause, owner: str) -> None:
+def _say_whose(clause: MergeClause, owner: str) -> None:
     """Only one of the two tables is seen in such a clause: columns without a table's name are its own."""
     parts = [clause.condition, *(one.value for one in clause.assignments)]
     for column in (one for part in parts if part is not None for one in part.find_all(exp.Column)):

@@ -2,7 +2,7 @@
 
 from sqlglot import exp
 
-from lakewarden.jobs.sql.compile.names.levels import Item, Level, Named, Use
+from lakewarden.jobs.sql.compile.names.levels import CommonTable, Item, Level, Use
 
 __all__ = ["Bindings"]
 
@@ -13,11 +13,11 @@ class Bindings:
     def __init__(self) -> None:
         self.uses: dict[int, Use] = {}
         self.items: dict[int, Item] = {}
-        self.named: dict[int, Named] = {}
+        self.named: dict[int, CommonTable] = {}
 
-    def with_query(self, node: exp.CTE, columns: tuple[str, ...]) -> Named:
+    def with_query(self, node: exp.CTE, columns: tuple[str, ...]) -> CommonTable:
         """A query behind WITH."""
-        found = Named(nodes=[node], columns=columns)
+        found = CommonTable(nodes=[node], columns=columns)
         self.named[id(node)] = found
         return found
 

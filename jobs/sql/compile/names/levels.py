@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
-from lakewarden.jobs.sql.compile.names.rules import Clause
+from lakewarden.jobs.sql.compile.names.rules import QueryClause
 
-__all__ = ["Item", "Level", "Named", "Same", "Use"]
+__all__ = ["CommonTable", "Item", "Level", "Same", "Use"]
 
 
 @dataclass(kw_only=True, eq=False)
@@ -21,7 +21,7 @@ class Item:
 
 
 @dataclass(kw_only=True, eq=False)
-class Named:
+class CommonTable:
     """A query behind WITH: where it stands, its columns, and what reads it."""
 
     nodes: list[exp.Expr]
@@ -44,7 +44,7 @@ class Level:
 
     select: exp.Select
     outer: "Level | None" = None
-    clause: Clause = Clause.LIST
+    clause: QueryClause = QueryClause.LIST
     chains: list[list[Item]] = field(default_factory=list)
     same: list[Same] = field(default_factory=list)
     results: dict[str, list[exp.Expr]] = field(default_factory=dict)

@@ -7,7 +7,7 @@ from sqlglot import exp
 from lakewarden.catalog.errors import UsageError
 from lakewarden.jobs.sql.compile.names.bindings import Bindings
 from lakewarden.jobs.sql.compile.names.levels import Item, Level
-from lakewarden.jobs.sql.compile.names.rules import Clause, Order, order_in, stands_alone
+from lakewarden.jobs.sql.compile.names.rules import LookupOrder, QueryClause, order_in, stands_alone
 from lakewarden.jobs.sql.compile.places import wrong_in
 from lakewarden.jobs.sql.compile.values import Dialect
 
@@ -30,11 +30,11 @@ class Lookup:
     def _plain(self, column: exp.Column, level: Level) -> None:
         name = column.name
         order = order_in(column, level.clause, level.select, self._dialect)
-        results = level.results.get(name, []) if order is not Order.COLUMNS else []
+        results = level.results.get(name, []) if order is not LookupOrder.COLUMNS else []
         own = level.having(name)
-        if order is Order.UNCLEAR and results and own and not self._is(results, own):
+        if order is LookupOrder.UNCLEAR and results and own and not self._is(results, own):
             raise self._two_things(column)
-        named = order is Order.RESULTS_FIRST and not self._prefers_group(column, level, own)
+        named = order is LookupOrder.RESULTS_FIRST and not self._prefers_group(column, level, own)
         if results and (named or not own):
             self._as_result(column, level, results)
         elif own:
@@ -45,7 +45,7 @@ class Lookup:
     def _prefers_group(self, column: exp.Column, level: Level, own: list[Item]) -> bool:
         """Whether MySQL's HAVING means a column that is grouped by."""
         group = level.select.args.get("group")
-        if self._dialect is not Dialect.MYSQL or level.clause is not Clause.HAVING or group is None:
+        if self._dialect is not Dialect.MYSQL or level.clause is not QueryClause.HAVING or group is None:
             return False
         grouped = [one for one in group.expressions if isinstance(one, exp.Column)]
         return any(one.name == column.name and one.table in [item.name for item in own] for one in grouped)
@@ -59,13 +59,15 @@ class Lookup:
         first = _value(results[0])
         if any(_value(other) != first for other in results[1:]):
             raise self._two_things(column)
-        if level.clause is Clause.ORDER or (self._dialect is Dialect.SPARK and level.clause is Clause.LIST):
+        if level.clause is QueryClause.ORDER or (
+            self._dialect is Dialect.SPARK and level.clause is QueryClause.LIST
+        ):
             return
         around = self._first_outside(level, column.name)
         if self._dialect is Dialect.TERADATA and around:
             raise self._two_things(column)
         by_name = isinstance(first, exp.Literal) or first.find(exp.Query) is not None
-        if level.clause is Clause.GROUP and stands_alone(column, level.select) and by_name:
+        if level.clause is QueryClause.GROUP and stands_alone(column, level.select) and by_name:
             return
         copy = self._bindings.copied(first)
         column.replace(copy if isinstance(copy, exp.Column | exp.Literal) else exp.paren(copy, copy=False))
@@ -73,7 +75,11 @@ class Lookup:
     def _outside(self, column: exp.Column, level: Level) -> None:
         name = column.name
         for outer in _around(level):
-            if self._dialect is Dialect.MYSQL and outer.clause is Clause.HAVING and name in outer.results:
+            if (
+                self._dialect is Dialect.MYSQL
+                and outer.clause is QueryClause.HAVING
+                and name in outer.results
+            ):
                 raise self._two_things(column)
             found = outer.having(name)
             if found:

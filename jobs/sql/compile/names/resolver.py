@@ -12,7 +12,7 @@ from sqlglot import exp
 from lakewarden.catalog.errors import UsageError
 from lakewarden.jobs.sql.compile.names.bindings import Bindings
 from lakewarden.jobs.sql.compile.names.joins import is_comma, say_using
-from lakewarden.jobs.sql.compile.names.levels import Item, Level, Named
+from lakewarden.jobs.sql.compile.names.levels import CommonTable, Item, Level
 from lakewarden.jobs.sql.compile.names.lookup import Lookup
 from lakewarden.jobs.sql.compile.names.outputs import (
     columns_given,
@@ -21,7 +21,7 @@ from lakewarden.jobs.sql.compile.names.outputs import (
     with_columns_named,
 )
 from lakewarden.jobs.sql.compile.names.parts import refuse_unread_parts
-from lakewarden.jobs.sql.compile.names.rules import Clause
+from lakewarden.jobs.sql.compile.names.rules import QueryClause
 from lakewarden.jobs.sql.compile.names.uniqueness import tell_apart
 from lakewarden.jobs.sql.compile.places import wrong_in
 from lakewarden.jobs.sql.compile.values import Dialect
@@ -29,22 +29,22 @@ from lakewarden.jobs.sql.compile.values import Dialect
 __all__ = ["resolve"]
 
 _CLAUSES: Final = {
-    "where": Clause.WHERE,
-    "group": Clause.GROUP,
-    "having": Clause.HAVING,
-    "qualify": Clause.QUALIFY,
-    "windows": Clause.LIST,
-    "distinct": Clause.ORDER,
-    "order": Clause.ORDER,
-    "limit": Clause.ON,
-    "offset": Clause.ON,
+    "where": QueryClause.WHERE,
+    "group": QueryClause.GROUP,
+    "having": QueryClause.HAVING,
+    "qualify": QueryClause.QUALIFY,
+    "windows": QueryClause.LIST,
+    "distinct": QueryClause.ORDER,
+    "order": QueryClause.ORDER,
+    "limit": QueryClause.ON,
+    "offset": QueryClause.ON,
 }
 _WITH_QUALIFY: Final = frozenset({Dialect.TERADATA, Dialect.SPARK})
 _SEEN_NO_MORE: Final = frozenset({"SEMI", "ANTI"})
 _FIRST_OF_VALUES: Final = {Dialect.POSTGRES: ("column", 1), Dialect.MYSQL: ("column_", 0)}
 """How the columns of VALUES are called that has no names for them, and from which number on."""
 
-Names = Mapping[str, Named]
+Names = Mapping[str, CommonTable]
 
 
 def resolve(
@@ -110,7 +110,7 @@ class _Resolver:
         given = columns_given(select, level, self.bindings)
         select.set("expressions", [one for one, _ in given])
         for number, (one, name) in enumerate(given):
-            self._expression(one, level, Clause.LIST, names)
+            self._expression(one, level, QueryClause.LIST, names)
             result = name_result(select, number, name)
             level.results.setdefault(result.alias_or_name, []).append(result)
         say_numbers(select, select.expressions, self.bindings)
@@ -135,7 +135,7 @@ class _Resolver:
                         hint = "Order by columns that the query gives."
                         raise wrong_in(column, f"{column.name} is no result of this query.", hint=hint)
 
-    def _expression(self, root: exp.Expr, level: Level, clause: Clause, names: Names) -> None:
+    def _expression(self, root: exp.Expr, level: Level, clause: QueryClause, names: Names) -> None:
         """Resolve what stands in a clause, and the queries in it."""
         found = [one for one in root.walk(prune=_is_query) if isinstance(one, exp.Column) or _is_query(one)]
         for node in found:
@@ -166,7 +166,7 @@ class _Resolver:
         level.chains[-1].append(joined)
         on = join.args.get("on")
         if on is not None:
-            self._expression(on, level, Clause.ON, names)
+            self._expression(on, level, QueryClause.ON, names)
         if join.kind in _SEEN_NO_MORE or join.side in _SEEN_NO_MORE:
             level.chains[-1].remove(joined)
 
@@ -185,10 +185,10 @@ class _Resolver:
                 columns = with_columns_named(node, self.query(node.this, level, names))
                 return self._item(node, columns)
             case exp.Lateral() if node.args.get("view") and _names_of(node):
-                self._expression(node.this, level, Clause.ON, names)
+                self._expression(node.this, level, QueryClause.ON, names)
                 return self._item(node, _names_of(node))
             case exp.Values():
-                self._expression(node, Level(select=level.select, outer=level.outer), Clause.ON, names)
+                self._expression(node, Level(select=level.select, outer=level.outer), QueryClause.ON, names)
                 return self._values(node)
             case _:
                 raise self._unread(node)

@@ -13,10 +13,10 @@ from sqlglot import exp
 
 from lakewarden.jobs.sql.compile.values import Dialect
 
-__all__ = ["Clause", "Order", "order_in", "stands_alone"]
+__all__ = ["LookupOrder", "QueryClause", "order_in", "stands_alone"]
 
 
-class Clause(StrEnum):
+class QueryClause(StrEnum):
     """Where in a query a name stands."""
 
     LIST = "SELECT"
@@ -28,7 +28,7 @@ class Clause(StrEnum):
     ORDER = "ORDER BY"
 
 
-class Order(StrEnum):
+class LookupOrder(StrEnum):
     """What is looked at, in this order, before the queries around."""
 
     COLUMNS = "columns"
@@ -41,39 +41,41 @@ class Order(StrEnum):
 _GROUPS: Final = (exp.Paren, exp.Tuple, exp.GroupingSets, exp.Cube, exp.Rollup)
 _BY_DIALECT: Final = {
     Dialect.POSTGRES: {
-        Clause.GROUP: (Order.COLUMNS, Order.COLUMNS_FIRST),
-        Clause.ORDER: (Order.COLUMNS, Order.RESULTS_FIRST),
+        QueryClause.GROUP: (LookupOrder.COLUMNS, LookupOrder.COLUMNS_FIRST),
+        QueryClause.ORDER: (LookupOrder.COLUMNS, LookupOrder.RESULTS_FIRST),
     },
-    Dialect.TSQL: {Clause.ORDER: (Order.COLUMNS, Order.RESULTS_FIRST)},
+    Dialect.TSQL: {QueryClause.ORDER: (LookupOrder.COLUMNS, LookupOrder.RESULTS_FIRST)},
     Dialect.MYSQL: {
-        Clause.GROUP: (Order.COLUMNS_FIRST, Order.COLUMNS_FIRST),
-        Clause.HAVING: (Order.RESULTS_FIRST, Order.RESULTS_FIRST),
-        Clause.ORDER: (Order.COLUMNS_FIRST, Order.RESULTS_FIRST),
+        QueryClause.GROUP: (LookupOrder.COLUMNS_FIRST, LookupOrder.COLUMNS_FIRST),
+        QueryClause.HAVING: (LookupOrder.RESULTS_FIRST, LookupOrder.RESULTS_FIRST),
+        QueryClause.ORDER: (LookupOrder.COLUMNS_FIRST, LookupOrder.RESULTS_FIRST),
     },
     Dialect.TERADATA: {
-        **dict.fromkeys(Clause, (Order.COLUMNS_FIRST, Order.COLUMNS_FIRST)),
-        Clause.ON: (Order.COLUMNS, Order.COLUMNS),
-        Clause.ORDER: (Order.COLUMNS_FIRST, Order.UNCLEAR),
+        **dict.fromkeys(QueryClause, (LookupOrder.COLUMNS_FIRST, LookupOrder.COLUMNS_FIRST)),
+        QueryClause.ON: (LookupOrder.COLUMNS, LookupOrder.COLUMNS),
+        QueryClause.ORDER: (LookupOrder.COLUMNS_FIRST, LookupOrder.UNCLEAR),
     },
     Dialect.SPARK: {
         **dict.fromkeys(
-            (Clause.LIST, Clause.GROUP, Clause.HAVING, Clause.QUALIFY),
-            (Order.COLUMNS_FIRST, Order.COLUMNS_FIRST),
+            (QueryClause.LIST, QueryClause.GROUP, QueryClause.HAVING, QueryClause.QUALIFY),
+            (LookupOrder.COLUMNS_FIRST, LookupOrder.COLUMNS_FIRST),
         ),
-        Clause.ORDER: (Order.RESULTS_FIRST, Order.RESULTS_FIRST),
+        QueryClause.ORDER: (LookupOrder.RESULTS_FIRST, LookupOrder.RESULTS_FIRST),
     },
 }
 """By clause, for a name in an expression and one that stands alone."""
 
 
-def order_in(column: exp.Column, clause: Clause, select: exp.Select, dialect: Dialect) -> Order:
+def order_in(column: exp.Column, clause: QueryClause, select: exp.Select, dialect: Dialect) -> LookupOrder:
     """Where a name without a table is looked up."""
     if dialect is Dialect.MYSQL:
-        if clause is Clause.HAVING and isinstance(column.find_ancestor(exp.AggFunc, exp.Having), exp.AggFunc):
-            return Order.COLUMNS
+        if clause is QueryClause.HAVING and isinstance(
+            column.find_ancestor(exp.AggFunc, exp.Having), exp.AggFunc
+        ):
+            return LookupOrder.COLUMNS
         if _orders_a_window(column):
-            return Order.UNCLEAR  # MySQL takes the column, MariaDB the result
-    in_expression, alone = _BY_DIALECT[dialect].get(clause, (Order.COLUMNS, Order.COLUMNS))
+            return LookupOrder.UNCLEAR  # MySQL takes the column, MariaDB the result
+    in_expression, alone = _BY_DIALECT[dialect].get(clause, (LookupOrder.COLUMNS, LookupOrder.COLUMNS))
     return alone if stands_alone(column, select) else in_expression
 
 

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Iterator
 from sqlglot import exp
 
 from lakewarden.jobs.sql.compile.names.bindings import Bindings
-from lakewarden.jobs.sql.compile.names.levels import Item, Level, Named, Use
+from lakewarden.jobs.sql.compile.names.levels import CommonTable, Item, Level, Use
 
 __all__ = ["tell_apart"]
 
@@ -48,7 +48,7 @@ def _inside(level: Level, item: Item) -> Iterator[Level]:
         one = one.outer
 
 
-def _tell_queries_apart(named: Iterable[Named], tables: Collection[str], names: set[str]) -> None:
+def _tell_queries_apart(named: Iterable[CommonTable], tables: Collection[str], names: set[str]) -> None:
     seen = set(tables)
     for one in named:
         name = one.nodes[0].alias

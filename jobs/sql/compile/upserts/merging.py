@@ -11,7 +11,7 @@ from typing import Final
 from sqlglot import exp
 
 from lakewarden.catalog.errors import UsageError
-from lakewarden.jobs.sql.compile.change import Assignment, Change, Relation, name_of
+from lakewarden.jobs.sql.compile.change import Assignment, Relation, RowChange, name_of
 from lakewarden.jobs.sql.compile.emission import named, sql_of
 from lakewarden.jobs.sql.compile.meaning.conditions import with_conditions
 from lakewarden.jobs.sql.compile.meaning.expressions import translated
@@ -20,7 +20,7 @@ from lakewarden.jobs.sql.compile.meaning.storing import assigned
 from lakewarden.jobs.sql.compile.placement import Placement
 from lakewarden.jobs.sql.compile.places import wrong_in
 from lakewarden.jobs.sql.compile.reading import Draft
-from lakewarden.jobs.sql.compile.resolving import Resolved, Target, resolved
+from lakewarden.jobs.sql.compile.resolving import Resolved, SetColumn, resolved
 from lakewarden.jobs.sql.compile.type_families import (
     NUMBERS,
     Family,
@@ -35,7 +35,7 @@ from lakewarden.jobs.sql.compile.values import (
     Dialect,
     MatchPolicy,
     MatchRule,
-    Step,
+    SqlStep,
     StepKind,
     TableName,
     TableSchema,
@@ -55,15 +55,15 @@ Schemas = Mapping[TableName, TableSchema]
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Parts:
+class _Halves:
     """The statement's halves, resolved alike: what is added, and what becomes of what is there."""
 
     placement: Placement
     keys: tuple[str, ...]
     adds: Resolved
-    added: tuple[Target, ...]
+    added: tuple[SetColumn, ...]
     changes: Resolved
-    changed: tuple[Target, ...]
+    changed: tuple[SetColumn, ...]
 
 
 def upsert_compiled(
@@ -91,7 +91,7 @@ def upsert_compiled(
         _read_texts(item, columns, target)
     source = Relation(item=item)
     target_item = draft.change.relations[0]
-    adds = Change(
+    adds = RowChange(
         relations=(target_item, source),
         place=0,
         assignments=tuple(
@@ -111,13 +111,13 @@ def upsert_compiled(
         )
     own = {draft.tables[0]: target, _STORED: _columns(columns, target)}
     seen, changed, more = _resolved(replace(draft, change=changes), own, dialect)
-    parts = _Parts(placement=placement, keys=keys, adds=found, added=added, changes=seen, changed=changed)
+    parts = _Halves(placement=placement, keys=keys, adds=found, added=added, changes=seen, changed=changed)
     return Compiled(
         dialect=dialect,
         target=draft.tables[0],
         matches=policy,
         steps=(
-            Step(
+            SqlStep(
                 kind=StepKind.MERGE,
                 target=draft.tables[0],
                 sql=_merge(parts, policy),
@@ -195,7 +195,7 @@ def _read_texts(rows: exp.Values, columns: Sequence[str], target: TableSchema) -
 
 def _resolved(
     draft: Draft, schemas: Schemas, dialect: Dialect
-) -> tuple[Resolved, tuple[Target, ...], tuple[str, ...]]:
+) -> tuple[Resolved, tuple[SetColumn, ...], tuple[str, ...]]:
     found = resolved(draft, schemas, MatchPolicy())
     query = with_distinct_on(found.query.copy())
     query, notes = translated(query, dialect)
@@ -204,7 +204,7 @@ def _resolved(
     return mine, values, (*notes, *(note for _, note in chances(found.query, dialect)))
 
 
-def _as_given(draft: Draft, columns: Sequence[str], schemas: Schemas) -> Change:
+def _as_given(draft: Draft, columns: Sequence[str], schemas: Schemas) -> RowChange:
     """MySQL's ON DUPLICATE KEY UPDATE a = q.b, where q.b is a column of the query's tables: the new row has its value.
     Raises `UsageError` where the row has it as another type, or not at all."""
     change, placed = draft.change, draft.placement
@@ -266,7 +266,7 @@ def _refuse_queries(draft: Draft) -> None:
             )
 
 
-def _merge(parts: _Parts, policy: MatchPolicy) -> str:
+def _merge(parts: _Halves, policy: MatchPolicy) -> str:
     alias, source = parts.changes.alias, parts.placement.alias
     target = named(parts.changes.tables[_target(parts.changes).name])
     where = parts.changes.query.args.get("where")
@@ -295,7 +295,7 @@ def _merge(parts: _Parts, policy: MatchPolicy) -> str:
     )
 
 
-def _source(parts: _Parts, policy: MatchPolicy) -> str:
+def _source(parts: _Halves, policy: MatchPolicy) -> str:
     """The rows as they will be stored; of those with one key one, or an error."""
     tables = parts.adds.tables
     rows = parts.adds.query.args["joins"][0].this
@@ -329,7 +329,7 @@ def _source(parts: _Parts, policy: MatchPolicy) -> str:
     return f"SELECT {listed} FROM ({query})"
 
 
-def _typed(one: Target, given: Target) -> exp.Expr:
+def _typed(one: SetColumn, given: SetColumn) -> exp.Expr:
     """A value in the type of its column, where it was `given` as a number of another."""
     source, kind = family_of(given.value), family_of_type(one.type)
     differs = source is not kind and kind in (*NUMBERS, Family.TEXT)

@@ -10,7 +10,7 @@ from sqlglot import Token, TokenType, exp
 from sqlglot.errors import ParseError, SqlglotError
 
 from lakewarden.catalog.errors import UsageError
-from lakewarden.jobs.sql.compile.change import Change, Relation, assignments_of, refuse_default
+from lakewarden.jobs.sql.compile.change import Relation, RowChange, assignments_of, refuse_default
 from lakewarden.jobs.sql.compile.dialects import PARSERS
 from lakewarden.jobs.sql.compile.placement import Placement
 from lakewarden.jobs.sql.compile.places import told_with_places, wrong_at, wrong_in
@@ -255,7 +255,7 @@ def _draft(
     ]
     placed.source.set("with_", None)
     source = placed.source if isinstance(placed.source, exp.Values) else exp.Subquery(this=placed.source)
-    change = Change(
+    change = RowChange(
         relations=(Relation(item=target), Relation(item=source)),
         place=0,
         assignments=placed.assignments,

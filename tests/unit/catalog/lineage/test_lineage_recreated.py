@@ -17,8 +17,8 @@ from lakewarden.catalog.model.rows import DELTA, LineageRow, Source, TableRow
 from lakewarden.catalog.storage.file_store import StorageOptions, canonical
 from lakewarden.catalog.system.own_rows import system_rows
 from lakewarden.catalog.system.port import HEALTH, LINEAGE, TABLES, Fence, R, SystemTable
-from lakewarden.daemon.control.sweep_writer import Writer
-from lakewarden.daemon.fleet.cache import Memory
+from lakewarden.daemon.control.sweep_writer import SweepWriter
+from lakewarden.daemon.fleet.cache import FleetCache
 from lakewarden.daemon.fleet.look import OnRecord
 from lakewarden.daemon.fleet.observer import Observer
 from lakewarden.daemon.telemetry.webhook import Silence
@@ -86,7 +86,7 @@ class Site:
     def restart(self) -> None:
         """A daemon that remembers nothing."""
         self.reader = DeltaReader()
-        self.memory = Memory(self.store, self.clock)
+        self.memory = FleetCache(self.store, self.clock)
         self.observer = Observer(
             readers=(self.reader,),
             inspector=FakeInspector(),
@@ -136,7 +136,7 @@ class Site:
         before = self.memory.health("t")
         look = self.observer.look(governed, before, must=must, checks=False, on_record=known)
         assert look is not None
-        writer = Writer(store=self.store, memory=self.memory, notifier=Silence(), clock=self.clock)
+        writer = SweepWriter(store=self.store, memory=self.memory, notifier=Silence(), clock=self.clock)
         writer.write([look], (), self.fence)
 
     def killed_while_sweeping(self) -> None:

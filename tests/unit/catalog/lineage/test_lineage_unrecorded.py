@@ -6,18 +6,20 @@ from pathlib import Path
 import pytest
 
 from lakewarden.catalog.formats.delta.reader import DeltaReader
-from lakewarden.catalog.lineage.unrecorded import Recorded, Unrecorded, unrecorded
+from lakewarden.catalog.lineage.unrecorded import Recorded, UnrecordedCommits, unrecorded
 from lakewarden.catalog.model.rows import TableRow
 from lakewarden.catalog.storage.file_store import canonical
 from support.builders.delta_logs import LogWriter, add, remove
 from support.builders.system_samples import table_row
 
 
-def read(table: LogWriter, row: TableRow, recorded: Recorded, head_id: str | None = None) -> Unrecorded:
+def read(
+    table: LogWriter, row: TableRow, recorded: Recorded, head_id: str | None = None
+) -> UnrecordedCommits:
     return unrecorded(DeltaReader(), row, recorded=recorded, head=table.head, head_id=head_id)
 
 
-def versions(found: Unrecorded) -> list[int]:
+def versions(found: UnrecordedCommits) -> list[int]:
     return [one.version for one in found.commits]
 
 

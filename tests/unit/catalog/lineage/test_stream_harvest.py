@@ -10,7 +10,7 @@ import pytest
 from lakewarden.catalog.errors import UnreadableError
 from lakewarden.catalog.lineage.edges import NOT_KNOWN
 from lakewarden.catalog.lineage.stream_batches import tables_by_uuid
-from lakewarden.catalog.lineage.streams.offsets import Batch, Began, Source
+from lakewarden.catalog.lineage.streams.offsets import Began, SourceOffsets, StreamBatch
 from lakewarden.catalog.lineage.streams.session_notes import StreamNote, StreamNotes, waiting
 from lakewarden.catalog.model.rows import Confidence, LineageRow, TableState
 from lakewarden.catalog.storage.file_store import StorageOptions, canonical
@@ -167,7 +167,7 @@ def test_a_commit_that_a_query_was_told_to_begin_with_and_skips_was_not_read(
     creek.flow(0)
     end = offset(4, table=creek.source.table_id)
     began = Began(version=2, skips=skips)
-    batch = Batch(query_id=QUERY, epoch=0, sources=(Source(start=None, end=end),), began=began)
+    batch = StreamBatch(query_id=QUERY, epoch=0, sources=(SourceOffsets(start=None, end=end),), began=began)
     creek.notes.put([StreamNote(sink=creek.location(creek.sink), batch=batch)])
     creek.sweep()
     assert batches(creek) == {1: [("id-source", after, 3, "stream")]}

@@ -15,9 +15,9 @@ from lakewarden.catalog.lineage.recording import rows_from, rows_of_upserts
 from lakewarden.catalog.lineage.streams.checkpoints import began_of, read_batches
 from lakewarden.catalog.lineage.streams.offsets import (
     NOT_SAID,
-    Batch,
     Began,
-    Source,
+    SourceOffsets,
+    StreamBatch,
     StreamReads,
     batch_key,
     inside_version,
@@ -36,11 +36,13 @@ TABLES = {"u-a": "a", "u-b": "b"}
 CONTENT = Began(content=True)
 
 
-def batch(*sources: Source, epoch: int = 1, stateful: bool = False, began: Began = NOT_SAID) -> Batch:
-    return Batch(query_id="q", epoch=epoch, sources=sources, stateful=stateful, began=began)
+def batch(
+    *sources: SourceOffsets, epoch: int = 1, stateful: bool = False, began: Began = NOT_SAID
+) -> StreamBatch:
+    return StreamBatch(query_id="q", epoch=epoch, sources=sources, stateful=stateful, began=began)
 
 
-def ranges(one: Batch) -> list[tuple[str | None, int | None, int | None]]:
+def ranges(one: StreamBatch) -> list[tuple[str | None, int | None, int | None]]:
     """(table, after, up to) of what a batch read; the last of a batch that is not all known is (None, None, None)."""
     found = reads_of(one, TABLES)
     told: list[tuple[str | None, int | None, int | None]] = [
@@ -83,7 +85,7 @@ def ranges(one: Batch) -> list[tuple[str | None, int | None, int | None]]:
 def test_a_batch_read_what_lies_between_two_offsets(
     start: str | None, end: str | None, expected: list[tuple[str, int | None, int]]
 ) -> None:
-    assert ranges(batch(Source(start=start, end=end))) == expected
+    assert ranges(batch(SourceOffsets(start=start, end=end))) == expected
 
 
 @pytest.mark.parametrize(
@@ -108,7 +110,7 @@ def test_a_batch_read_what_lies_between_two_offsets(
 def test_the_first_batch_began_where_somebody_says(
     began: Began, end: str, expected: list[tuple[str, int | None, int]]
 ) -> None:
-    assert ranges(batch(Source(start=None, end=end), epoch=0, began=began)) == expected
+    assert ranges(batch(SourceOffsets(start=None, end=end), epoch=0, began=began)) == expected
 
 
 @pytest.mark.parametrize(
@@ -126,31 +128,31 @@ def test_the_first_batch_began_where_somebody_says(
 def test_a_stateful_batch_read_everything_since_its_query_began(
     began: Began, first: str | None, expected: list[tuple[str, int | None, int]]
 ) -> None:
-    source = Source(start=offset(6), end=offset(7), first=first)
+    source = SourceOffsets(start=offset(6), end=offset(7), first=first)
     assert ranges(batch(source, epoch=9, stateful=True, began=began)) == expected
 
 
 @pytest.mark.parametrize(
     ("source", "expected"),
     [
-        (Source(start=None, end='{"orders":{"0":7,"1":3}}'), [("kafka://orders", None, None)]),
-        (Source(start="4", end="5"), [("stream://q/0", None, None)]),
-        (Source(start=None, end='{"logOffset":3}'), [("stream://q/0", None, None)]),
-        (Source(start=offset(1, table="u-x"), end=offset(2, table="u-x")), [(None, None, None)]),
-        (Source(start=None, end='{"version":1,"snapshot_id":4,"position":0}'), [(None, None, None)]),
-        (Source(start=offset(1), end=offset(2, form=9)), [(None, None, None)]),
-        (Source(start=offset(1, table="u-b"), end=offset(2)), [(None, None, None)]),
+        (SourceOffsets(start=None, end='{"orders":{"0":7,"1":3}}'), [("kafka://orders", None, None)]),
+        (SourceOffsets(start="4", end="5"), [("stream://q/0", None, None)]),
+        (SourceOffsets(start=None, end='{"logOffset":3}'), [("stream://q/0", None, None)]),
+        (SourceOffsets(start=offset(1, table="u-x"), end=offset(2, table="u-x")), [(None, None, None)]),
+        (SourceOffsets(start=None, end='{"version":1,"snapshot_id":4,"position":0}'), [(None, None, None)]),
+        (SourceOffsets(start=offset(1), end=offset(2, form=9)), [(None, None, None)]),
+        (SourceOffsets(start=offset(1, table="u-b"), end=offset(2)), [(None, None, None)]),
     ],
     ids=["kafka", "rate", "files", "not managed", "Iceberg", "of tomorrow", "another table"],
 )
 def test_other_sources_come_from_outside_and_lake_tables_that_nobody_manages_are_not_known(
-    source: Source, expected: list[tuple[str | None, None, None]]
+    source: SourceOffsets, expected: list[tuple[str | None, None, None]]
 ) -> None:
     assert ranges(batch(source)) == expected
 
 
 def test_a_starting_version_is_believed_only_where_it_can_mean_one_table() -> None:
-    two = (Source(start=None, end=offset(5)), Source(start=None, end=offset(9, table="u-b")))
+    two = (SourceOffsets(start=None, end=offset(5)), SourceOffsets(start=None, end=offset(9, table="u-b")))
     assert ranges(batch(*two, epoch=0, began=Began(version=3))) == [("a", -1, 4), ("b", -1, 8)]
     assert ranges(batch(*two, epoch=0, began=CONTENT)) == [("a", None, 4), ("b", None, 8)]
 
@@ -164,7 +166,7 @@ def test_a_starting_version_is_a_number_or_none() -> None:
 # checkpoints
 
 
-def batches(folder: Path, *epochs: int, query: str = "q", **changes: Any) -> dict[int, Batch]:
+def batches(folder: Path, *epochs: int, query: str = "q", **changes: Any) -> dict[int, StreamBatch]:
     store = open_store(canonical(str(folder)))
     return {
         key[1]: one for key, one in read_batches(store, {(query, one) for one in epochs}, **changes).items()
@@ -175,8 +177,15 @@ def test_a_checkpoint_tells_of_its_own_batches(tmp_path: Path) -> None:
     folder = checkpoint(tmp_path, [offset(2), "-"], [offset(4), "5"])
     found = batches(folder, 0, 1, 7, began=CONTENT)
     assert found == {
-        0: batch(Source(start=None, end=offset(2)), Source(start=None, end=None), epoch=0, began=CONTENT),
-        1: batch(Source(start=offset(2), end=offset(4)), Source(start=None, end="5"), began=CONTENT),
+        0: batch(
+            SourceOffsets(start=None, end=offset(2)),
+            SourceOffsets(start=None, end=None),
+            epoch=0,
+            began=CONTENT,
+        ),
+        1: batch(
+            SourceOffsets(start=offset(2), end=offset(4)), SourceOffsets(start=None, end="5"), began=CONTENT
+        ),
     }
     assert batches(folder, 0, 1, query="another") == {}
 
@@ -263,7 +272,7 @@ def test_of_an_upserted_batch_the_record_says_what_it_read_and_whose_it_is() -> 
 
 
 def test_what_a_batch_read_is_on_record_as_told_by_its_stream() -> None:
-    reads = reads_of(batch(Source(start=offset(3), end=offset(5))), TABLES)
+    reads = reads_of(batch(SourceOffsets(start=offset(3), end=offset(5))), TABLES)
     assert rows(commit(6, 0), commit(7, 1), reads=reads, epoch=1) == [
         (6, NOT_KNOWN, None, "hint"),
         (7, "a", 4, "stream"),
@@ -275,7 +284,10 @@ def test_a_batch_that_read_no_table_is_known_to_have_read_none() -> None:
 
 
 def test_what_a_checkpoint_leaves_open_is_not_overruled_by_what_it_tells() -> None:
-    sources = Source(start=offset(3), end=offset(5)), Source(start=None, end=offset(2, table="u-x"))
+    sources = (
+        SourceOffsets(start=offset(3), end=offset(5)),
+        SourceOffsets(start=None, end=offset(2, table="u-x")),
+    )
     assert rows(commit(6), reads=reads_of(batch(*sources), TABLES)) == [
         (6, "a", 4, "stream"),
         (6, NOT_KNOWN, None, "stream"),
@@ -291,7 +303,7 @@ def test_of_a_batch_that_was_written_twice_only_the_last_is_known() -> None:
 
 
 def test_a_batch_without_rows_has_read_all_the_same() -> None:
-    reads = reads_of(batch(Source(start=offset(3), end=offset(5))), TABLES)
+    reads = reads_of(batch(SourceOffsets(start=offset(3), end=offset(5))), TABLES)
     assert rows(commit(6, data_change=False, added_files=0), reads=reads) == [(6, "a", 4, "stream")]
 
 

@@ -7,11 +7,11 @@ import pytest
 
 from lakewarden.catalog.errors import RefusedError
 from lakewarden.catalog.model.identity import (
+    AlreadyManaged,
     Copy,
-    Known,
     Moved,
     New,
-    Places,
+    RegisteredPlaces,
     ancestors,
     check_nesting,
     identify,
@@ -19,7 +19,7 @@ from lakewarden.catalog.model.identity import (
 from lakewarden.catalog.model.rows import Source, TableRow, TableState
 
 
-def index(*rows: tuple[str, str, str, list[str]]) -> Places:
+def index(*rows: tuple[str, str, str, list[str]]) -> RegisteredPlaces:
     held = pa.Table.from_pylist(
         [
             {
@@ -43,17 +43,21 @@ def index(*rows: tuple[str, str, str, list[str]]) -> Places:
             ]
         ),
     )
-    return Places(held, follow=str)
+    return RegisteredPlaces(held, follow=str)
 
 
 def test_the_location_decides_first_even_when_the_uuid_changed() -> None:
     known = index(("a", "file:///d/a", "active", ["u1"]))
-    assert identify(known, "file:///d/a", "u2", alive=()) == Known(table_id="a", state=TableState.ACTIVE)
+    assert identify(known, "file:///d/a", "u2", alive=()) == AlreadyManaged(
+        table_id="a", state=TableState.ACTIVE
+    )
 
 
 def test_a_live_row_wins_over_a_dropped_one_at_the_same_place() -> None:
     known = index(("old", "file:///d/a", "dropped", ["u1"]), ("new", "file:///d/a", "active", ["u2"]))
-    assert identify(known, "file:///d/a", "u2", alive=()) == Known(table_id="new", state=TableState.ACTIVE)
+    assert identify(known, "file:///d/a", "u2", alive=()) == AlreadyManaged(
+        table_id="new", state=TableState.ACTIVE
+    )
 
 
 def test_a_uuid_whose_old_place_is_empty_has_moved() -> None:
@@ -103,7 +107,9 @@ def test_what_was_added_counts_for_the_next_decision_and_not_in_the_original() -
     known = index(("a", "file:///d/a", "active", ["u1"]))
     more = known.copy()
     more.add(row("b", "file:///d/b", uuid="u2"))
-    assert identify(more, "file:///d/b", None, alive=()) == Known(table_id="b", state=TableState.ACTIVE)
+    assert identify(more, "file:///d/b", None, alive=()) == AlreadyManaged(
+        table_id="b", state=TableState.ACTIVE
+    )
     assert identify(more, "file:///d/c", "u2", alive=("file:///d/b",)) == Copy(
         table_id="b", name="db.new", location="file:///d/b"
     )
@@ -131,13 +137,15 @@ def test_a_row_that_is_taken_in_again_leaves_what_it_held() -> None:
     known.add(row("a", "file:///d/new", uuid="u3", name="db.a"))
     assert identify(known, "file:///d/a", "u9", alive=()) == New()
     assert identify(known, "file:///d/x", "u1", alive=()) == New()
-    assert isinstance(identify(known, "file:///d/new", "u9", alive=()), Known)
+    assert isinstance(identify(known, "file:///d/new", "u9", alive=()), AlreadyManaged)
     assert isinstance(identify(known, "file:///d/x", "u3", alive=()), Moved)
     check_nesting(known, "file:///d/a/inner", outer=None)
     with pytest.raises(RefusedError, match="lies inside the managed table db.a"):
         check_nesting(known, "file:///d/new/inner", outer=None)
     assert [one.location for one in known.named("db.a")] == ["file:///d/new"]
-    assert isinstance(identify(before, "file:///d/a", "u9", alive=()), Known), "the copy alone has changed"
+    assert isinstance(identify(before, "file:///d/a", "u9", alive=()), AlreadyManaged), (
+        "the copy alone has changed"
+    )
     known.add(row("a", "file:///d/a", uuid="u1", name="db.a"))
-    assert isinstance(identify(known, "file:///d/a", None, alive=()), Known)
+    assert isinstance(identify(known, "file:///d/a", None, alive=()), AlreadyManaged)
     assert [one.location for one in known.inside("file:///d")] == ["file:///d/a"]

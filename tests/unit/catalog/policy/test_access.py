@@ -7,7 +7,7 @@ import pytest
 
 from lakewarden.catalog.errors import NotAllowedError
 from lakewarden.catalog.model.rows import Source, TableRow
-from lakewarden.catalog.policy.access import Deed, require
+from lakewarden.catalog.policy.access import Permission, require
 from support.builders.callers import actor
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -26,32 +26,42 @@ ANA, BO = (actor(name) for name in ("ana", "bo"))
 ADMIN = actor("root", admin=True)
 
 
-@pytest.mark.parametrize("deed", list(Deed))
-def test_an_admin_may_do_everything(deed: Deed) -> None:
+@pytest.mark.parametrize("deed", list(Permission))
+def test_an_admin_may_do_everything(deed: Permission) -> None:
     require(ADMIN, deed, ROW)
     require(ADMIN, deed, None)
     assert ADMIN.admin
 
 
-@pytest.mark.parametrize("deed", [Deed.POLICY, Deed.DROP, Deed.PAUSE, Deed.RENAME, Deed.OWNER, Deed.RUN])
-def test_an_owner_governs_own_tables_and_nobody_elses(deed: Deed) -> None:
+@pytest.mark.parametrize(
+    "deed",
+    [
+        Permission.POLICY,
+        Permission.DROP,
+        Permission.PAUSE,
+        Permission.RENAME,
+        Permission.OWNER,
+        Permission.RUN,
+    ],
+)
+def test_an_owner_governs_own_tables_and_nobody_elses(deed: Permission) -> None:
     require(ANA, deed, ROW)
     with pytest.raises(NotAllowedError, match=r"bo may not .* db\.t \(owner: ana\)"):
         require(BO, deed, ROW)
 
 
-@pytest.mark.parametrize("deed", [Deed.HOLD, Deed.SYSTEM, Deed.TOKEN])
-def test_holds_tokens_and_system_tables_are_for_admins(deed: Deed) -> None:
+@pytest.mark.parametrize("deed", [Permission.HOLD, Permission.SYSTEM, Permission.TOKEN])
+def test_holds_tokens_and_system_tables_are_for_admins(deed: Permission) -> None:
     with pytest.raises(NotAllowedError, match="may not"):
         require(ANA, deed, ROW)
 
 
 def test_anyone_registers_for_themselves_but_not_for_others() -> None:
-    require(BO, Deed.REGISTER, replace(ROW, owner="bo"))
+    require(BO, Permission.REGISTER, replace(ROW, owner="bo"))
     with pytest.raises(NotAllowedError, match="may not register"):
-        require(BO, Deed.REGISTER, ROW)
+        require(BO, Permission.REGISTER, ROW)
 
 
 def test_a_scope_without_owner_is_for_admins() -> None:
     with pytest.raises(NotAllowedError, match="may not pause"):
-        require(ANA, Deed.PAUSE, replace(ROW, owner=None, name="*"))
+        require(ANA, Permission.PAUSE, replace(ROW, owner=None, name="*"))

@@ -14,7 +14,7 @@ from lakewarden.catalog.model.lineage_record import LineageInput, LineageRecord,
 from lakewarden.catalog.model.rows import DELTA, TableRow, TableState
 from lakewarden.catalog.policy.original_properties import (
     GiveBack,
-    Kept,
+    OriginalProperty,
     forgotten,
     give_back,
     is_leaving,
@@ -51,9 +51,9 @@ def row(**changes: object) -> TableRow:
 def test_what_was_set_and_what_was_not_are_told_apart() -> None:
     kept = kept_of(with_ours(row(), WANTED, USERS))
     assert kept == (
-        Kept(name=FILES, before=None, ours=("interval 7 days",)),
-        Kept(name=CLEANUP, before="true", ours=("false",)),
-        Kept(name=LOG, before="interval 3 days", ours=("interval 30 days",)),
+        OriginalProperty(name=FILES, before=None, ours=("interval 7 days",)),
+        OriginalProperty(name=CLEANUP, before="true", ours=("false",)),
+        OriginalProperty(name=LOG, before="interval 3 days", ours=("interval 30 days",)),
     )
 
 
@@ -61,7 +61,9 @@ def test_another_policy_changes_what_is_ours_and_not_what_was_before() -> None:
     first = with_ours(row(), WANTED, USERS)
     second = with_ours(first, ((LOG, "interval 90 days"),), {**USERS, **dict(WANTED)})
     [log] = [one for one in kept_of(second) if one.name == LOG]
-    assert log == Kept(name=LOG, before="interval 3 days", ours=("interval 30 days", "interval 90 days"))
+    assert log == OriginalProperty(
+        name=LOG, before="interval 3 days", ours=("interval 30 days", "interval 90 days")
+    )
 
 
 def test_what_a_user_set_after_us_is_what_stood_there_before_we_set_it_again() -> None:
@@ -289,8 +291,8 @@ def test_the_log_tells_what_stood_there_before_our_first_commit(office: Office) 
     office.user_sets(**{LOG: "interval 3 days"})
     legacy(office)
     assert told(office, LOG, FILES) == (
-        Kept(name=LOG, before="interval 3 days", ours=("interval 30 days", "interval 60 days")),
-        Kept(name=FILES, before=None, ours=("interval 7 days",)),
+        OriginalProperty(name=LOG, before="interval 3 days", ours=("interval 30 days", "interval 60 days")),
+        OriginalProperty(name=FILES, before=None, ours=("interval 7 days",)),
     )
 
 
@@ -305,7 +307,7 @@ def test_files_that_a_rollback_takes_out_take_no_properties_along(office: Office
         commit_properties=CommitProperties(custom_metadata=custom_metadata(record))
     )
     assert told(office, LOG) == (
-        Kept(name=LOG, before="interval 3 days", ours=("interval 30 days", "interval 60 days")),
+        OriginalProperty(name=LOG, before="interval 3 days", ours=("interval 30 days", "interval 60 days")),
     )
 
 
@@ -338,7 +340,7 @@ def given_back_and_managed_again(office: Office) -> None:
     office.put(replace(forgotten(office.row), state=TableState.ACTIVE))
 
 
-def told(office: Office, *names: str) -> tuple[Kept, ...]:
+def told(office: Office, *names: str) -> tuple[OriginalProperty, ...]:
     """What the log tells of properties as they stand."""
     return traced(office.bench.reader, office.location, {one: office.properties[one] for one in names})
 
@@ -347,8 +349,8 @@ def test_what_its_owner_set_after_it_had_left_is_the_owners_whatever_we_had_set_
     given_back_and_managed_again(office)
     office.user_sets(**{CLEANUP: "false", LOG: "interval 365 days"})
     assert told(office, CLEANUP, LOG) == (
-        Kept(name=CLEANUP, before="false", ours=()),
-        Kept(name=LOG, before="interval 365 days", ours=()),
+        OriginalProperty(name=CLEANUP, before="false", ours=()),
+        OriginalProperty(name=LOG, before="interval 365 days", ours=()),
     )
     office.we_set()
     office.drop()
@@ -360,14 +362,14 @@ def test_a_restore_to_a_version_with_ours_brings_ours_back(office: Office) -> No
     given_back_and_managed_again(office)
     DeltaTable(office.location).restore(1)
     assert office.properties == dict(WANTED)
-    assert told(office, CLEANUP) == (Kept(name=CLEANUP, before=None, ours=("false",)),)
+    assert told(office, CLEANUP) == (OriginalProperty(name=CLEANUP, before=None, ours=("false",)),)
 
 
 def test_a_restore_to_a_version_before_ours_brings_the_owners_back(office: Office) -> None:
     office.user_sets(**{CLEANUP: "false"})
     office.we_set(**{CLEANUP: "true"})
     DeltaTable(office.location).restore(1)
-    assert told(office, CLEANUP) == (Kept(name=CLEANUP, before="false", ours=()),)
+    assert told(office, CLEANUP) == (OriginalProperty(name=CLEANUP, before="false", ours=()),)
 
 
 def test_only_a_table_that_leaves_is_leaving(office: Office) -> None:

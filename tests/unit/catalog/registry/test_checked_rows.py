@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
+from support.builders.registries import ANA, ROOT, folder, made_registry
 
 from lakewarden.catalog.errors import ConflictError, RefusedError
 from lakewarden.catalog.formats.port import LogProblem, Observation
@@ -12,9 +13,8 @@ from lakewarden.catalog.model.rows import Finding, PolicySettings, TableRow
 from lakewarden.catalog.policy.effective import EffectivePolicy
 from lakewarden.catalog.registry.governance import set_policy
 from lakewarden.catalog.registry.register import register
-from lakewarden.catalog.registry.service import Desk
+from lakewarden.catalog.registry.service import Registry
 from lakewarden.catalog.system.port import TABLES
-from support.builders.desks import ANA, ROOT, folder, made_desk
 from support.builders.tables import FakeReader
 
 
@@ -22,7 +22,7 @@ from support.builders.tables import FakeReader
 class Checks:
     """Validation that notes what it was asked about, and during which something else happens."""
 
-    desk: Desk
+    registry: Registry
     meanwhile: list[int] = field(default_factory=list)
     """Retentions of `*` in days that an admin sets, one during each check."""
     asked: list[tuple[TableRow, EffectivePolicy]] = field(default_factory=list)
@@ -34,7 +34,7 @@ class Checks:
         assert not self.editing, "a check inside compare-and-set"
         self.asked.append((row, policy))
         if self.meanwhile:
-            set_policy(self.desk, "*", {"vacuum.retention": 86_400 * self.meanwhile.pop(0)}, actor=ROOT)
+            set_policy(self.registry, "*", {"vacuum.retention": 86_400 * self.meanwhile.pop(0)}, actor=ROOT)
         return ()
 
 
@@ -44,11 +44,11 @@ def reader() -> FakeReader:
 
 
 @pytest.fixture
-def plain(reader: FakeReader) -> Desk:
-    return made_desk(reader)
+def plain(reader: FakeReader) -> Registry:
+    return made_registry(reader)
 
 
-def checked(plain: Desk, checks: Checks, monkeypatch: pytest.MonkeyPatch) -> Desk:
+def checked(plain: Registry, checks: Checks, monkeypatch: pytest.MonkeyPatch) -> Registry:
     edit = type(plain.store).edit
 
     def watched(store: object, *arguments: object, **named: object) -> object:
@@ -63,7 +63,7 @@ def checked(plain: Desk, checks: Checks, monkeypatch: pytest.MonkeyPatch) -> Des
 
 
 def test_a_registration_checks_once_and_outside_of_the_edit(
-    plain: Desk, reader: FakeReader, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    plain: Registry, reader: FakeReader, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     checks = Checks(plain)
     done = register(checked(plain, checks, monkeypatch), folder(reader, tmp_path / "t"), actor=ANA)
@@ -71,7 +71,7 @@ def test_a_registration_checks_once_and_outside_of_the_edit(
 
 
 def test_a_policy_that_changes_meanwhile_is_what_counts(
-    plain: Desk, reader: FakeReader, tmp_path: Path
+    plain: Registry, reader: FakeReader, tmp_path: Path
 ) -> None:
     checks = Checks(plain, meanwhile=[20])
     done = register(replace(plain, inspect=checks), folder(reader, tmp_path / "t"), actor=ANA)
@@ -80,7 +80,7 @@ def test_a_policy_that_changes_meanwhile_is_what_counts(
 
 
 def test_who_is_overtaken_again_and_again_is_told_and_nothing_is_written(
-    plain: Desk, reader: FakeReader, tmp_path: Path
+    plain: Registry, reader: FakeReader, tmp_path: Path
 ) -> None:
     checks = Checks(plain, meanwhile=list(range(8, 40)))
     with pytest.raises(ConflictError, match="kept changing"):
@@ -89,7 +89,7 @@ def test_who_is_overtaken_again_and_again_is_told_and_nothing_is_written(
 
 
 def test_a_table_that_comes_to_have_a_twin_while_it_is_checked_is_seen_as_its_copy(
-    plain: Desk, reader: FakeReader, tmp_path: Path
+    plain: Registry, reader: FakeReader, tmp_path: Path
 ) -> None:
     first, second = (folder(reader, tmp_path / name, uuid="same") for name in ("a", "b"))
 
@@ -105,7 +105,7 @@ def test_a_table_that_comes_to_have_a_twin_while_it_is_checked_is_seen_as_its_co
     assert not plain.store.rows(TABLES).find(location=second)
 
 
-def test_a_row_is_written_as_it_was_checked(plain: Desk, reader: FakeReader, tmp_path: Path) -> None:
+def test_a_row_is_written_as_it_was_checked(plain: Registry, reader: FakeReader, tmp_path: Path) -> None:
     set_policy(plain, "*", {"vacuum.retention": 9 * 86_400}, actor=ROOT)
     done = register(plain, folder(reader, tmp_path / "t"), actor=ANA)
     assert done.row.policy == PolicySettings() and done.row.updated_at == plain.clock.now()

@@ -16,7 +16,7 @@ from lakewarden.catalog.registry.convert import WantedConversion, begin_conversi
 from lakewarden.catalog.registry.governance import set_pause, set_policy
 from lakewarden.catalog.registry.register import register
 from lakewarden.catalog.registry.removal import drop, rename
-from lakewarden.catalog.registry.service import Desk
+from lakewarden.catalog.registry.service import Registry
 from lakewarden.catalog.storage.file_store import StorageOptions, canonical
 from lakewarden.catalog.system.own_rows import system_rows
 from lakewarden.catalog.system.port import TABLES
@@ -52,10 +52,10 @@ def metastore() -> FakeMetastore:
 
 
 @pytest.fixture
-def desk(reader: FakeReader, metastore: FakeMetastore) -> Desk:
+def registry(reader: FakeReader, metastore: FakeMetastore) -> Registry:
     store = FakeSystemStore()
     store.create(system_rows(store, now=NOW, actor="root"))
-    return Desk(
+    return Registry(
         store=store, readers=(reader,), metastore=metastore, clock=ManualClock(moment=NOW), inspect=inspect,
         storage=lambda _: StorageOptions(),
     )  # fmt: skip
@@ -68,8 +68,8 @@ def known(reader: FakeReader, path: Path) -> str:
     return location
 
 
-def names(desk: Desk) -> set[str]:
-    return {row.name for row in desk.store.rows(TABLES).all() if row.source is not Source.SELF}
+def names(registry: Registry) -> set[str]:
+    return {row.name for row in registry.store.rows(TABLES).all() if row.source is not Source.SELF}
 
 
 @pytest.mark.parametrize(
@@ -77,15 +77,15 @@ def names(desk: Desk) -> set[str]:
 )
 @pytest.mark.parametrize("source", [Source.REGISTER, Source.DISCOVER])
 def test_no_table_is_registered_into_it(
-    desk: Desk, reader: FakeReader, tmp_path: Path, name: str, source: Source
+    registry: Registry, reader: FakeReader, tmp_path: Path, name: str, source: Source
 ) -> None:
     with pytest.raises(RefusedError, match=CLOSED):
-        register(desk, known(reader, tmp_path / "t"), actor=ROOT, name=name, source=source)
-    assert names(desk) == set()
+        register(registry, known(reader, tmp_path / "t"), actor=ROOT, name=name, source=source)
+    assert names(registry) == set()
 
 
 def test_nor_adopted_under_its_name_in_the_metastore(
-    desk: Desk, reader: FakeReader, metastore: FakeMetastore, tmp_path: Path
+    registry: Registry, reader: FakeReader, metastore: FakeMetastore, tmp_path: Path
 ) -> None:
     location = known(reader, tmp_path / "t")
     metastore.create_database("lakewarden")
@@ -94,38 +94,38 @@ def test_nor_adopted_under_its_name_in_the_metastore(
     )
     metastore.create(entry)
     with pytest.raises(RefusedError, match=CLOSED):
-        register(desk, "lakewarden.mine", actor=ROOT, source=Source.DISCOVER)
-    assert names(desk) == set()
+        register(registry, "lakewarden.mine", actor=ROOT, source=Source.DISCOVER)
+    assert names(registry) == set()
 
 
 @pytest.mark.parametrize("convert", [begin_conversion, foreseen_conversion])
-def test_nor_converted_into_it(desk: Desk, tmp_path: Path, convert: object) -> None:
+def test_nor_converted_into_it(registry: Registry, tmp_path: Path, convert: object) -> None:
     parquet_file(tmp_path / "raw" / "a.parquet")
     wanted = WantedConversion(name="lakewarden.mine")
     with pytest.raises(RefusedError, match=CLOSED):
-        convert(desk, str(tmp_path / "raw"), wanted, actor=ROOT)  # type: ignore[operator]  # both take the same
-    assert names(desk) == set()
+        convert(registry, str(tmp_path / "raw"), wanted, actor=ROOT)  # type: ignore[operator]  # both take the same
+    assert names(registry) == set()
 
 
-def test_nor_renamed_into_it(desk: Desk, reader: FakeReader, tmp_path: Path) -> None:
-    register(desk, known(reader, tmp_path / "t"), actor=ROOT, name="db.t")
+def test_nor_renamed_into_it(registry: Registry, reader: FakeReader, tmp_path: Path) -> None:
+    register(registry, known(reader, tmp_path / "t"), actor=ROOT, name="db.t")
     with pytest.raises(RefusedError, match=CLOSED):
-        rename(desk, "db.t", "lakewarden.t", actor=ROOT)
-    assert names(desk) == {"db.t"}
+        rename(registry, "db.t", "lakewarden.t", actor=ROOT)
+    assert names(registry) == {"db.t"}
 
 
 @pytest.mark.parametrize("where", ["lakewarden.tables", "lakewarden.audit", "lakewarden.*"])
-def test_nobody_sets_the_policy_of_system_tables(desk: Desk, where: str) -> None:
-    before = desk.store.rows(TABLES).all()
+def test_nobody_sets_the_policy_of_system_tables(registry: Registry, where: str) -> None:
+    before = registry.store.rows(TABLES).all()
     with pytest.raises(RefusedError, match="lakewarden's own"):
-        set_policy(desk, where, {"log.retention": 86_400}, actor=ROOT)
-    assert desk.store.rows(TABLES).all() == before
+        set_policy(registry, where, {"log.retention": 86_400}, actor=ROOT)
+    assert registry.store.rows(TABLES).all() == before
 
 
-def test_they_can_be_paused_and_not_dropped(desk: Desk) -> None:
-    assert set_pause(desk, "lakewarden.tables", "looking", actor=ROOT).paused == "looking"
+def test_they_can_be_paused_and_not_dropped(registry: Registry) -> None:
+    assert set_pause(registry, "lakewarden.tables", "looking", actor=ROOT).paused == "looking"
     with pytest.raises(RefusedError):
-        drop(desk, "lakewarden.tables", actor=ROOT)
+        drop(registry, "lakewarden.tables", actor=ROOT)
 
 
 @pytest.mark.parametrize(
@@ -139,7 +139,7 @@ def test_they_can_be_paused_and_not_dropped(desk: Desk) -> None:
 def test_sql_has_the_same_doors_and_changes_all_rows_or_none(tmp_path: Path, statement: str) -> None:
     services = Services(load_settings(home=tmp_path / "home", environment={}), user="root")
     initialise(services, "root")
-    register(services.desk, delta_table(tmp_path / "t"), actor=ROOT, name="db.t")
+    register(services.registry, delta_table(tmp_path / "t"), actor=ROOT, name="db.t")
     before = {row.table_id: replace(row) for row in services.store.rows(TABLES).all()}
     with pytest.raises(LakewardenError):
         execute(services, parse(statement), caller=ROOT, tell=lambda _: None)

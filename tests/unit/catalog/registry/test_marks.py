@@ -15,12 +15,12 @@ from lakewarden.catalog.model.rows import Confidence as Known
 from lakewarden.catalog.model.rows import LineageRow, Mark, MarkVerdict, TableRow
 from lakewarden.catalog.registry.marks import mark_versions, marks_of, unmark_versions
 from lakewarden.catalog.registry.register import register
-from lakewarden.catalog.registry.service import Desk
+from lakewarden.catalog.registry.service import Registry
 from lakewarden.catalog.storage.file_store import StorageOptions, canonical
 from lakewarden.catalog.system.own_rows import system_rows
 from lakewarden.catalog.system.port import LINEAGE
 from lakewarden.catalog.system.store import DeltaSystemStore
-from lakewarden.daemon.usecases.rollbacks.request import Wanted, request_of
+from lakewarden.daemon.usecases.rollbacks.request import RollbackWish, request_of
 from lakewarden.jobs.rollback.plan.model import RollbackPlan
 from lakewarden.jobs.rollback.plan.request import BadVersions
 from lakewarden.jobs.rollback.planning_service import Gatherer
@@ -46,7 +46,7 @@ class Lake:
         place = canonical(str(self.folder / "system"))
         self.store = DeltaSystemStore(place, StorageOptions(), actor="test")
         self.store.create(system_rows(self.store, now=NOW, actor="root"))
-        self.desk = Desk(
+        self.registry = Registry(
             store=self.store,
             readers=(self.reader,),
             metastore=None,
@@ -63,19 +63,19 @@ class Lake:
         self.register(self.derived)
 
     def register(self, place: Path) -> TableRow:
-        return register(self.desk, str(place), actor=ANA, name=f"db.{place.name}").row
+        return register(self.registry, str(place), actor=ANA, name=f"db.{place.name}").row
 
     def mark(self, name: str, *versions: int, verdict: MarkVerdict = BAD) -> TableRow:
-        return mark_versions(self.desk, name, versions, verdict, note="so I say", actor=ANA)
+        return mark_versions(self.registry, name, versions, verdict, note="so I say", actor=ANA)
 
-    def plan(self, wanted: Wanted) -> RollbackPlan:
-        request = request_of(self.desk, replace(wanted, cascade=True))
+    def plan(self, wanted: RollbackWish) -> RollbackPlan:
+        request = request_of(self.registry, replace(wanted, cascade=True))
         gatherer = Gatherer(
             store=self.store, readers=[self.reader], storage=lambda _: StorageOptions(), clock=self.clock
         )
         return gatherer.gather(request).plan
 
-    def ways(self, wanted: Wanted) -> dict[str, tuple[int, int | None]]:
+    def ways(self, wanted: RollbackWish) -> dict[str, tuple[int, int | None]]:
         return {one.name: (one.from_version, one.to_version) for one in self.plan(wanted).tables}
 
 
@@ -90,24 +90,24 @@ def test_a_mark_says_who_when_why_and_of_which_table(lake: Lake) -> None:
     table_uuid = str(DeltaTable(str(lake.source)).metadata().id)
     assert mark == Mark(version=1, verdict=BAD, by="ana", at=NOW, format_id=table_uuid, note="so I say")
     assert lake.mark("db.source", 0, 1, verdict=CLEAN).marks[1].verdict is CLEAN, "the last word counts"
-    assert [one.version for one in unmark_versions(lake.desk, "db.source", [1], actor=ANA).marks] == [0]
+    assert [one.version for one in unmark_versions(lake.registry, "db.source", [1], actor=ANA).marks] == [0]
 
 
 def test_only_versions_that_exist_are_marked_and_only_marks_that_exist_are_taken_back(lake: Lake) -> None:
     with pytest.raises(NotFoundError, match=r"db\.source has no version 7\."):
         lake.mark("db.source", 1, 7)
     with pytest.raises(NotFoundError, match=r"Version 1 of db\.source has no mark\."):
-        unmark_versions(lake.desk, "db.source", [1], actor=ANA)
-    assert lake.desk.resolve("db.source").marks == ()
+        unmark_versions(lake.registry, "db.source", [1], actor=ANA)
+    assert lake.registry.resolve("db.source").marks == ()
 
 
 def test_only_owner_and_admin_mark(lake: Lake) -> None:
     with pytest.raises(NotAllowedError, match=r"bo may not roll back db\.source"):
-        mark_versions(lake.desk, "db.source", [1], BAD, actor=BO)
+        mark_versions(lake.registry, "db.source", [1], BAD, actor=BO)
 
 
 def test_a_version_whose_log_entry_is_gone_is_marked_by_what_was_written_down(lake: Lake) -> None:
-    row = lake.desk.resolve("db.source")
+    row = lake.registry.resolve("db.source")
     DeltaTable(str(lake.source)).create_checkpoint()
     (lake.source / "_delta_log" / f"{0:020d}.json").unlink()
     with pytest.raises(NotFoundError):
@@ -123,7 +123,7 @@ def test_a_version_whose_log_entry_is_gone_is_marked_by_what_was_written_down(la
 def test_what_is_marked_bad_is_the_seed_and_nothing_else(lake: Lake) -> None:
     write(lake.source, 2)
     lake.mark("db.source", 1)
-    plan = lake.plan(Wanted(where="db.source", marked=True))
+    plan = lake.plan(RollbackWish(where="db.source", marked=True))
     assert [one.version for one in plan.tables[0].collateral] == [2]
     assert {one.name: (one.from_version, one.to_version) for one in plan.tables} == {
         "db.source": (2, 0),
@@ -138,24 +138,28 @@ def test_marks_of_every_table_make_one_plan(lake: Lake) -> None:
     row = lake.register(other)
     lake.mark("db.other", 1)
     lake.mark("db.source", 1)
-    request = request_of(lake.desk, Wanted(all_marked=True))
+    request = request_of(lake.registry, RollbackWish(all_marked=True))
     assert BadVersions(table_id=row.table_id, versions=(1,)) in request.seeds and len(request.seeds) == 2
-    assert lake.ways(Wanted(all_marked=True))["db.other"] == (1, 0)
+    assert lake.ways(RollbackWish(all_marked=True))["db.other"] == (1, 0)
 
 
 def test_asking_for_marks_where_there_are_none_says_so(lake: Lake) -> None:
     lake.mark("db.source", 1, verdict=CLEAN)
     with pytest.raises(NotFoundError, match=r"No version of db\.source is marked bad\."):
-        lake.plan(Wanted(where="db.source", marked=True))
+        lake.plan(RollbackWish(where="db.source", marked=True))
     with pytest.raises(NotFoundError, match="No version of any table is marked bad"):
-        lake.plan(Wanted(all_marked=True))
-    for odd in (Wanted(marked=True), Wanted(where="db.source", all_marked=True), Wanted(where="db.source")):
+        lake.plan(RollbackWish(all_marked=True))
+    for odd in (
+        RollbackWish(marked=True),
+        RollbackWish(where="db.source", all_marked=True),
+        RollbackWish(where="db.source"),
+    ):
         with pytest.raises(UsageError):
-            request_of(lake.desk, odd)
+            request_of(lake.registry, odd)
 
 
 def test_what_is_marked_clean_counts_in_every_plan_and_no_longer_once_the_mark_is_gone(lake: Lake) -> None:
-    wanted = Wanted(where="db.source", version=0)
+    wanted = RollbackWish(where="db.source", version=0)
     tainted = lake.plan(wanted)
     assert [one.name for one in tainted.tables if one.acts] == ["db.source", "db.derived"]
     lake.mark("db.derived", 1, verdict=CLEAN)
@@ -163,7 +167,7 @@ def test_what_is_marked_clean_counts_in_every_plan_and_no_longer_once_the_mark_i
     assert [one.name for one in spared.tables if one.acts] == ["db.source"]
     assert [(one.name, one.version) for one in spared.spared] == [("db.derived", 1)]
     assert spared.hash != tainted.hash
-    unmark_versions(lake.desk, "db.derived", [1], actor=ANA)
+    unmark_versions(lake.registry, "db.derived", [1], actor=ANA)
     assert lake.plan(wanted).hash == tainted.hash
 
 
@@ -172,19 +176,22 @@ def test_a_mark_does_not_speak_of_a_table_made_anew_at_the_same_place(lake: Lake
     shutil.rmtree(lake.source)
     write(lake.source, 1)
     write(lake.source, 2)
-    row = lake.desk.resolve("db.source")
-    assert [applies for _, applies in marks_of(lake.desk, row)] == [False]
+    row = lake.registry.resolve("db.source")
+    assert [applies for _, applies in marks_of(lake.registry, row)] == [False]
     with pytest.raises(NotFoundError, match="is marked bad"):
-        lake.plan(Wanted(where="db.source", marked=True))
+        lake.plan(RollbackWish(where="db.source", marked=True))
 
 
 def test_a_mark_of_before_create_or_replace_speaks_of_its_own_version_only(lake: Lake) -> None:
     lake.mark("db.source", 1)
     DeltaTable.create(str(lake.source), DeltaTable(str(lake.source)).schema(), mode="overwrite")
     overwrite(lake.source, 5)
-    row = lake.desk.resolve("db.source")
-    assert [(one.version, applies) for one, applies in marks_of(lake.desk, row)] == [(1, True)]
-    assert lake.ways(Wanted(where="db.source", marked=True)) == {"db.source": (3, 3), "db.derived": (1, 0)}
+    row = lake.registry.resolve("db.source")
+    assert [(one.version, applies) for one, applies in marks_of(lake.registry, row)] == [(1, True)]
+    assert lake.ways(RollbackWish(where="db.source", marked=True)) == {
+        "db.source": (3, 3),
+        "db.derived": (1, 0),
+    }
 
 
 def test_where_the_log_no_longer_tells_the_uuid_it_has_to_be_one_the_log_speaks_of() -> None:

@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from support.builders.registries import ANA, ROOT, folder, made_registry
 
 from lakewarden.catalog.errors import LakewardenError, NotAllowedError, RefusedError, UnavailableError
 from lakewarden.catalog.formats.port import LogProblem, Observation
@@ -15,10 +16,9 @@ from lakewarden.catalog.registry.governance import set_policy
 from lakewarden.catalog.registry.register import register
 from lakewarden.catalog.registry.registration import WantedTable
 from lakewarden.catalog.registry.removal import drop
-from lakewarden.catalog.registry.service import Desk, Registered
+from lakewarden.catalog.registry.service import Registered, Registry
 from lakewarden.catalog.storage.file_store import canonical
 from lakewarden.catalog.system.port import HEALTH, TABLES
-from support.builders.desks import ANA, ROOT, folder, made_desk
 from support.builders.tables import FakeReader
 
 
@@ -28,8 +28,8 @@ def reader() -> FakeReader:
 
 
 @pytest.fixture
-def desk(reader: FakeReader) -> Desk:
-    return made_desk(reader)
+def registry(reader: FakeReader) -> Registry:
+    return made_registry(reader)
 
 
 def wanted(*places: str) -> list[WantedTable]:
@@ -46,26 +46,26 @@ def refused(came: Came) -> LakewardenError:
     return came
 
 
-def managed(desk: Desk) -> dict[str, TableRow]:
-    rows = sorted(desk.store.rows(TABLES).all(), key=lambda one: one.row)
+def managed(registry: Registry) -> dict[str, TableRow]:
+    rows = sorted(registry.store.rows(TABLES).all(), key=lambda one: one.row)
     return {row.name: row for row in rows if row.source is not Source.SELF}
 
 
 def test_a_batch_is_one_commit_per_system_table_and_each_row_has_its_number_and_health(
-    desk: Desk, reader: FakeReader, tmp_path: Path
+    registry: Registry, reader: FakeReader, tmp_path: Path
 ) -> None:
     places = [folder(reader, tmp_path / f"t{number}") for number in range(30)]
-    before = desk.store.rows(TABLES).version, desk.store.rows(HEALTH).version
-    came = [done(one) for one in register_batch(desk, wanted(*places), actor=ANA)]
-    after = desk.store.rows(TABLES).version, desk.store.rows(HEALTH).version
+    before = registry.store.rows(TABLES).version, registry.store.rows(HEALTH).version
+    came = [done(one) for one in register_batch(registry, wanted(*places), actor=ANA)]
+    after = registry.store.rows(TABLES).version, registry.store.rows(HEALTH).version
     assert (after[0] - before[0], after[1] - before[1]) == (1, 1)
     assert [(one.row.row, one.row.name) for one in came] == [
         (7 + number, f"default.t{number}") for number in range(30)
     ]
     assert all(one.created and not one.moved and one.row.owner == "ana" for one in came)
-    assert {one.row.name: one.row for one in came} == managed(desk)
+    assert {one.row.name: one.row for one in came} == managed(registry)
     for one in came:
-        assert one.health is not None and desk.store.rows(HEALTH).get(one.row.table_id) == one.health
+        assert one.health is not None and registry.store.rows(HEALTH).get(one.row.table_id) == one.health
 
 
 def test_it_comes_to_what_one_after_the_other_would_have_come_to(reader: FakeReader, tmp_path: Path) -> None:
@@ -79,7 +79,7 @@ def test_it_comes_to_what_one_after_the_other_would_have_come_to(reader: FakeRea
         folder(reader, tmp_path / "broken"),
     ]
     reader.tables[places[-1]] = LogProblem(check="log_readable", message="A commit is missing.")
-    together, apart = made_desk(reader), made_desk(reader)
+    together, apart = made_registry(reader), made_registry(reader)
     said = list[str]()
     for place in places:
         try:
@@ -97,7 +97,7 @@ def test_it_comes_to_what_one_after_the_other_would_have_come_to(reader: FakeRea
 
 
 def test_what_is_managed_already_is_neither_read_nor_written_again(
-    desk: Desk, reader: FakeReader, tmp_path: Path
+    registry: Registry, reader: FakeReader, tmp_path: Path
 ) -> None:
     asked = [
         WantedTable(
@@ -108,22 +108,26 @@ def test_what_is_managed_already_is_neither_read_nor_written_again(
         )
         for name in ("a", "b")
     ]
-    register_batch(desk, asked, actor=ANA)
-    reads, versions = reader.reads, (desk.store.rows(TABLES).version, desk.store.rows(HEALTH).version)
-    again = register_batch(desk, asked, actor=ANA)
+    register_batch(registry, asked, actor=ANA)
+    reads, versions = reader.reads, (registry.store.rows(TABLES).version, registry.store.rows(HEALTH).version)
+    again = register_batch(registry, asked, actor=ANA)
     assert [done(one).created for one in again] == [False, False]
     assert reader.reads == reads
-    assert (desk.store.rows(TABLES).version, desk.store.rows(HEALTH).version) == versions
+    assert (registry.store.rows(TABLES).version, registry.store.rows(HEALTH).version) == versions
 
 
-def test_a_row_that_was_left_without_health_gets_it(desk: Desk, reader: FakeReader, tmp_path: Path) -> None:
+def test_a_row_that_was_left_without_health_gets_it(
+    registry: Registry, reader: FakeReader, tmp_path: Path
+) -> None:
     place = folder(reader, tmp_path / "t")
-    row = register(desk, place, actor=ANA).row
-    [health] = desk.store.rows(HEALTH).find(table_id=row.table_id)
-    desk.store.edit(HEALTH, lambda _: (), delete=lambda _: [health], because="killed before it was written")
-    [came] = register_batch(desk, wanted(place), actor=ANA)
+    row = register(registry, place, actor=ANA).row
+    [health] = registry.store.rows(HEALTH).find(table_id=row.table_id)
+    registry.store.edit(
+        HEALTH, lambda _: (), delete=lambda _: [health], because="killed before it was written"
+    )
+    [came] = register_batch(registry, wanted(place), actor=ANA)
     assert not done(came).created
-    assert desk.store.rows(HEALTH).get(row.table_id) == health
+    assert registry.store.rows(HEALTH).get(row.table_id) == health
 
 
 @pytest.mark.parametrize(
@@ -135,18 +139,18 @@ def test_a_row_that_was_left_without_health_gets_it(desk: Desk, reader: FakeRead
     ],
 )
 def test_a_managed_table_does_not_silently_become_another_one(
-    desk: Desk, reader: FakeReader, tmp_path: Path, other: dict[str, object], sentence: str
+    registry: Registry, reader: FakeReader, tmp_path: Path, other: dict[str, object], sentence: str
 ) -> None:
     place = folder(reader, tmp_path / "t")
-    before = register(desk, place, actor=ANA, name="db.t").row
+    before = register(registry, place, actor=ANA, name="db.t").row
     asked = replace(WantedTable(where=place), **other)  # type: ignore[arg-type]  # one of three fields
-    [came] = register_batch(desk, [asked], actor=ANA)
+    [came] = register_batch(registry, [asked], actor=ANA)
     assert sentence in str(refused(came)) and isinstance(came, RefusedError)
-    assert managed(desk) == {"db.t": before}
+    assert managed(registry) == {"db.t": before}
 
 
 def test_a_policy_is_in_the_first_version_of_the_row_and_its_floors_and_promise_count(
-    desk: Desk, reader: FakeReader, tmp_path: Path
+    registry: Registry, reader: FakeReader, tmp_path: Path
 ) -> None:
     asked = [
         WantedTable(where=folder(reader, tmp_path / name), policy=policy)
@@ -155,44 +159,46 @@ def test_a_policy_is_in_the_first_version_of_the_row_and_its_floors_and_promise_
             ("short", {"vacuum.retention": 86_400}),
         )
     ]
-    fine, short = register_batch(desk, asked, actor=ANA)
+    fine, short = register_batch(registry, asked, actor=ANA)
     assert done(fine).row.policy == PolicySettings(vacuum_retention_seconds=30 * 86_400)
     assert "vacuum.retention" in str(refused(short))
-    assert list(managed(desk)) == ["default.fine"]
+    assert list(managed(registry)) == ["default.fine"]
 
 
-def test_whose_table_it_is_to_be_is_asked_of_each(desk: Desk, reader: FakeReader, tmp_path: Path) -> None:
+def test_whose_table_it_is_to_be_is_asked_of_each(
+    registry: Registry, reader: FakeReader, tmp_path: Path
+) -> None:
     asked = [
         WantedTable(where=folder(reader, tmp_path / name), owner=owner)
         for name, owner in (("mine", "ana"), ("theirs", "bo"))
     ]
-    mine, theirs = register_batch(desk, asked, actor=ANA)
+    mine, theirs = register_batch(registry, asked, actor=ANA)
     assert done(mine).row.owner == "ana"
     assert isinstance(refused(theirs), NotAllowedError)
-    [theirs] = register_batch(desk, asked[1:], actor=ROOT)
+    [theirs] = register_batch(registry, asked[1:], actor=ROOT)
     assert done(theirs).row.owner == "bo"
 
 
 def test_a_dropped_table_and_one_that_has_moved_are_told_apart_in_a_batch(
-    desk: Desk, reader: FakeReader, tmp_path: Path
+    registry: Registry, reader: FakeReader, tmp_path: Path
 ) -> None:
     gone, old = folder(reader, tmp_path / "gone"), folder(reader, tmp_path / "old", uuid="u")
-    drop(desk, register(desk, gone, actor=ANA).row.name, actor=ANA)
-    before = register(desk, old, actor=ANA, name="db.moved").row
+    drop(registry, register(registry, gone, actor=ANA).row.name, actor=ANA)
+    before = register(registry, old, actor=ANA, name="db.moved").row
     del reader.tables[old]
     new = folder(reader, tmp_path / "new", uuid="u")
     asked = [WantedTable(where=gone), WantedTable(where=new, moved=True)]
-    dropped, moved = register_batch(desk, asked, actor=ANA)
+    dropped, moved = register_batch(registry, asked, actor=ANA)
     assert "was dropped from management" in str(refused(dropped))
     assert done(moved).moved and done(moved).row.table_id == before.table_id
-    assert managed(desk)["db.moved"].location == new
+    assert managed(registry)["db.moved"].location == new
 
 
 def test_one_whose_twin_cannot_be_looked_at_refuses_itself_alone(
-    desk: Desk, reader: FakeReader, tmp_path: Path
+    registry: Registry, reader: FakeReader, tmp_path: Path
 ) -> None:
     old = folder(reader, tmp_path / "old", uuid="u")
-    register(desk, old, actor=ANA, name="db.old")
+    register(registry, old, actor=ANA, name="db.old")
     places = [folder(reader, tmp_path / "new", uuid="u"), folder(reader, tmp_path / "fine")]
 
     class Away(FakeReader):
@@ -201,23 +207,23 @@ def test_one_whose_twin_cannot_be_looked_at_refuses_itself_alone(
                 raise UnavailableError("The storage does not answer.")
             return super().is_table(location)
 
-    there = replace(desk, readers=(Away(tables=reader.tables),))
+    there = replace(registry, readers=(Away(tables=reader.tables),))
     new, fine = register_batch(there, wanted(*places), actor=ANA)
     assert "cannot be seen: its disk may be away" in str(refused(new))
-    assert done(fine).created and set(managed(desk)) == {"db.old", "default.fine"}
+    assert done(fine).created and set(managed(registry)) == {"db.old", "default.fine"}
 
 
 def test_names_made_of_places_are_free_however_many_are_alike(
-    desk: Desk, reader: FakeReader, tmp_path: Path
+    registry: Registry, reader: FakeReader, tmp_path: Path
 ) -> None:
     places = [folder(reader, tmp_path / str(number) / "part") for number in range(40)]
-    register_batch(desk, wanted(*places[:25]), actor=ANA)
-    register_batch(desk, wanted(*places[25:]), actor=ANA)
-    assert set(managed(desk)) == {"default.part", *(f"default.part_{number}" for number in range(2, 41))}
+    register_batch(registry, wanted(*places[:25]), actor=ANA)
+    register_batch(registry, wanted(*places[25:]), actor=ANA)
+    assert set(managed(registry)) == {"default.part", *(f"default.part_{number}" for number in range(2, 41))}
 
 
 def test_one_that_cannot_be_looked_at_refuses_itself_alone(
-    desk: Desk, reader: FakeReader, tmp_path: Path
+    registry: Registry, reader: FakeReader, tmp_path: Path
 ) -> None:
     places = [folder(reader, tmp_path / name) for name in ("fine", "away", "closed", "odd")]
     observe = reader.observe
@@ -237,7 +243,7 @@ def test_one_that_cannot_be_looked_at_refuses_itself_alone(
                 raise PermissionError(13, "Permission denied", "_delta_log")
             return observe(location)
 
-    there = replace(desk, inspect=inspect, readers=(Closed(tables=reader.tables),))
+    there = replace(registry, inspect=inspect, readers=(Closed(tables=reader.tables),))
     fine, away, closed, odd, again = register_batch(there, wanted(*places, places[1]), actor=ANA)
     assert done(fine).created
     assert [str(refused(one)) for one in (away, closed, odd, again)] == [
@@ -246,10 +252,12 @@ def test_one_that_cannot_be_looked_at_refuses_itself_alone(
         "Permission denied (_delta_log).",
         "The storage does not answer.",
     ]
-    assert list(managed(desk)) == ["default.fine"]
+    assert list(managed(registry)) == ["default.fine"]
 
 
-def test_only_what_changed_meanwhile_is_judged_again(desk: Desk, reader: FakeReader, tmp_path: Path) -> None:
+def test_only_what_changed_meanwhile_is_judged_again(
+    registry: Registry, reader: FakeReader, tmp_path: Path
+) -> None:
     places = [folder(reader, tmp_path / name) for name in ("a", "b", "c")]
     judged = list[str]()
 
@@ -257,7 +265,7 @@ def test_only_what_changed_meanwhile_is_judged_again(desk: Desk, reader: FakeRea
         row: TableRow, policy: EffectivePolicy, seen: Observation | LogProblem
     ) -> tuple[Finding, ...]:
         if row.name == "first.b" and "first.b" not in judged:
-            set_policy(desk, "first.*", {"vacuum.retention": 20 * 86_400}, actor=ROOT)
+            set_policy(registry, "first.*", {"vacuum.retention": 20 * 86_400}, actor=ROOT)
         judged.append(row.name)
         return ()
 
@@ -265,13 +273,13 @@ def test_only_what_changed_meanwhile_is_judged_again(desk: Desk, reader: FakeRea
         WantedTable(where=place, name=name)
         for place, name in zip(places, ("first.a", "first.b", "second.c"), strict=True)
     ]
-    came = register_batch(replace(desk, inspect=inspect), asked, actor=ANA)
+    came = register_batch(replace(registry, inspect=inspect), asked, actor=ANA)
     assert all(done(one).created for one in came)
     assert sorted(judged) == ["first.a", "first.a", "first.b", "first.b", "second.c"]
 
 
 def test_two_who_register_the_same_at_once_end_with_one_row_each(
-    desk: Desk, reader: FakeReader, tmp_path: Path
+    registry: Registry, reader: FakeReader, tmp_path: Path
 ) -> None:
     places = [folder(reader, tmp_path / f"t{number}") for number in range(20)]
     begin = threading.Barrier(4)
@@ -279,54 +287,54 @@ def test_two_who_register_the_same_at_once_end_with_one_row_each(
 
     def do() -> None:
         begin.wait()
-        came.append(register_batch(desk, wanted(*places), actor=ANA))
+        came.append(register_batch(registry, wanted(*places), actor=ANA))
 
     threads = [threading.Thread(target=do) for _ in range(4)]
     for one in threads:
         one.start()
     for one in threads:
         one.join()
-    assert len(managed(desk)) == 20
+    assert len(managed(registry)) == 20
     assert sum(done(one).created for each in came for one in each) == 20
 
 
 def test_a_dry_run_comes_to_the_same_and_writes_nothing(
-    desk: Desk, reader: FakeReader, tmp_path: Path
+    registry: Registry, reader: FakeReader, tmp_path: Path
 ) -> None:
     asked = wanted(
         folder(reader, tmp_path / "a"), f"{tmp_path}/nowhere", folder(reader, tmp_path / "a" / "b")
     )
-    versions = desk.store.rows(TABLES).version, desk.store.rows(HEALTH).version
-    foreseen = foresee_batch(desk, asked, actor=ANA)
-    assert (desk.store.rows(TABLES).version, desk.store.rows(HEALTH).version) == versions
-    came = register_batch(desk, asked, actor=ANA)
+    versions = registry.store.rows(TABLES).version, registry.store.rows(HEALTH).version
+    foreseen = foresee_batch(registry, asked, actor=ANA)
+    assert (registry.store.rows(TABLES).version, registry.store.rows(HEALTH).version) == versions
+    came = register_batch(registry, asked, actor=ANA)
     assert [str(one) if isinstance(one, LakewardenError) else one.row.name for one in foreseen] == [
         str(one) if isinstance(one, LakewardenError) else one.row.name for one in came
     ]
 
 
 def test_a_move_into_or_around_a_managed_table_is_refused(
-    desk: Desk, reader: FakeReader, tmp_path: Path
+    registry: Registry, reader: FakeReader, tmp_path: Path
 ) -> None:
     outer = folder(reader, tmp_path / "outer")
     old = folder(reader, tmp_path / "old", uuid="u")
-    register_batch(desk, wanted(outer, old), actor=ANA)
+    register_batch(registry, wanted(outer, old), actor=ANA)
     del reader.tables[old]
     new = folder(reader, tmp_path / "outer" / "new", uuid="u")
-    [came] = register_batch(desk, [WantedTable(where=new, moved=True)], actor=ANA)
+    [came] = register_batch(registry, [WantedTable(where=new, moved=True)], actor=ANA)
     assert "lies inside the managed table default.outer" in str(refused(came))
-    assert managed(desk)["default.old"].location == old
+    assert managed(registry)["default.old"].location == old
     del reader.tables[new]
     deeper = folder(reader, tmp_path / "old" / "deeper", uuid="u")
-    [came] = register_batch(desk, [WantedTable(where=deeper, moved=True)], actor=ANA)
+    [came] = register_batch(registry, [WantedTable(where=deeper, moved=True)], actor=ANA)
     assert done(came).moved and done(came).row.location == deeper, "its own old place is not in its way"
 
 
 def test_the_place_of_a_twin_is_looked_at_once_however_many_copies_are_asked_for(
-    desk: Desk, reader: FakeReader, tmp_path: Path
+    registry: Registry, reader: FakeReader, tmp_path: Path
 ) -> None:
     first = folder(reader, tmp_path / "first", uuid="u")
-    register_batch(desk, wanted(first), actor=ANA)
+    register_batch(registry, wanted(first), actor=ANA)
     looks = list[str]()
 
     class Counting(FakeReader):
@@ -335,21 +343,23 @@ def test_the_place_of_a_twin_is_looked_at_once_however_many_copies_are_asked_for
             return super().is_table(location)
 
     copies = [folder(reader, tmp_path / f"copy{number}", uuid="u") for number in range(5)]
-    there = replace(desk, readers=(Counting(tables=reader.tables),))
+    there = replace(registry, readers=(Counting(tables=reader.tables),))
     came = register_batch(there, wanted(*copies), actor=ANA)
     assert all("carries the same table UUID" in str(refused(one)) for one in came)
     assert looks.count(first) == 1
 
 
-def test_whoever_waits_is_told_of_each_judgement(desk: Desk, reader: FakeReader, tmp_path: Path) -> None:
+def test_whoever_waits_is_told_of_each_judgement(
+    registry: Registry, reader: FakeReader, tmp_path: Path
+) -> None:
     judged = list[int]()
     places = [folder(reader, tmp_path / "a"), folder(reader, tmp_path / "b"), f"{tmp_path}/nowhere"]
-    register_batch(desk, wanted(*places), actor=ANA, judged=lambda: judged.append(1))
+    register_batch(registry, wanted(*places), actor=ANA, judged=lambda: judged.append(1))
     assert len(judged) == 2
 
 
-def test_whoever_waits_is_told_of_each_look(desk: Desk, reader: FakeReader, tmp_path: Path) -> None:
+def test_whoever_waits_is_told_of_each_look(registry: Registry, reader: FakeReader, tmp_path: Path) -> None:
     looks = list[int]()
     places = [folder(reader, tmp_path / "a"), f"{tmp_path}/nowhere"]
-    register_batch(desk, wanted(*places), actor=ANA, looked=lambda: looks.append(1))
+    register_batch(registry, wanted(*places), actor=ANA, looked=lambda: looks.append(1))
     assert len(looks) == 2

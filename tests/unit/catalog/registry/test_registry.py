@@ -5,6 +5,7 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from support.builders.registries import ANA, BO, NOW, ROOT, folder, made_registry
 
 from lakewarden.catalog.errors import (
     LakewardenError,
@@ -35,9 +36,8 @@ from lakewarden.catalog.registry.governance import (
 )
 from lakewarden.catalog.registry.register import register
 from lakewarden.catalog.registry.removal import begin_purge, drop, purged, rename, undrop
-from lakewarden.catalog.registry.service import Desk
+from lakewarden.catalog.registry.service import Registry
 from lakewarden.catalog.system.port import HEALTH, TABLES
-from support.builders.desks import ANA, BO, NOW, ROOT, folder, made_desk
 from support.builders.tables import FakeReader, observation
 
 
@@ -47,39 +47,39 @@ def reader() -> FakeReader:
 
 
 @pytest.fixture
-def desk(reader: FakeReader) -> Desk:
-    return made_desk(reader)
+def registry(reader: FakeReader) -> Registry:
+    return made_registry(reader)
 
 
 def test_a_registered_table_gets_the_next_row_its_health_and_is_only_observed(
-    desk: Desk, reader: FakeReader, tmp_path: Path
+    registry: Registry, reader: FakeReader, tmp_path: Path
 ) -> None:
     location = folder(reader, tmp_path / "events")
-    done = register(desk, location, actor=ANA, owner="ana")
+    done = register(registry, location, actor=ANA, owner="ana")
     assert (done.row.row, done.row.name, done.row.state) == (7, "default.events", TableState.ACTIVE)
     assert done.created
-    assert governed(desk, "default.events").policy.mode is Mode.OBSERVE
-    health = desk.store.rows(HEALTH).get(done.row.table_id)
+    assert governed(registry, "default.events").policy.mode is Mode.OBSERVE
+    health = registry.store.rows(HEALTH).get(done.row.table_id)
     assert health is not None
     assert health.files == 10
 
 
-def test_registering_twice_changes_nothing(desk: Desk, reader: FakeReader, tmp_path: Path) -> None:
+def test_registering_twice_changes_nothing(registry: Registry, reader: FakeReader, tmp_path: Path) -> None:
     location = folder(reader, tmp_path / "events")
-    first = register(desk, location, actor=ANA)
-    version = desk.store.rows(TABLES).version
-    again = register(desk, f"{tmp_path}/x/../events/", actor=ANA)
+    first = register(registry, location, actor=ANA)
+    version = registry.store.rows(TABLES).version
+    again = register(registry, f"{tmp_path}/x/../events/", actor=ANA)
     assert again.row.table_id == first.row.table_id
     assert not again.created
-    assert desk.store.rows(TABLES).version == version
+    assert registry.store.rows(TABLES).version == version
 
 
 def test_a_broken_table_is_registered_as_quarantined_with_the_reason(
-    desk: Desk, reader: FakeReader, tmp_path: Path
+    registry: Registry, reader: FakeReader, tmp_path: Path
 ) -> None:
     location = folder(reader, tmp_path / "broken")
     reader.tables[location] = LogProblem(check="log_contiguous", message="Version 3 is missing from the log.")
-    done = register(desk, location, actor=ANA)
+    done = register(registry, location, actor=ANA)
     assert done.row.state is TableState.QUARANTINED
     assert done.row.state_reason == "Version 3 is missing from the log."
 
@@ -94,227 +94,235 @@ def test_a_broken_table_is_registered_as_quarantined_with_the_reason(
     ],
 )
 def test_what_cannot_be_a_row_is_refused_and_leaves_none(
-    desk: Desk, reader: FakeReader, tmp_path: Path, where: str, sentence: str
+    registry: Registry, reader: FakeReader, tmp_path: Path, where: str, sentence: str
 ) -> None:
     (tmp_path / "plain").mkdir()
-    register(desk, folder(reader, tmp_path / "outer", uuid="u"), actor=ANA)
+    register(registry, folder(reader, tmp_path / "outer", uuid="u"), actor=ANA)
     folder(reader, tmp_path / "outer" / "inner", uuid="v")
     folder(reader, tmp_path / "copy", uuid="u")
-    before = desk.store.rows(TABLES).version
+    before = registry.store.rows(TABLES).version
     with pytest.raises(RefusedError, match=sentence) as caught:
-        register(desk, str(tmp_path / where), actor=ANA)
+        register(registry, str(tmp_path / where), actor=ANA)
     assert caught.value.hint
-    assert desk.store.rows(TABLES).version == before
+    assert registry.store.rows(TABLES).version == before
 
 
-def test_a_copy_may_live_its_own_life_when_told(desk: Desk, reader: FakeReader, tmp_path: Path) -> None:
-    first = register(desk, folder(reader, tmp_path / "a" / "t", uuid="u"), actor=ANA)
-    second = register(desk, folder(reader, tmp_path / "b" / "t", uuid="u"), actor=ANA, copy=True)
+def test_a_copy_may_live_its_own_life_when_told(
+    registry: Registry, reader: FakeReader, tmp_path: Path
+) -> None:
+    first = register(registry, folder(reader, tmp_path / "a" / "t", uuid="u"), actor=ANA)
+    second = register(registry, folder(reader, tmp_path / "b" / "t", uuid="u"), actor=ANA, copy=True)
     assert second.row.table_id != first.row.table_id
     assert second.row.name == "default.t_2"
 
 
 def test_what_is_said_to_be_a_copy_is_taken_whatever_became_of_the_other(
-    desk: Desk, reader: FakeReader, tmp_path: Path
+    registry: Registry, reader: FakeReader, tmp_path: Path
 ) -> None:
-    first = register(desk, folder(reader, tmp_path / "a" / "t", uuid="u"), actor=ANA)
+    first = register(registry, folder(reader, tmp_path / "a" / "t", uuid="u"), actor=ANA)
     reader.down.add(first.row.location or "")
     place = folder(reader, tmp_path / "b" / "t", uuid="u")
     with pytest.raises(RefusedError, match="its disk may be away"):
-        register(desk, place, actor=ANA)
-    assert register(desk, place, actor=ANA, copy=True).row.table_id != first.row.table_id
+        register(registry, place, actor=ANA)
+    assert register(registry, place, actor=ANA, copy=True).row.table_id != first.row.table_id
 
 
 def test_a_moved_table_keeps_its_row_and_remembers_where_it_was(
-    desk: Desk, reader: FakeReader, tmp_path: Path
+    registry: Registry, reader: FakeReader, tmp_path: Path
 ) -> None:
     old = folder(reader, tmp_path / "old", uuid="u")
-    first = register(desk, old, actor=ANA)
+    first = register(registry, old, actor=ANA)
     del reader.tables[old]
     (tmp_path / "old").rmdir()
-    moved = register(desk, folder(reader, tmp_path / "new", uuid="u"), actor=ANA)
+    moved = register(registry, folder(reader, tmp_path / "new", uuid="u"), actor=ANA)
     assert moved.row.table_id == first.row.table_id
     assert moved.row.aliases == (old,)
 
 
-def test_names_are_unique(desk: Desk, reader: FakeReader, tmp_path: Path) -> None:
-    register(desk, folder(reader, tmp_path / "a"), actor=ANA, name="db.t")
+def test_names_are_unique(registry: Registry, reader: FakeReader, tmp_path: Path) -> None:
+    register(registry, folder(reader, tmp_path / "a"), actor=ANA, name="db.t")
     with pytest.raises(RefusedError, match=r"The name db\.t is taken"):
-        register(desk, folder(reader, tmp_path / "b"), actor=ANA, name="db.t")
+        register(registry, folder(reader, tmp_path / "b"), actor=ANA, name="db.t")
 
 
 def test_a_conversion_is_a_row_first_and_settles_when_the_log_is_there(
-    desk: Desk, reader: FakeReader, tmp_path: Path
+    registry: Registry, reader: FakeReader, tmp_path: Path
 ) -> None:
     (tmp_path / "raw").mkdir()
     begun = begin_conversion(
-        desk, str(tmp_path / "raw"), WantedConversion(name="db.raw", statistics=False), actor=ANA
+        registry, str(tmp_path / "raw"), WantedConversion(name="db.raw", statistics=False), actor=ANA
     )
-    again = begin_conversion(desk, str(tmp_path / "raw"), WantedConversion(name="db.raw"), actor=ANA)
+    again = begin_conversion(registry, str(tmp_path / "raw"), WantedConversion(name="db.raw"), actor=ANA)
     assert begun.row.state is TableState.CONVERTING
     assert (again.row.table_id, again.created) == (begun.row.table_id, False)
     location = begun.row.location or ""
     reader.tables[location] = observation(location, NOW)
     for _ in range(2):
-        row = converted(desk, begun.row.table_id).row
+        row = converted(registry, begun.row.table_id).row
         assert row.state is TableState.ACTIVE and remembers_everything(row)
         assert {*row.properties} == {READS_ELSEWHERE, "before"}, "nothing is left of what was asked for"
-    assert governed(desk, "db.raw").policy.mode is Mode.MANAGE
+    assert governed(registry, "db.raw").policy.mode is Mode.MANAGE
 
 
 def test_a_foreseen_conversion_is_the_row_that_would_be_written_and_writes_nothing(
-    desk: Desk, tmp_path: Path
+    registry: Registry, tmp_path: Path
 ) -> None:
     (tmp_path / "raw").mkdir()
-    wanted, before = WantedConversion(name="db.raw", statistics=False), desk.store.rows(TABLES).version
-    foreseen = foreseen_conversion(desk, str(tmp_path / "raw"), wanted, actor=ANA)
-    assert desk.store.rows(TABLES).version == before
-    begun = begin_conversion(desk, str(tmp_path / "raw"), wanted, actor=ANA).row
+    wanted, before = WantedConversion(name="db.raw", statistics=False), registry.store.rows(TABLES).version
+    foreseen = foreseen_conversion(registry, str(tmp_path / "raw"), wanted, actor=ANA)
+    assert registry.store.rows(TABLES).version == before
+    begun = begin_conversion(registry, str(tmp_path / "raw"), wanted, actor=ANA).row
     assert replace(begun, table_id=foreseen.table_id) == foreseen
-    assert foreseen_conversion(desk, str(tmp_path / "raw"), wanted, actor=ANA) == begun
+    assert foreseen_conversion(registry, str(tmp_path / "raw"), wanted, actor=ANA) == begun
 
 
 def test_a_conversion_that_failed_leaves_no_row_unless_the_log_is_there(
-    desk: Desk, reader: FakeReader, tmp_path: Path
+    registry: Registry, reader: FakeReader, tmp_path: Path
 ) -> None:
     (tmp_path / "orc").mkdir()
     (tmp_path / "half").mkdir()
-    orc = begin_conversion(desk, str(tmp_path / "orc"), WantedConversion(), actor=ANA).row
-    half = begin_conversion(desk, str(tmp_path / "half"), WantedConversion(), actor=ANA).row
+    orc = begin_conversion(registry, str(tmp_path / "orc"), WantedConversion(), actor=ANA).row
+    half = begin_conversion(registry, str(tmp_path / "half"), WantedConversion(), actor=ANA).row
     reader.tables[half.location or ""] = observation(half.location or "", NOW)
-    conversion_failed(desk, orc.table_id, "it is ORC")
-    conversion_failed(desk, half.table_id, "the worker was lost")
-    assert desk.store.rows(TABLES).get(orc.table_id) is None
-    assert desk.get(half.table_id).state is TableState.ACTIVE
+    conversion_failed(registry, orc.table_id, "it is ORC")
+    conversion_failed(registry, half.table_id, "the worker was lost")
+    assert registry.store.rows(TABLES).get(orc.table_id) is None
+    assert registry.get(half.table_id).state is TableState.ACTIVE
 
 
 def test_a_delta_table_is_not_converted_but_registered(
-    desk: Desk, reader: FakeReader, tmp_path: Path
+    registry: Registry, reader: FakeReader, tmp_path: Path
 ) -> None:
     location = folder(reader, tmp_path / "delta")
     with pytest.raises(RefusedError, match="nothing to convert"):
-        begin_conversion(desk, location, WantedConversion(), actor=ANA)
+        begin_conversion(registry, location, WantedConversion(), actor=ANA)
 
 
 def test_a_managed_table_whose_log_is_gone_is_not_called_managed_by_a_conversion(
-    desk: Desk, reader: FakeReader, tmp_path: Path
+    registry: Registry, reader: FakeReader, tmp_path: Path
 ) -> None:
     location = folder(reader, tmp_path / "delta")
-    register(desk, location, actor=ANA, name="db.t")
-    assert not begin_conversion(desk, location, WantedConversion(), actor=ANA).created
-    del reader.tables[desk.resolve("db.t").location or ""]
+    register(registry, location, actor=ANA, name="db.t")
+    assert not begin_conversion(registry, location, WantedConversion(), actor=ANA).created
+    del reader.tables[registry.resolve("db.t").location or ""]
     for convert in (begin_conversion, foreseen_conversion):
         with pytest.raises(PreconditionError, match=r"db\.t is managed at .*, and its log is gone"):
-            convert(desk, location, WantedConversion(), actor=ANA)
+            convert(registry, location, WantedConversion(), actor=ANA)
 
 
 def test_dropped_tables_come_back_and_purged_ones_do_not(
-    desk: Desk, reader: FakeReader, tmp_path: Path
+    registry: Registry, reader: FakeReader, tmp_path: Path
 ) -> None:
     location = folder(reader, tmp_path / "t")
-    row = register(desk, location, actor=ANA).row
-    assert drop(desk, "default.t", actor=ANA).state is TableState.DROPPED
+    row = register(registry, location, actor=ANA).row
+    assert drop(registry, "default.t", actor=ANA).state is TableState.DROPPED
     with pytest.raises(PreconditionError, match="was dropped from management"):
-        desk.resolve("default.t")
+        registry.resolve("default.t")
     with pytest.raises(PreconditionError, match="was dropped from management"):
-        register(desk, location, actor=ANA)
-    assert undrop(desk, "default.t", actor=ANA).state is TableState.ACTIVE
-    begin_purge(desk, "default.t", actor=ANA, expected_version=0, grace=timedelta(days=7))
-    assert undrop(desk, "default.t", actor=ANA).properties == row.properties
-    begin_purge(desk, "default.t", actor=ANA, expected_version=0, grace=timedelta(days=7))
-    purged(desk, row.table_id, actor=ROOT)
+        register(registry, location, actor=ANA)
+    assert undrop(registry, "default.t", actor=ANA).state is TableState.ACTIVE
+    begin_purge(registry, "default.t", actor=ANA, expected_version=0, grace=timedelta(days=7))
+    assert undrop(registry, "default.t", actor=ANA).properties == row.properties
+    begin_purge(registry, "default.t", actor=ANA, expected_version=0, grace=timedelta(days=7))
+    purged(registry, row.table_id, actor=ROOT)
     with pytest.raises(PreconditionError, match="files are gone"):
-        undrop(desk, "default.t", actor=ANA)
+        undrop(registry, "default.t", actor=ANA)
 
 
 def test_a_purge_needs_the_version_of_its_dry_run_and_respects_a_hold(
-    desk: Desk, reader: FakeReader, tmp_path: Path
+    registry: Registry, reader: FakeReader, tmp_path: Path
 ) -> None:
     location = folder(reader, tmp_path / "t")
-    register(desk, location, actor=ANA)
+    register(registry, location, actor=ANA)
     reader.tables[location] = observation(location, NOW, version=3)
     with pytest.raises(PreconditionError, match="no longer at version 0"):
-        begin_purge(desk, "default.t", actor=ANA, expected_version=0, grace=timedelta(0))
-    set_hold(desk, "default.t", "case 4711", actor=ROOT)
+        begin_purge(registry, "default.t", actor=ANA, expected_version=0, grace=timedelta(0))
+    set_hold(registry, "default.t", "case 4711", actor=ROOT)
     with pytest.raises(PreconditionError, match="legal hold: default.t: case 4711"):
-        begin_purge(desk, "default.t", actor=ANA, expected_version=3, grace=timedelta(0))
+        begin_purge(registry, "default.t", actor=ANA, expected_version=3, grace=timedelta(0))
 
 
-def test_system_tables_stay(desk: Desk) -> None:
+def test_system_tables_stay(registry: Registry) -> None:
     with pytest.raises(RefusedError, match="system table"):
-        drop(desk, "lakewarden.runs", actor=ROOT)
+        drop(registry, "lakewarden.runs", actor=ROOT)
     with pytest.raises(RefusedError, match="system table"):
-        rename(desk, "lakewarden.runs", "a.b", actor=ROOT)
+        rename(registry, "lakewarden.runs", "a.b", actor=ROOT)
 
 
-def test_a_renamed_table_is_found_by_its_new_name(desk: Desk, reader: FakeReader, tmp_path: Path) -> None:
-    register(desk, folder(reader, tmp_path / "t"), actor=ANA)
-    row = rename(desk, "default.t", "sales.orders", actor=ANA)
+def test_a_renamed_table_is_found_by_its_new_name(
+    registry: Registry, reader: FakeReader, tmp_path: Path
+) -> None:
+    register(registry, folder(reader, tmp_path / "t"), actor=ANA)
+    row = rename(registry, "default.t", "sales.orders", actor=ANA)
     assert (row.name, row.aliases) == ("sales.orders", ("default.t",))
-    assert desk.resolve("sales.orders").table_id == row.table_id
+    assert registry.resolve("sales.orders").table_id == row.table_id
 
 
-def test_only_the_owner_or_an_admin_governs_a_table(desk: Desk, reader: FakeReader, tmp_path: Path) -> None:
-    register(desk, folder(reader, tmp_path / "t"), actor=ANA)
+def test_only_the_owner_or_an_admin_governs_a_table(
+    registry: Registry, reader: FakeReader, tmp_path: Path
+) -> None:
+    register(registry, folder(reader, tmp_path / "t"), actor=ANA)
     with pytest.raises(NotAllowedError):
-        set_policy(desk, "default.t", {"mode": Mode.MANAGE}, actor=BO)
-    set_owner(desk, "default.t", "bo", actor=ANA)
-    assert set_policy(desk, "default.t", {"mode": Mode.MANAGE}, actor=BO).policy.mode is Mode.MANAGE
+        set_policy(registry, "default.t", {"mode": Mode.MANAGE}, actor=BO)
+    set_owner(registry, "default.t", "bo", actor=ANA)
+    assert set_policy(registry, "default.t", {"mode": Mode.MANAGE}, actor=BO).policy.mode is Mode.MANAGE
 
 
 def test_a_retention_shorter_than_the_promise_is_refused(
-    desk: Desk, reader: FakeReader, tmp_path: Path
+    registry: Registry, reader: FakeReader, tmp_path: Path
 ) -> None:
-    register(desk, folder(reader, tmp_path / "t"), actor=ANA)
+    register(registry, folder(reader, tmp_path / "t"), actor=ANA)
     with pytest.raises(UsageError, match="shorter than rollback.promise"):
-        set_policy(desk, "default.t", {"vacuum.retention": 2 * 86_400}, actor=ANA)
-    assert desk.resolve("default.t").policy.vacuum_retention_seconds is None
+        set_policy(registry, "default.t", {"vacuum.retention": 2 * 86_400}, actor=ANA)
+    assert registry.resolve("default.t").policy.vacuum_retention_seconds is None
 
 
 def test_scopes_pause_hold_and_set_policy_for_all_their_tables(
-    desk: Desk, reader: FakeReader, tmp_path: Path
+    registry: Registry, reader: FakeReader, tmp_path: Path
 ) -> None:
-    register(desk, folder(reader, tmp_path / "t"), actor=ANA, name="db.t")
-    set_pause(desk, "db.*", "month end", actor=ROOT)
-    set_policy(desk, "*", {"compaction.enabled": False}, actor=ROOT)
-    view = governed(desk, "db.t")
+    register(registry, folder(reader, tmp_path / "t"), actor=ANA, name="db.t")
+    set_pause(registry, "db.*", "month end", actor=ROOT)
+    set_policy(registry, "*", {"compaction.enabled": False}, actor=ROOT)
+    view = governed(registry, "db.t")
     assert view.paused == "db.*: month end"
     assert (view.policy.settings.compaction_enabled, view.policy.origins["compaction.enabled"]) == (
         False,
         "*",
     )
-    set_pause(desk, "db.*", None, actor=ROOT)
-    assert governed(desk, "db.t").paused is None
+    set_pause(registry, "db.*", None, actor=ROOT)
+    assert governed(registry, "db.t").paused is None
     with pytest.raises(NotAllowedError):
-        set_pause(desk, "*", "me too", actor=ANA)
+        set_pause(registry, "*", "me too", actor=ANA)
 
 
-def test_every_refusal_comes_with_a_hint(desk: Desk) -> None:
+def test_every_refusal_comes_with_a_hint(registry: Registry) -> None:
     for where in ("db.unknown", "/nowhere/at/all", "not a name"):
         with pytest.raises(LakewardenError) as caught:
-            register(desk, where, actor=ANA)
+            register(registry, where, actor=ANA)
         assert caught.value.hint
 
 
 def test_rows_are_numbered_in_order_with_the_system_tables_first(
-    desk: Desk, reader: FakeReader, tmp_path: Path
+    registry: Registry, reader: FakeReader, tmp_path: Path
 ) -> None:
     for name in ("a", "b"):
-        register(desk, folder(reader, tmp_path / name), actor=ANA)
-    rows = sorted(desk.store.rows(TABLES).all(), key=lambda row: row.row)
+        register(registry, folder(reader, tmp_path / name), actor=ANA)
+    rows = sorted(registry.store.rows(TABLES).all(), key=lambda row: row.row)
     assert [row.row for row in rows] == list(range(9))
     assert (rows[0].name, rows[0].source) == ("lakewarden.tables", Source.SELF)
 
 
 def test_a_declared_dependency_is_changed_and_taken_back(
-    desk: Desk, reader: FakeReader, tmp_path: Path
+    registry: Registry, reader: FakeReader, tmp_path: Path
 ) -> None:
-    source = register(desk, folder(reader, tmp_path / "source"), actor=ANA).row
-    register(desk, folder(reader, tmp_path / "derived"), actor=ANA)
+    source = register(registry, folder(reader, tmp_path / "source"), actor=ANA).row
+    register(registry, folder(reader, tmp_path / "derived"), actor=ANA)
     for wanted in (OnRollback.BLOCK, OnRollback.CASCADE):
-        row = declare_dependency(desk, "default.derived", "default.source", wanted, actor=ANA)
+        row = declare_dependency(registry, "default.derived", "default.source", wanted, actor=ANA)
         assert [(one.upstream, one.on_rollback) for one in row.dependencies] == [(source.table_id, wanted)]
-    assert declare_dependency(desk, "default.derived", "default.source", None, actor=ANA).dependencies == ()
+    assert (
+        declare_dependency(registry, "default.derived", "default.source", None, actor=ANA).dependencies == ()
+    )
 
 
 @pytest.mark.parametrize(
@@ -326,15 +334,20 @@ def test_a_declared_dependency_is_changed_and_taken_back(
     ],
 )
 def test_a_dependency_that_makes_no_sense_is_refused(
-    desk: Desk, reader: FakeReader, tmp_path: Path, where: str, upstream: str, error: type[LakewardenError]
+    registry: Registry,
+    reader: FakeReader,
+    tmp_path: Path,
+    where: str,
+    upstream: str,
+    error: type[LakewardenError],
 ) -> None:
-    register(desk, folder(reader, tmp_path / "source"), actor=ANA)
+    register(registry, folder(reader, tmp_path / "source"), actor=ANA)
     with pytest.raises(error):
-        declare_dependency(desk, where, upstream, OnRollback.PLAN, actor=ANA)
+        declare_dependency(registry, where, upstream, OnRollback.PLAN, actor=ANA)
 
 
-def test_only_the_owner_declares(desk: Desk, reader: FakeReader, tmp_path: Path) -> None:
-    register(desk, folder(reader, tmp_path / "source"), actor=BO)
-    register(desk, folder(reader, tmp_path / "derived"), actor=ANA)
+def test_only_the_owner_declares(registry: Registry, reader: FakeReader, tmp_path: Path) -> None:
+    register(registry, folder(reader, tmp_path / "source"), actor=BO)
+    register(registry, folder(reader, tmp_path / "derived"), actor=ANA)
     with pytest.raises(NotAllowedError):
-        declare_dependency(desk, "default.derived", "default.source", OnRollback.PLAN, actor=BO)
+        declare_dependency(registry, "default.derived", "default.source", OnRollback.PLAN, actor=BO)

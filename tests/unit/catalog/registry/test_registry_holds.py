@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.builders.registries import ANA, NOW, ROOT, folder, made_registry
 
 from lakewarden.catalog.errors import PreconditionError, RefusedError, UsageError
 from lakewarden.catalog.model.pending_purge import MARKER, Purging
@@ -14,9 +15,8 @@ from lakewarden.catalog.registry.governance import governed, set_hold, set_pause
 from lakewarden.catalog.registry.purge_mark import Begun
 from lakewarden.catalog.registry.register import register
 from lakewarden.catalog.registry.removal import begin_purge, drop, rename, undrop
-from lakewarden.catalog.registry.service import Desk
+from lakewarden.catalog.registry.service import Registry
 from lakewarden.catalog.storage.file_store import canonical, open_store
-from support.builders.desks import ANA, NOW, ROOT, folder, made_desk
 from support.builders.tables import FakeReader, observation
 
 
@@ -26,119 +26,125 @@ def reader() -> FakeReader:
 
 
 @pytest.fixture
-def desk(reader: FakeReader) -> Desk:
-    return made_desk(reader)
+def registry(reader: FakeReader) -> Registry:
+    return made_registry(reader)
 
 
 @pytest.fixture
-def location(desk: Desk, reader: FakeReader, tmp_path: Path) -> str:
+def location(registry: Registry, reader: FakeReader, tmp_path: Path) -> str:
     """`db.t` of Ana's."""
     place = folder(reader, tmp_path / "lake" / "t")
-    register(desk, place, actor=ANA, name="db.t")
+    register(registry, place, actor=ANA, name="db.t")
     return place
 
 
-def test_a_rename_carries_the_hold_and_the_pause_of_the_namespace_along(desk: Desk, location: str) -> None:
-    set_hold(desk, "db.*", "case 4711", actor=ROOT)
-    set_pause(desk, "db.*", "month end", actor=ROOT)
-    row = rename(desk, "db.t", "free.t", actor=ANA)
+def test_a_rename_carries_the_hold_and_the_pause_of_the_namespace_along(
+    registry: Registry, location: str
+) -> None:
+    set_hold(registry, "db.*", "case 4711", actor=ROOT)
+    set_pause(registry, "db.*", "month end", actor=ROOT)
+    row = rename(registry, "db.t", "free.t", actor=ANA)
     assert (row.name, row.hold, row.paused) == ("free.t", "db.*: case 4711", "db.*: month end")
-    assert governed(desk, "free.t").hold == "free.t: db.*: case 4711"
+    assert governed(registry, "free.t").hold == "free.t: db.*: case 4711"
 
 
-def test_a_rename_within_a_held_namespace_writes_no_hold_of_its_own(desk: Desk, location: str) -> None:
-    set_hold(desk, "db.*", "case 4711", actor=ROOT)
-    row = rename(desk, "db.t", "db.u", actor=ANA)
-    assert row.hold is None and governed(desk, "db.u").hold == "db.*: case 4711"
-
-
-@pytest.mark.parametrize("scope", ["db.t", "db.*", "DB.*", "`Db`.*", "*"])
-def test_a_held_table_leaves_only_by_an_admin(desk: Desk, location: str, scope: str) -> None:
-    set_hold(desk, scope, "case 4711", actor=ROOT)
-    with pytest.raises(PreconditionError, match="legal hold"):
-        drop(desk, "db.t", actor=ANA)
-    assert drop(desk, "db.t", actor=ROOT).state is TableState.DROPPED
+def test_a_rename_within_a_held_namespace_writes_no_hold_of_its_own(
+    registry: Registry, location: str
+) -> None:
+    set_hold(registry, "db.*", "case 4711", actor=ROOT)
+    row = rename(registry, "db.t", "db.u", actor=ANA)
+    assert row.hold is None and governed(registry, "db.u").hold == "db.*: case 4711"
 
 
 @pytest.mark.parametrize("scope", ["db.t", "db.*", "DB.*", "`Db`.*", "*"])
-def test_no_purge_begins_on_a_held_table(desk: Desk, location: str, scope: str) -> None:
-    set_hold(desk, scope, "case 4711", actor=ROOT)
+def test_a_held_table_leaves_only_by_an_admin(registry: Registry, location: str, scope: str) -> None:
+    set_hold(registry, scope, "case 4711", actor=ROOT)
     with pytest.raises(PreconditionError, match="legal hold"):
-        begin_purge(desk, "db.t", actor=ROOT, expected_version=0, grace=timedelta(0))
+        drop(registry, "db.t", actor=ANA)
+    assert drop(registry, "db.t", actor=ROOT).state is TableState.DROPPED
 
 
-def test_a_deletion_that_has_begun_is_not_undropped(desk: Desk, location: str, tmp_path: Path) -> None:
-    begin_purge(desk, "db.t", actor=ANA, expected_version=0, grace=timedelta(0))
+@pytest.mark.parametrize("scope", ["db.t", "db.*", "DB.*", "`Db`.*", "*"])
+def test_no_purge_begins_on_a_held_table(registry: Registry, location: str, scope: str) -> None:
+    set_hold(registry, scope, "case 4711", actor=ROOT)
+    with pytest.raises(PreconditionError, match="legal hold"):
+        begin_purge(registry, "db.t", actor=ROOT, expected_version=0, grace=timedelta(0))
+
+
+def test_a_deletion_that_has_begun_is_not_undropped(
+    registry: Registry, location: str, tmp_path: Path
+) -> None:
+    begin_purge(registry, "db.t", actor=ANA, expected_version=0, grace=timedelta(0))
     (tmp_path / "lake" / "t" / MARKER).write_text("{}")
     with pytest.raises(PreconditionError, match="has begun"):
-        undrop(desk, "db.t", actor=ANA)
-    assert desk.resolve("db.t", gone=True).state is TableState.PURGING
+        undrop(registry, "db.t", actor=ANA)
+    assert registry.resolve("db.t", gone=True).state is TableState.PURGING
     (tmp_path / "lake" / "t" / MARKER).unlink()
-    assert undrop(desk, "db.t", actor=ANA).state is TableState.ACTIVE
+    assert undrop(registry, "db.t", actor=ANA).state is TableState.ACTIVE
 
 
 def test_what_is_left_of_the_deletion_of_an_earlier_table_keeps_nobody_from_undropping(
-    desk: Desk, location: str, tmp_path: Path
+    registry: Registry, location: str, tmp_path: Path
 ) -> None:
     store = open_store(location)
-    begin_purge(desk, "db.t", actor=ANA, expected_version=0, grace=timedelta(0))
+    begin_purge(registry, "db.t", actor=ANA, expected_version=0, grace=timedelta(0))
     Begun(table_id="the-one-before", log=frozenset()).put(store)
-    assert undrop(desk, "db.t", actor=ANA).state is TableState.ACTIVE
-    row = begin_purge(desk, "db.t", actor=ANA, expected_version=0, grace=timedelta(0))
+    assert undrop(registry, "db.t", actor=ANA).state is TableState.ACTIVE
+    row = begin_purge(registry, "db.t", actor=ANA, expected_version=0, grace=timedelta(0))
     Begun(table_id=row.table_id, log=frozenset()).put(store)
     with pytest.raises(PreconditionError, match="has begun"):
-        undrop(desk, "db.t", actor=ANA)
+        undrop(registry, "db.t", actor=ANA)
 
 
 def test_an_undrop_that_a_worker_is_faster_than_changes_nothing(
-    desk: Desk, location: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    registry: Registry, location: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The mark comes up while the row is written: the worker has asked, and may be deleting."""
-    begin_purge(desk, "db.t", actor=ANA, expected_version=0, grace=timedelta(0))
-    edit = desk.store.edit
+    begin_purge(registry, "db.t", actor=ANA, expected_version=0, grace=timedelta(0))
+    edit = registry.store.edit
 
     def slow(*arguments: Any, **more: Any) -> Any:
         done: Any = edit(*arguments, **more)
         if not (tmp_path / "lake" / "t" / MARKER).exists():
             (tmp_path / "lake" / "t" / MARKER).write_text("{}")
-            set_hold(desk, "db.t", "case 4711", actor=ROOT)
+            set_hold(registry, "db.t", "case 4711", actor=ROOT)
         return done
 
-    monkeypatch.setattr(desk.store, "edit", slow)
+    monkeypatch.setattr(registry.store, "edit", slow)
     with pytest.raises(PreconditionError, match="has begun"):
-        undrop(desk, "db.t", actor=ANA)
-    row = desk.resolve("db.t", gone=True)
+        undrop(registry, "db.t", actor=ANA)
+    row = registry.resolve("db.t", gone=True)
     assert (row.state, row.hold) == (TableState.PURGING, "case 4711"), "what others asked for meanwhile stays"
     assert Purging.of(row).version == 0
 
 
 def test_a_dropped_and_rescued_table_is_not_taken_for_moved(
-    desk: Desk, reader: FakeReader, location: str, tmp_path: Path
+    registry: Registry, reader: FakeReader, location: str, tmp_path: Path
 ) -> None:
-    begin_purge(desk, "db.t", actor=ANA, expected_version=0, grace=timedelta(days=7))
+    begin_purge(registry, "db.t", actor=ANA, expected_version=0, grace=timedelta(days=7))
     reader.tables.pop(location)
     (tmp_path / "lake" / "t").rename(tmp_path / "lake" / "rescued")
     rescued = canonical(str(tmp_path / "lake" / "rescued"))
     reader.tables[rescued] = observation(location, NOW)
     with pytest.raises(PreconditionError, match="was dropped"):
-        register(desk, rescued, actor=ANA)
-    assert desk.resolve("db.t", gone=True).location == location
+        register(registry, rescued, actor=ANA)
+    assert registry.resolve("db.t", gone=True).location == location
 
 
 def test_a_move_is_followed_only_where_the_old_place_answers_or_somebody_says_so(
-    desk: Desk, reader: FakeReader, location: str, tmp_path: Path
+    registry: Registry, reader: FakeReader, location: str, tmp_path: Path
 ) -> None:
     reader.tables.pop(location)
     (tmp_path / "lake" / "t").rmdir()  # nothing else there: it may be a mount without its disk
     there = folder(reader, tmp_path / "new")
     reader.tables[there] = observation(location, NOW)
     with pytest.raises(RefusedError, match="its disk may be away"):
-        register(desk, there, actor=ANA)
-    assert desk.resolve("db.t").location == location
-    assert register(desk, there, actor=ANA, moved=True).row.location == there
+        register(registry, there, actor=ANA)
+    assert registry.resolve("db.t").location == location
+    assert register(registry, there, actor=ANA, moved=True).row.location == there
 
 
 @pytest.mark.parametrize("scope", ["a b.*", "db.in.*", ".*", "db..*", "/lake.*"])
-def test_what_could_be_no_database_is_no_scope(desk: Desk, scope: str) -> None:
+def test_what_could_be_no_database_is_no_scope(registry: Registry, scope: str) -> None:
     with pytest.raises(UsageError, match="is not a scope"):
-        set_hold(desk, scope, "case 4711", actor=ROOT)
+        set_hold(registry, scope, "case 4711", actor=ROOT)

@@ -15,7 +15,7 @@ from lakewarden.catalog import failpoints
 from lakewarden.catalog.errors import FencedError, UnreadableError
 from lakewarden.catalog.model.pending_purge import PURGE_AFTER, PURGE_HEAD, PURGE_UNKNOWN, PURGE_VERSION
 from lakewarden.catalog.model.rows import RollbackState, RowKind, TableRow, TableState
-from lakewarden.catalog.policy.original_properties import Kept, is_leaving, kept_of, leaving
+from lakewarden.catalog.policy.original_properties import OriginalProperty, is_leaving, kept_of, leaving
 from lakewarden.catalog.storage.file_store import StorageOptions, canonical, open_store
 from lakewarden.catalog.system.commits import Note
 from lakewarden.catalog.system.own_rows import system_rows
@@ -424,7 +424,7 @@ def killed_at(home: Path, after: int, monkeypatch: pytest.MonkeyPatch) -> bool:
 def test_properties_owed_then_are_not_given_back_by_themselves(
     store: DeltaSystemStore, home: Path, tmp_path: Path
 ) -> None:
-    memory = (Kept(name="delta.logRetentionDuration", before=None, ours=("interval 30 days",)),)
+    memory = (OriginalProperty(name="delta.logRetentionDuration", before=None, ours=("interval 30 days",)),)
     owed = leaving(replace(table_row(40), state=TableState.DROPPED), memory, NOW.isoformat())
     store.edit(TABLES, lambda _: [owed], because="drop")
     backed_up(store, tmp_path / "copy")

@@ -29,7 +29,7 @@ from lakewarden.catalog.units import DAY, HOUR
 from lakewarden.catalog.validation.checks import CHECK_BY_NAME, CHECKS
 from lakewarden.catalog.validation.commit_times import clock_findings
 from lakewarden.catalog.validation.context import Subject
-from lakewarden.catalog.validation.metastore import Answer, Known, Silent, Unknown, metastore_findings
+from lakewarden.catalog.validation.metastore import Answer, KnownEntry, Silent, Unknown, metastore_findings
 from lakewarden.catalog.validation.nesting import Neighbours, location_findings
 from lakewarden.catalog.validation.on_change import gone_findings, on_change_findings
 from lakewarden.catalog.validation.partitions import partition_findings, unknown_partitions
@@ -72,13 +72,13 @@ UNKNOWN = Unknown()
 OTHER = "5fb7372b-a03c-4e4f-b779-05fec3b214dd"
 
 
-def kept_by(installation: str | None, **changes: Any) -> Known:
+def kept_by(installation: str | None, **changes: Any) -> KnownEntry:
     marks = {} if installation is None else {"lakewarden.installation": installation}
     values: dict[str, Any] = {
         "database": "db", "table": "t", "location": SEEN.location, "provider": "delta",
         "table_type": "EXTERNAL_TABLE", "parameters": {"lakewarden.table_id": "theirs", **marks},
     }  # fmt: skip
-    return Known(entry=Entry(**{**values, **changes}), strict=False)
+    return KnownEntry(entry=Entry(**{**values, **changes}), strict=False)
 
 
 def said_of_others(
@@ -253,7 +253,7 @@ def test_a_silent_metastore_leaves_its_findings_standing() -> None:
 
 
 def test_differences_are_warnings_where_we_manage_and_info_where_we_look() -> None:
-    known = Known(entry=ENTRY, strict=False)
+    known = KnownEntry(entry=ENTRY, strict=False)
     managed = metastore_findings(subject(), SEEN, known)
     observed = metastore_findings(subject(mode=Mode.OBSERVE), SEEN, known)
     assert "schema_matches_metastore" in checks(managed)
@@ -262,7 +262,7 @@ def test_differences_are_warnings_where_we_manage_and_info_where_we_look() -> No
 
 
 def test_another_table_of_the_name_is_not_for_the_sync() -> None:
-    taken = Known(entry=replace(ENTRY, location="file:/somewhere/else"), strict=False)
+    taken = KnownEntry(entry=replace(ENTRY, location="file:/somewhere/else"), strict=False)
     assert checks(metastore_findings(subject(), SEEN, taken)) == ["metastore_name"]
 
 

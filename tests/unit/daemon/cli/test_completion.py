@@ -19,7 +19,7 @@ from lakewarden.daemon.cli.completion.candidates import candidates, value_of
 from lakewarden.daemon.cli.completion.generate import tree_as_text
 from lakewarden.daemon.cli.completion.look_up import look_up
 from lakewarden.daemon.cli.completion.names import cache_of, keep_names, names_of, read_names, write_names
-from lakewarden.daemon.cli.completion.tree import FILE, Kind, read_tree
+from lakewarden.daemon.cli.completion.tree import FILE, ValueKind, read_tree
 from lakewarden.daemon.installation.services import Services
 from lakewarden.daemon.settings.settings import load_settings
 from lakewarden.daemon.usecases.init import initialise
@@ -28,11 +28,11 @@ from support.builders.states import request
 
 TREE = read_tree(FILE.read_text(encoding="utf-8"))
 NAMES = {
-    Kind.TABLE: ["db.orders", "db.ostriches", "web.events"],
-    Kind.SCOPE: ["*", "db.*"],
-    Kind.RUN: ["3f2a00", "9b"],
-    Kind.ROLLBACK: ["r-1"],
-    Kind.PROFILE: ["production"],
+    ValueKind.TABLE: ["db.orders", "db.ostriches", "web.events"],
+    ValueKind.SCOPE: ["*", "db.*"],
+    ValueKind.RUN: ["3f2a00", "9b"],
+    ValueKind.ROLLBACK: ["r-1"],
+    ValueKind.PROFILE: ["production"],
 }
 
 
@@ -107,12 +107,12 @@ def services(tmp_path: Path) -> Services:
 
 
 def test_tables_scopes_runs_and_rollbacks_are_looked_up(services: Services) -> None:
-    set_policy(services.desk, "db.*", {"vacuum.retention": 9 * 86_400}, actor=actor("root", admin=True))
+    set_policy(services.registry, "db.*", {"vacuum.retention": 9 * 86_400}, actor=actor("root", admin=True))
     found = look_up(services)
     held = services.store.rows(TABLES).find(kind=RowKind.TABLE)
-    assert list(found[Kind.TABLE]) == sorted(row.name for row in held), "lakewarden's own, too"
-    assert found[Kind.SCOPE] == ["*"], "of tables that are there"
-    assert (found[Kind.RUN], found[Kind.ROLLBACK]) == (["a1b2"], [])
+    assert list(found[ValueKind.TABLE]) == sorted(row.name for row in held), "lakewarden's own, too"
+    assert found[ValueKind.SCOPE] == ["*"], "of tables that are there"
+    assert (found[ValueKind.RUN], found[ValueKind.ROLLBACK]) == (["a1b2"], [])
 
 
 def at_a_glance(services: Services) -> Services:
@@ -125,25 +125,25 @@ def test_a_look_up_makes_no_database(services: Services) -> None:
     for file in database.parent.glob(f"{database.name}*"):
         file.unlink()
     found = look_up(at_a_glance(services))
-    assert (found[Kind.RUN], found[Kind.SCOPE]) == ([], ["*"])
+    assert (found[ValueKind.RUN], found[ValueKind.SCOPE]) == ([], ["*"])
     assert not list(database.parent.glob(f"{database.name}*"))
 
 
 def test_a_look_up_upgrades_no_database(services: Services) -> None:
     database = services.settings.database_url.removeprefix("sqlite:///")
-    assert look_up(at_a_glance(services))[Kind.RUN] == ["a1b2"]
+    assert look_up(at_a_glance(services))[ValueKind.RUN] == ["a1b2"]
     with sqlite3.connect(database) as connection:
         connection.execute("UPDATE lakewarden_meta SET schema_version = schema_version - 1")
         ((before,),) = connection.execute("SELECT schema_version FROM lakewarden_meta").fetchall()
-    assert look_up(at_a_glance(services))[Kind.RUN] == []
+    assert look_up(at_a_glance(services))[ValueKind.RUN] == []
     with sqlite3.connect(database) as connection:
         assert connection.execute("SELECT schema_version FROM lakewarden_meta").fetchall() == [(before,)]
 
 
 def test_a_file_of_names_is_one_homes_and_one_persons(tmp_path: Path) -> None:
     home, cache = tmp_path / "home", tmp_path / "names"
-    write_names(cache, home, {Kind.TABLE: ["db.t", "db.$(rm)", "a b", "größe.t"], Kind.RUN: []})
-    assert read_names(cache, home) == {Kind.TABLE: ["db.t", "größe.t"]}, "one word to every shell"
+    write_names(cache, home, {ValueKind.TABLE: ["db.t", "db.$(rm)", "a b", "größe.t"], ValueKind.RUN: []})
+    assert read_names(cache, home) == {ValueKind.TABLE: ["db.t", "größe.t"]}, "one word to every shell"
     assert read_names(cache, tmp_path / "other") is None
     assert cache.stat().st_mode & 0o077 == 0
 
@@ -159,10 +159,10 @@ def test_an_installation_that_does_not_answer_leaves_the_names_that_are_known(tm
     home, cache = tmp_path / "home", tmp_path / "names"
     keep_names(cache, home)
     assert read_names(cache, home) == {}, "nobody waits for it again"
-    write_names(cache, home, {Kind.TABLE: ["db.t"]})
+    write_names(cache, home, {ValueKind.TABLE: ["db.t"]})
     os.utime(cache, (0, 0))
     keep_names(cache, home)
-    assert (read_names(cache, home), cache.stat().st_mtime > 0) == ({Kind.TABLE: ["db.t"]}, True)
+    assert (read_names(cache, home), cache.stat().st_mtime > 0) == ({ValueKind.TABLE: ["db.t"]}, True)
 
 
 def test_a_relative_home_is_another_one_in_another_folder(
@@ -174,9 +174,9 @@ def test_a_relative_home_is_another_one_in_another_folder(
         home = tmp_path / folder / "h"
         cache = cache_of(home, environment)
         cache.parent.mkdir(exist_ok=True)
-        write_names(cache, home, {Kind.TABLE: [f"only.in_{folder}"]})
+        write_names(cache, home, {ValueKind.TABLE: [f"only.in_{folder}"]})
         monkeypatch.chdir(tmp_path / folder)
-        assert names_of(Path("h"), environment) == {Kind.TABLE: [f"only.in_{folder}"]}
+        assert names_of(Path("h"), environment) == {ValueKind.TABLE: [f"only.in_{folder}"]}
 
 
 def environment_of(services: Services, folder: Path) -> dict[str, str]:
@@ -219,7 +219,7 @@ completed lakewarden tables policy set db.t vacuum.ret
 def test_names_of_a_home_are_waited_for_the_first_time(services: Services, tmp_path: Path) -> None:
     environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path / "cache")}
     known = names_of(services.settings.home, environment, patience=120)
-    assert "lakewarden.health" in known[Kind.TABLE]
+    assert "lakewarden.health" in known[ValueKind.TABLE]
 
 
 @pytest.mark.heavy
@@ -276,15 +276,15 @@ def test_names_that_are_old_are_looked_up_anew_in_the_background(services: Servi
     home = services.settings.home
     cache = cache_of(home, environment)
     cache.parent.mkdir(parents=True)
-    write_names(cache, home, {Kind.RUN: ["gone"]})
+    write_names(cache, home, {ValueKind.RUN: ["gone"]})
     os.utime(cache, (time.time() - 60, time.time() - 60))
-    assert names_of(home, environment) == {Kind.RUN: ["gone"]}, "at once, what is known"
+    assert names_of(home, environment) == {ValueKind.RUN: ["gone"]}, "at once, what is known"
     until = time.monotonic() + 60
-    while read_names(cache, home) == {Kind.RUN: ["gone"]}:
+    while read_names(cache, home) == {ValueKind.RUN: ["gone"]}:
         assert time.monotonic() < until
         time.sleep(0.05)
     known = read_names(cache, home)
-    assert known is not None and known[Kind.RUN] == ["a1b2"]
+    assert known is not None and known[ValueKind.RUN] == ["a1b2"]
 
 
 @pytest.mark.heavy
@@ -296,4 +296,4 @@ def test_a_look_up_runs_nothing_of_the_folder_that_the_shell_is_in(
     foreign.write_text(f"open({str(tmp_path / 'was run')!r}, 'w').close()")
     monkeypatch.chdir(tmp_path / "here")
     known = names_of(services.settings.home, environment_of(services, tmp_path), patience=60.0)
-    assert (known.get(Kind.RUN), (tmp_path / "was run").exists()) == (["a1b2"], False)
+    assert (known.get(ValueKind.RUN), (tmp_path / "was run").exists()) == (["a1b2"], False)

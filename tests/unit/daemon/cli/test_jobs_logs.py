@@ -122,7 +122,7 @@ def test_a_run_that_is_settled_without_its_worker_says_how_it_ended(cli: Cli, se
     reaper = Reaper(
         queue=services.queue,
         run_log=services.run_log,
-        desk=services.desk,
+        registry=services.registry,
         clock=services.clock,
         attempts=1,
         pause=timedelta(0),

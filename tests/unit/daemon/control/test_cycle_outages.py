@@ -9,7 +9,7 @@ from lakewarden.catalog.errors import FencedError
 from lakewarden.catalog.model.rows import (
     TableState,
 )
-from lakewarden.catalog.registry.discovery import Candidate
+from lakewarden.catalog.registry.discovery import DiscoveredTable
 from lakewarden.daemon.control.cycle_report import CycleReport
 from lakewarden.daemon.fleet.stores import IN_A_ROW
 from lakewarden.daemon.telemetry.log import configure
@@ -55,7 +55,7 @@ def test_tables_whose_storage_is_away_are_said_once_when_it_begins_and_once_when
     places = [f"file:///lake/away{number}" for number in range(3)]
     for place in places:
         world.reader.tables[place] = observation(place, world.clock.now())
-        world.found.append(Candidate(where=place, location=place))
+        world.found.append(DiscoveredTable(where=place, location=place))
     world.reader.down.update(places[:2])
 
     def lines(level: str) -> list[str]:
@@ -72,7 +72,7 @@ def test_tables_whose_storage_is_away_are_said_once_when_it_begins_and_once_when
     assert lines("warning") == []
     world.reader.down.discard(places[0])
     assert lines("warning") == lines("info") == [], "one of them is away still"
-    world.found.remove(Candidate(where=places[1], location=places[1]))
+    world.found.remove(DiscoveredTable(where=places[1], location=places[1]))
     assert lines("info") == ["adoption goes on"], "what is not found any more waits for nothing"
     assert lines("info") == lines("warning") == []
 

@@ -50,16 +50,16 @@ def test_a_run_that_finishes_while_the_cycle_looks_is_not_planned_twice(world: W
     row = world.add("db.a")
     world.write(row, tombstones=5, tombstone_bytes=500, oldest_tombstone_at=world.clock.now() - OLD)
     world.sweep()
-    listen = world.cycle.parts.ears.listen
+    listen = world.cycle.parts.hints.listen
 
     def finish_meanwhile() -> object:
         world.work(DONE)
         return listen()
 
-    world.cycle.parts.ears.listen = finish_meanwhile  # type: ignore[method-assign,assignment]  # between record and plan
+    world.cycle.parts.hints.listen = finish_meanwhile  # type: ignore[method-assign,assignment]  # between record and plan
     assert world.sweep().queued == 0
     assert len(world.runs()) == 0
-    world.cycle.parts.ears.listen = listen  # type: ignore[method-assign]  # as it was
+    world.cycle.parts.hints.listen = listen  # type: ignore[method-assign]  # as it was
     assert world.sweep().queued == 0
     assert len(world.runs()) == 1
 

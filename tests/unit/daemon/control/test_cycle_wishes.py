@@ -14,7 +14,7 @@ from lakewarden.catalog.model.rows import (
     Source,
     TableState,
 )
-from lakewarden.catalog.registry.discovery import Candidate
+from lakewarden.catalog.registry.discovery import DiscoveredTable
 from lakewarden.catalog.registry.governance import set_pause, set_policy
 from lakewarden.catalog.state.port import Hint, HintKind
 from lakewarden.catalog.system.port import TABLES, SystemTableName
@@ -68,7 +68,7 @@ def test_a_policy_that_changes_nothing_is_on_record_as_looked_at_once(world: Wor
     world.add("db.a")
     world.settle()
     world.clock.advance(timedelta(seconds=1))
-    set_policy(world.cycle.parts.desk, "db.a", {"vacuum.retention": 30 * 86_400}, actor=DAEMON)
+    set_policy(world.cycle.parts.registry, "db.a", {"vacuum.retention": 30 * 86_400}, actor=DAEMON)
     before = len(world.store.commits)
     for _ in range(5):
         world.sweep()
@@ -81,13 +81,13 @@ def test_the_policy_of_a_scope_is_judged_at_once_its_pause_is_not(world: World) 
     for name in ("db.a", "db.b", "other.c"):
         world.add(name)
     world.settle()
-    desk, reads = world.cycle.parts.desk, world.reader.reads
-    set_pause(desk, "db.*", "a look around", actor=DAEMON)
+    registry, reads = world.cycle.parts.registry, world.reader.reads
+    set_pause(registry, "db.*", "a look around", actor=DAEMON)
     world.sweep()
-    set_pause(desk, "db.*", None, actor=DAEMON)
+    set_pause(registry, "db.*", None, actor=DAEMON)
     world.sweep()
     assert world.reader.reads == reads
-    set_policy(desk, "db.*", {"vacuum.retention": 30 * 86_400}, actor=DAEMON)
+    set_policy(registry, "db.*", {"vacuum.retention": 30 * 86_400}, actor=DAEMON)
     for _ in range(3):
         world.sweep()
     assert world.reader.reads == reads + 2
@@ -127,7 +127,7 @@ def test_a_table_that_a_governed_write_changed_is_looked_at_by_the_next_cycle(wo
 def test_discovery_adopts_on_its_own_beat_only(world: World) -> None:
     location = "file:///lake/found"
     world.reader.tables[location] = observation(location, world.clock.now())
-    world.found.append(Candidate(where=location, location=location))
+    world.found.append(DiscoveredTable(where=location, location=location))
     assert world.sweep().adopted == 0
     assert world.sweep(discover=True).adopted == 1
     assert world.sweep(discover=True).adopted == 0
@@ -138,7 +138,7 @@ def test_what_discovery_finds_is_adopted_in_slices_between_cycles(world: World) 
     for number in range(450):
         location = f"file:///lake/found{number}"
         world.reader.tables[location] = observation(location, world.clock.now())
-        world.found += [Candidate(where=location, location=location), None]
+        world.found += [DiscoveredTable(where=location, location=location), None]
     del world.reader.tables["file:///lake/found7"]
     before = world.store.rows(TABLES).version
     reports = [world.sweep(discover=not number) for number in range(4)]
@@ -153,13 +153,13 @@ def test_a_search_that_fails_begins_anew_with_the_next_beat(world: World) -> Non
     early = "file:///lake/early"
     world.reader.tables[early] = observation(early, world.clock.now())
 
-    def broken() -> Iterator[Candidate | None]:
-        yield Candidate(where=early, location=early)
+    def broken() -> Iterator[DiscoveredTable | None]:
+        yield DiscoveredTable(where=early, location=early)
         raise UnavailableError("The metastore does not answer.")
 
     location = "file:///lake/found"
     world.reader.tables[location] = observation(location, world.clock.now())
-    world.found.append(Candidate(where=location, location=location))
+    world.found.append(DiscoveredTable(where=location, location=location))
     calm = world.cycle.parts
     world.cycle.parts = replace(calm, discover=broken)
     configure(level="info", format="json")

@@ -114,12 +114,12 @@ class Late:
         self.world.write(self.source, version=version)
 
     def finding(self) -> Finding | None:
-        found = [one for one in self.world.health("db.derived").findings if one.check == "reads_undone"]
+        found = [one for one in self.world.health("db.derived").findings if one.check == "reads_reverted"]
         assert len(found) < 2
         return found[0] if found else None
 
     def told(self) -> list[str]:
-        return [one.message for one in self.world.told.events if one.kind is EventKind.READS_UNDONE]
+        return [one.message for one in self.world.told.events if one.kind is EventKind.READS_REVERTED]
 
 
 @pytest.fixture

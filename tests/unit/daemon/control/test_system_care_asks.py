@@ -18,7 +18,7 @@ from lakewarden.catalog.system.own_rows import system_rows, system_table_id
 from lakewarden.catalog.system.port import RUNS, TABLES
 from lakewarden.catalog.system.store import DeltaSystemStore
 from lakewarden.daemon.control.system_maintenance import Caretaker
-from lakewarden.daemon.fleet.cache import Memory
+from lakewarden.daemon.fleet.cache import FleetCache
 from lakewarden.jobs.actions.answers import Due
 from lakewarden.jobs.actions.costs import Estimate
 from lakewarden.jobs.actions.vacuum import Vacuum
@@ -52,7 +52,7 @@ def orphan(tmp_path: Path) -> Path:
 
 def caretaker(store: DeltaSystemStore) -> Caretaker:
     parts = World().cycle.parts
-    memory = Memory(store, parts.desk.clock)
+    memory = FleetCache(store, parts.registry.clock)
     recorder = replace(parts.recorder, store=store, memory=memory)
     return replace(
         parts.caretaker, store=store, memory=memory, recorder=recorder, standings=StoredStandings(store)

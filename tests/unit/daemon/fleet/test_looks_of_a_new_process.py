@@ -10,7 +10,7 @@ from lakewarden.catalog.formats.files_elsewhere import READS_ELSEWHERE
 from lakewarden.catalog.model.rows import TableRow
 from lakewarden.catalog.policy.scopes import govern
 from lakewarden.catalog.system.own_rows import system_rows
-from lakewarden.daemon.fleet.look import OnRecord, settled
+from lakewarden.daemon.fleet.look import OnRecord, resolved_row
 from lakewarden.daemon.fleet.observer import Observer
 from support.builders.tables import FakeInspector, FakeReader, observation
 from support.builders.worlds import NOW, health, row
@@ -54,4 +54,4 @@ def test_what_is_looked_at(one: TableRow, on_record: OnRecord, looks: bool) -> N
     look = observed(one, on_record)
     assert (look is not None) is looks
     if look is not None:
-        assert READS_ELSEWHERE in settled(one, look, NOW).properties
+        assert READS_ELSEWHERE in resolved_row(one, look, NOW).properties

@@ -22,7 +22,7 @@ from lakewarden.catalog.system.port import (
     Rows,
     SystemTable,
 )
-from lakewarden.daemon.fleet.cache import Memory
+from lakewarden.daemon.fleet.cache import FleetCache
 from lakewarden.jobs.actions.budget import Budget
 from lakewarden.jobs.actions.world import World
 from support.builders.system_samples import NOW, sample
@@ -86,7 +86,7 @@ def fill(store: Denied, numbers: Iterable[int]) -> None:
 INTENT = RollbackState.INTENT
 
 
-def seen(memory: Memory) -> World:
+def seen(memory: FleetCache) -> World:
     return memory.world((), Budget(), has_metastore=True)
 
 
@@ -96,7 +96,7 @@ def seen(memory: Memory) -> World:
 )
 def test_what_could_not_be_read_is_read_again(denied: Denied, table: SystemTable[Any]) -> None:
     fill(denied, range(10, 15))
-    fresh, memory = Memory(denied, ManualClock(NOW)), Memory(denied, ManualClock(NOW))
+    fresh, memory = FleetCache(denied, ManualClock(NOW)), FleetCache(denied, ManualClock(NOW))
     memory.refresh()
     before = seen(memory)
     fill(denied, range(15, 20))

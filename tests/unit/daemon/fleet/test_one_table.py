@@ -25,7 +25,7 @@ from lakewarden.catalog.storage.file_store import StorageOptions, canonical
 from lakewarden.catalog.system.own_rows import system_rows
 from lakewarden.catalog.system.port import HEALTH, LINEAGE, ROLLBACKS, RUNS, TABLES
 from lakewarden.catalog.system.store import DeltaSystemStore
-from lakewarden.daemon.fleet.cache import Memory
+from lakewarden.daemon.fleet.cache import FleetCache
 from lakewarden.daemon.fleet.one_table import world_of
 from lakewarden.jobs.actions.budget import Budget
 from lakewarden.jobs.actions.world import World
@@ -102,7 +102,7 @@ def fill(store: DeltaSystemStore, dice: random.Random) -> None:
 @pytest.mark.parametrize("seed", range(6))
 def test_it_is_seen_as_among_the_fleet(store: DeltaSystemStore, seed: int) -> None:
     fill(store, random.Random(seed))
-    clock, memory = ManualClock(NOW), Memory(store, ManualClock(NOW))
+    clock, memory = ManualClock(NOW), FleetCache(store, ManualClock(NOW))
     memory.refresh()
     fleet = memory.world((), Budget(), has_metastore=True)
     for row in store.rows(TABLES).all():

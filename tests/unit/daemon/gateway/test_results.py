@@ -11,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lakewarden.catalog.errors import RefusedError
-from lakewarden.daemon.gateway.results import From, Result, Store, gathered, result_of
+from lakewarden.daemon.gateway.results import From, ResultReader, Store, gathered, result_of
 from lakewarden.daemon.gateway.sharing.space import Space
-from lakewarden.daemon.gateway.wire_types import Column
+from lakewarden.daemon.gateway.wire_types import ResultColumn
 
-NUMBERS = (Column(name="n", type="bigint"),)
+NUMBERS = (ResultColumn(name="n", type="bigint"),)
 
 SPACE = Space(memory=2**40, disk=2**40)
 
@@ -32,7 +32,7 @@ def batches(sizes: Sequence[int]) -> list[pa.RecordBatch]:
     ]
 
 
-def rest(result: Result, most: int) -> list[int]:
+def rest(result: ResultReader, most: int) -> list[int]:
     found: list[int] = []
     while (page := result.page(From.NEXT, most)[1]).num_rows:
         assert page.num_rows <= most
@@ -74,7 +74,9 @@ def test_a_spilled_result_leaves_no_file_however_it_ends(tmp_path: Path) -> None
 
 def test_wide_rows_come_in_pages_that_are_not_too_large(tmp_path: Path) -> None:
     wide = pa.record_batch({"c0": pa.array(["x" * 1_000_000] * 40)})
-    result = gathered((Column(name="s", type="string"),), [wide], store(tmp_path, memory=1, limit=10**9))
+    result = gathered(
+        (ResultColumn(name="s", type="string"),), [wide], store(tmp_path, memory=1, limit=10**9)
+    )
     pages = []
     while (page := result.page(From.NEXT, 1_000)[1]).num_rows:
         pages.append(page.num_rows)

@@ -7,7 +7,7 @@ import pytest
 
 from lakewarden.catalog.errors import NotAllowedError
 from lakewarden.daemon.gateway.access.rights import (
-    Reach,
+    AccessLevel,
     reach_of,
     require_conversion,
     require_reach,
@@ -20,15 +20,17 @@ from support.builders.callers import actor
 @pytest.mark.parametrize(
     ("name", "readers", "reach"),
     [
-        ("own", "", Reach.EVERYTHING),
-        ("root", "", Reach.EVERYTHING),
-        ("wanda", "*", Reach.SQL),
-        ("rita", "rita", Reach.TABLES),
-        ("bo", "*", Reach.TABLES),
-        ("bo", "rita", Reach.NOTHING),
+        ("own", "", AccessLevel.EVERYTHING),
+        ("root", "", AccessLevel.EVERYTHING),
+        ("wanda", "*", AccessLevel.SQL),
+        ("rita", "rita", AccessLevel.TABLES),
+        ("bo", "*", AccessLevel.TABLES),
+        ("bo", "rita", AccessLevel.NOTHING),
     ],
 )
-def test_spark_is_for_those_who_are_named(tmp_path: Path, name: str, readers: str, reach: Reach) -> None:
+def test_spark_is_for_those_who_are_named(
+    tmp_path: Path, name: str, readers: str, reach: AccessLevel
+) -> None:
     flags = {"gateway.readers": readers, "gateway.writers": "wanda"}
     settings = load_settings(home=tmp_path, flags=flags, environment={})
     assert reach_of(actor(name, admin=name == "root"), settings, "own") is reach
@@ -37,19 +39,21 @@ def test_spark_is_for_those_who_are_named(tmp_path: Path, name: str, readers: st
 def test_writers_are_admins_in_effect_where_that_is_wanted_alone(tmp_path: Path) -> None:
     flags = {"gateway.writers": "wanda", "gateway.writers_may": "programs"}
     settings = load_settings(home=tmp_path, flags=flags, environment={})
-    assert reach_of(actor("wanda"), settings, "own") is Reach.EVERYTHING
+    assert reach_of(actor("wanda"), settings, "own") is AccessLevel.EVERYTHING
 
 
 @pytest.mark.parametrize(
     ("reach", "sends", "names", "paths"),
     [
-        (Reach.NOTHING, False, False, False),
-        (Reach.TABLES, True, False, False),
-        (Reach.SQL, True, True, False),
-        (Reach.EVERYTHING, True, True, True),
+        (AccessLevel.NOTHING, False, False, False),
+        (AccessLevel.TABLES, True, False, False),
+        (AccessLevel.SQL, True, True, False),
+        (AccessLevel.EVERYTHING, True, True, True),
     ],
 )
-def test_who_may_send_convert_and_vacuum_what(reach: Reach, sends: bool, names: bool, paths: bool) -> None:
+def test_who_may_send_convert_and_vacuum_what(
+    reach: AccessLevel, sends: bool, names: bool, paths: bool
+) -> None:
     bo = actor("bo")
     assert allowed(lambda: require_reach(bo, reach)) is sends
     for where, may in (("db.t", names), ("/lake/t", paths), ("s3://lake/t", paths)):

@@ -11,8 +11,8 @@ from lakewarden.catalog.errors import (
     UnavailableError,
     UsageError,
 )
-from lakewarden.daemon.gateway.operations import Lane, Operation, Pools, State
-from lakewarden.daemon.gateway.results import Result, empty_result
+from lakewarden.daemon.gateway.operations import GatewayOperation, Lane, Pools, State
+from lakewarden.daemon.gateway.results import ResultReader, empty_result
 from lakewarden.daemon.gateway.sessions import Limits, NoSessionError, Session, Sessions, plain_keys
 from lakewarden.daemon.gateway.sharing.shares import share_of
 from support.builders.callers import actor
@@ -35,15 +35,15 @@ def sessions(watch: Watch, *, most: int = 2, operations: int = 2) -> Sessions:
     return Sessions(limits, monotonic=watch)
 
 
-def operation(work: object = None, *, deadline: float | None = None) -> Operation:
-    def run(_: Operation) -> Result:
+def operation(work: object = None, *, deadline: float | None = None) -> GatewayOperation:
+    def run(_: GatewayOperation) -> ResultReader:
         if isinstance(work, Exception):
             raise work
         if isinstance(work, threading.Event):
             work.wait(30)
         return empty_result()
 
-    return Operation(id="1", text="SELECT 1", lane=Lane.QUICK, work=run, deadline=deadline)
+    return GatewayOperation(id="1", text="SELECT 1", lane=Lane.QUICK, work=run, deadline=deadline)
 
 
 def test_a_session_that_nobody_uses_ends_and_one_that_works_does_not() -> None:
@@ -74,7 +74,7 @@ def test_a_statement_that_begins_while_its_session_is_closed_is_refused_and_not_
 
     begins = threading.Thread(target=begin)
 
-    def looked(one: Session) -> list[Operation]:
+    def looked(one: Session) -> list[GatewayOperation]:
         found = look(one)
         if not begins.ident:
             begins.start()
@@ -152,15 +152,15 @@ def test_a_statement_that_takes_too_long_is_stopped_and_says_so() -> None:
 def test_what_became_of_a_cancelled_statement_is_known_when_nobody_is_at_it_any_more() -> None:
     begun, gate = threading.Event(), threading.Event()
 
-    def ends(error: LakewardenError | None) -> Operation:
-        def slow(_: Operation) -> Result:
+    def ends(error: LakewardenError | None) -> GatewayOperation:
+        def slow(_: GatewayOperation) -> ResultReader:
             begun.set()
             gate.wait(30)
             if error is not None:
                 raise error
             return empty_result()
 
-        return Operation(id="1", text="DELETE FROM t", lane=Lane.LONG, work=slow)
+        return GatewayOperation(id="1", text="DELETE FROM t", lane=Lane.LONG, work=slow)
 
     for one, said in (
         (ends(None), "It had ended before it could be stopped: what it changed stays."),

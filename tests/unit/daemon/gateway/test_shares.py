@@ -5,10 +5,10 @@ import threading
 import pytest
 
 from lakewarden.catalog.errors import CancelledError, UnavailableError, UsageError
-from lakewarden.daemon.gateway.operations import Lane, Operation, Pools
-from lakewarden.daemon.gateway.results import Result, empty_result
+from lakewarden.daemon.gateway.operations import GatewayOperation, Lane, Pools
+from lakewarden.daemon.gateway.results import ResultReader, empty_result
 from lakewarden.daemon.gateway.sessions import Limits, Sessions, plain_keys
-from lakewarden.daemon.gateway.sharing.shares import Places, Share, next_of, share_of
+from lakewarden.daemon.gateway.sharing.shares import Share, Slots, next_of, share_of
 from lakewarden.daemon.gateway.sharing.space import Space
 from support.builders.callers import actor
 
@@ -44,7 +44,7 @@ def test_a_share_of_all_keeps_nothing_back() -> None:
 
 
 def test_who_waits_for_a_place_gets_it_or_gives_up() -> None:
-    places, got = Places(share_of(1, 100)), threading.Event()
+    places, got = Slots(share_of(1, 100)), threading.Event()
 
     def take() -> None:
         with places.taken("bo", lambda: True):
@@ -63,13 +63,13 @@ def test_who_waits_for_a_place_gets_it_or_gives_up() -> None:
 def test_one_users_statements_leave_a_place_for_others_and_one_to_wait_in() -> None:
     gate = threading.Event()
 
-    def operation(user: str) -> Operation:
-        def work(_: Operation) -> Result:
+    def operation(user: str) -> GatewayOperation:
+        def work(_: GatewayOperation) -> ResultReader:
             if user == "ana":
                 gate.wait(PATIENCE)
             return empty_result()
 
-        return Operation(id=user, text="", lane=Lane.LONG, work=work)
+        return GatewayOperation(id=user, text="", lane=Lane.LONG, work=work)
 
     pools = Pools({Lane.LONG: 4}, waiting=4, share=50)
     mine = [operation("ana") for _ in range(4)]

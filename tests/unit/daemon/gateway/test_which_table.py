@@ -12,7 +12,7 @@ from lakewarden.catalog.errors import NotAllowedError, NotFoundError, Preconditi
 from lakewarden.catalog.policy.access import Caller
 from lakewarden.catalog.registry.register import register
 from lakewarden.daemon.callers import caller_of, real_user
-from lakewarden.daemon.gateway.results import Result, empty_result
+from lakewarden.daemon.gateway.results import ResultReader, empty_result
 from lakewarden.daemon.gateway.sessions import Handle, Session
 from lakewarden.daemon.gateway.statements import Statements
 from lakewarden.daemon.installation.services import Services, open_services
@@ -29,7 +29,7 @@ class FakeSpark:
     def __init__(self) -> None:
         self.asked: list[str] = []
 
-    def run(self, session: Session, operation: Any, statement: Any, store: Any) -> Result:
+    def run(self, session: Session, operation: Any, statement: Any, store: Any) -> ResultReader:
         self.asked.append(statement.where)
         return empty_result()
 
@@ -53,7 +53,7 @@ def services(tmp_path: Path) -> Services:
     initialise(opened, real_user())
     write_deltalake(tmp_path / "t", pa.table({"id": [1]}))
     with run(opened, caller_of(opened, "test"), declared.REGISTER, "t") as actor:
-        register(opened.desk, str(tmp_path / "t"), actor=actor, name="default.t")
+        register(opened.registry, str(tmp_path / "t"), actor=actor, name="default.t")
     return opened
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import pytest
 from TCLIService.ttypes import TJobExecutionStatus
 
-from lakewarden.daemon.gateway.operations import Lane, Operation, State
+from lakewarden.daemon.gateway.operations import GatewayOperation, Lane, State
 from lakewarden.daemon.gateway.results import empty_result
 from lakewarden.daemon.gateway.wire_progress import progress_of
 
@@ -21,8 +21,8 @@ class Stage:
     failed: int = 0
 
 
-def operation(state: State, stages: Sequence[Stage]) -> Operation:
-    return Operation(
+def operation(state: State, stages: Sequence[Stage]) -> GatewayOperation:
+    return GatewayOperation(
         id="1", text="", lane=Lane.LONG, work=lambda _: empty_result(), state=state, stages=lambda: stages
     )
 

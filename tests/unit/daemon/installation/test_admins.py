@@ -148,7 +148,7 @@ def test_only_an_admin_mends_the_system_tables(home: Path) -> None:
 def test_only_an_owner_or_an_admin_cancels_a_run(home: Path, tmp_path: Path) -> None:
     opened = services(home)
     write_deltalake(tmp_path / "t", pa.table({"id": [1, 2, 3]}))
-    row = register(opened.desk, str(tmp_path / "t"), actor=actor("ana", admin=True), owner="carl").row
+    row = register(opened.registry, str(tmp_path / "t"), actor=actor("ana", admin=True), owner="carl").row
     request = RunRequest(
         run_id="r1",
         table_id=row.table_id,

@@ -10,7 +10,7 @@ import pytest
 
 from lakewarden.catalog.errors import UnavailableError
 from lakewarden.catalog.model.rows import Action, Outcome
-from lakewarden.daemon.telemetry.liveness import Role, Vitals
+from lakewarden.daemon.telemetry.liveness import ProcessRole, Vitals
 from lakewarden.daemon.telemetry.metrics import Metrics
 from lakewarden.daemon.telemetry.probes import Pages
 from lakewarden.daemon.telemetry.webhook import Event, EventKind, Webhook
@@ -89,7 +89,7 @@ def test_the_pages_tell_life_readiness_and_figures() -> None:
     pages.start()
     assert get(pages.port, "/livez")[0] == 200
     assert get(pages.port, "/readyz") == (503, "This daemon is starting.\n")
-    vitals.become(Role.LEADING)
+    vitals.become(ProcessRole.LEADING)
     assert get(pages.port, "/readyz") == (200, "This daemon is leading.\n")
     vitals.cycle("The storage does not answer.")
     assert get(pages.port, "/readyz") == (503, "The storage does not answer.\n")

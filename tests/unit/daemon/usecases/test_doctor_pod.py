@@ -18,7 +18,7 @@ from lakewarden.catalog.clock import SystemClock
 from lakewarden.daemon.installation.services import Services
 from lakewarden.daemon.settings.settings import load_settings
 from lakewarden.daemon.usecases.doctor import pod as looked_at
-from lakewarden.daemon.usecases.doctor.diagnosis import Diagnosis, Verdict
+from lakewarden.daemon.usecases.doctor.diagnosis import CheckResult, Diagnosis
 from lakewarden.daemon.usecases.doctor.kubernetes import DRIVER_RIGHTS, RULES
 from lakewarden.daemon.usecases.doctor.pod import Pod, examine_pod
 
@@ -89,34 +89,34 @@ def services_at(home: Path, **conf: str) -> Services:
 
 def by_check(found: Iterator[Diagnosis]) -> dict[str, Diagnosis]:
     named = {one.check: one for one in found}
-    assert all(one.fix for one in named.values() if one.verdict is not Verdict.OK), "each has a fix"
+    assert all(one.fix for one in named.values() if one.verdict is not CheckResult.OK), "each has a fix"
     return named
 
 
 @pytest.mark.heavy
 def test_a_worker_s_pod_has_names_rights_and_clocks(tmp_path: Path, pod: Pod) -> None:
     found = by_check(examine_pod(services_at(tmp_path), pod))
-    assert {found[name].verdict for name in ("dns", "cluster", "rights", "clocks")} == {Verdict.OK}
+    assert {found[name].verdict for name in ("dns", "cluster", "rights", "clocks")} == {CheckResult.OK}
     assert "Kubernetes 1.34" in found["cluster"].message
-    assert found["system tables"].verdict is Verdict.FAIL, "there are none"
+    assert found["system tables"].verdict is CheckResult.FAIL, "there are none"
 
 
 @pytest.mark.heavy
 @pytest.mark.parametrize(
     ("rules", "verdict", "named"),
     [
-        (OWN[1:], Verdict.FAIL, "watch pods"),
+        (OWN[1:], CheckResult.FAIL, "watch pods"),
         (
             [*OWN, {"apiGroups": [""], "resources": ["secrets"], "verbs": ["get"]}],
-            Verdict.WARN,
+            CheckResult.WARN,
             "get secrets",
         ),
-        ([*OWN, {"apiGroups": ["apps"], "resources": ["*"], "verbs": ["*"]}], Verdict.WARN, "* *.apps"),
+        ([*OWN, {"apiGroups": ["apps"], "resources": ["*"], "verbs": ["*"]}], CheckResult.WARN, "* *.apps"),
     ],
     ids=["one is missing", "one too many", "of another group"],
 )
 def test_rights_are_those_that_spark_asks_for(
-    tmp_path: Path, pod: Pod, api: ApiServer, rules: list[Any], verdict: Verdict, named: str
+    tmp_path: Path, pod: Pod, api: ApiServer, rules: list[Any], verdict: CheckResult, named: str
 ) -> None:
     api.rules = [*rules, ANYBODYS]
     told = by_check(examine_pod(services_at(tmp_path), pod))["rights"]
@@ -127,7 +127,7 @@ def test_rights_are_those_that_spark_asks_for(
 def test_a_clock_that_is_off_is_told(tmp_path: Path, pod: Pod, api: ApiServer) -> None:
     api.late = timedelta(seconds=40)
     told = by_check(examine_pod(services_at(tmp_path), pod))["clocks"]
-    assert told.verdict is Verdict.FAIL and "from the API server" in told.message
+    assert told.verdict is CheckResult.FAIL and "from the API server" in told.message
 
 
 @pytest.mark.heavy
@@ -136,7 +136,7 @@ def test_the_databases_clock_counts_too(tmp_path: Path, pod: Pod, monkeypatch: p
     ahead = SystemClock().now() + timedelta(minutes=9)
     monkeypatch.setattr(type(services.leases), "now", lambda leases: ahead)
     told = by_check(examine_pod(services, pod))["clocks"]
-    assert told.verdict is Verdict.FAIL and "s from the database" in told.message
+    assert told.verdict is CheckResult.FAIL and "s from the database" in told.message
 
 
 @pytest.mark.heavy
@@ -150,7 +150,7 @@ def test_an_answer_that_takes_long_is_no_skew(
 
     services = services_at(tmp_path)
     monkeypatch.setattr(type(services.leases), "now", slowly)
-    assert by_check(examine_pod(services, pod))["clocks"].verdict is Verdict.OK
+    assert by_check(examine_pod(services, pod))["clocks"].verdict is CheckResult.OK
 
 
 @pytest.mark.heavy
@@ -163,29 +163,29 @@ def test_a_cluster_that_is_too_old_or_something_else_is_told(
 ) -> None:
     api.version = version
     found = by_check(examine_pod(services_at(tmp_path), pod))
-    assert found["cluster"].verdict is Verdict.FAIL and said in found["cluster"].message
-    assert found["rights"].verdict is Verdict.NOT_CHECKED
+    assert found["cluster"].verdict is CheckResult.FAIL and said in found["cluster"].message
+    assert found["rights"].verdict is CheckResult.NOT_CHECKED
 
 
 @pytest.mark.heavy
 def test_a_token_that_counts_no_more_is_told_without_it(tmp_path: Path, pod: Pod) -> None:
     (pod.account / "token").write_text("hunter2")
     told = by_check(examine_pod(services_at(tmp_path), pod))["cluster"]
-    assert told.verdict is Verdict.FAIL and "401" in told.message and "hunter2" not in told.message
+    assert told.verdict is CheckResult.FAIL and "401" in told.message and "hunter2" not in told.message
 
 
 @pytest.mark.heavy
 def test_a_pod_without_a_token_is_sent_to_a_worker(tmp_path: Path, pod: Pod) -> None:
     (pod.account / "token").unlink()
     found = by_check(examine_pod(services_at(tmp_path), pod))
-    assert {found[name].verdict for name in ("cluster", "rights")} == {Verdict.NOT_CHECKED}
-    assert found["clocks"].verdict is Verdict.OK, "the database's alone"
+    assert {found[name].verdict for name in ("cluster", "rights")} == {CheckResult.NOT_CHECKED}
+    assert found["clocks"].verdict is CheckResult.OK, "the database's alone"
 
 
 @pytest.mark.heavy
 def test_names_that_nobody_knows_are_told(tmp_path: Path, pod: Pod) -> None:
     told = by_check(examine_pod(services_at(tmp_path), replace(pod, name="no.such.invalid")))["dns"]
-    assert told.verdict is Verdict.FAIL
+    assert told.verdict is CheckResult.FAIL
 
 
 @pytest.mark.heavy
@@ -206,8 +206,8 @@ def test_whether_policies_are_enforced_is_tried_at_a_door_that_they_shut(
         services = services_at(tmp_path, **{"spark.app.name": "lw"})
         told = by_check(examine_pod(services, pod))["network policies"]
         own = replace(pod, addresses=frozenset({"127.0.0.1"}))
-        assert by_check(examine_pod(services, own))["network policies"].verdict is Verdict.NOT_CHECKED
-    assert told.verdict is (Verdict.WARN if let_in else Verdict.OK)
+        assert by_check(examine_pod(services, own))["network policies"].verdict is CheckResult.NOT_CHECKED
+    assert told.verdict is (CheckResult.WARN if let_in else CheckResult.OK)
 
 
 def test_only_where_kubernetes_says_so_is_there_a_pod() -> None:

@@ -14,7 +14,7 @@ import pytest
 from lakewarden.daemon.installation.services import Services
 from lakewarden.daemon.settings.settings import load_settings
 from lakewarden.daemon.usecases.doctor import yarn
-from lakewarden.daemon.usecases.doctor.diagnosis import Diagnosis, Verdict
+from lakewarden.daemon.usecases.doctor.diagnosis import CheckResult, Diagnosis
 from lakewarden.daemon.usecases.doctor.kubernetes import DRIVER_RIGHTS, INSTALLED, examine_kubernetes
 from lakewarden.daemon.usecases.doctor.one_machine import database_server, examine_machine
 from lakewarden.daemon.usecases.doctor.yarn import examine_yarn
@@ -32,7 +32,7 @@ MANAGER: dict[str, Any] = {
 
 def by_check(found: Iterator[Diagnosis]) -> dict[str, Diagnosis]:
     listed = list(found)
-    assert all(one.fix for one in listed if one.verdict is not Verdict.OK), "each has a fix"
+    assert all(one.fix for one in listed if one.verdict is not CheckResult.OK), "each has a fix"
     named = {one.check: one for one in listed}
     assert len(named) == len(listed), "one line for each"
     return named
@@ -46,14 +46,14 @@ def test_nothing_is_made_where_one_machine_is_examined(tmp_path: Path) -> None:
     home = tmp_path / "not" / "yet"
     found = by_check(examine_machine(services_at(home)))
     assert found["home"].message == f"{home} can be made."
-    assert {found[name].verdict for name in ("home", "database", "http port")} == {Verdict.OK}
+    assert {found[name].verdict for name in ("home", "database", "http port")} == {CheckResult.OK}
     assert not list(tmp_path.iterdir())
 
 
 def test_more_heap_than_the_machine_has_is_told(tmp_path: Path) -> None:
     settings = replace(load_settings(home=tmp_path, environment={}), spark_driver_memory=1 << 60)
     found = by_check(examine_machine(Services(settings)))
-    assert found["memory"].verdict is Verdict.FAIL
+    assert found["memory"].verdict is CheckResult.FAIL
 
 
 def test_a_database_is_asked_for_by_its_place_and_its_password_is_never_told(tmp_path: Path) -> None:
@@ -63,10 +63,12 @@ def test_a_database_is_asked_for_by_its_place_and_its_password_is_never_told(tmp
         port = server.getsockname()[1]
         url = f"postgresql+psycopg://u:hunter/2:#?@127.0.0.1:{port}/n"
         services = services_at(tmp_path, LAKEWARDEN_DATABASE_URL=url)
-        assert database_server(services).verdict is Verdict.OK
+        assert database_server(services).verdict is CheckResult.OK
     away = database_server(services)
     assert (
-        away.verdict is Verdict.FAIL and f"127.0.0.1:{port}" in away.message and "hunter" not in away.message
+        away.verdict is CheckResult.FAIL
+        and f"127.0.0.1:{port}" in away.message
+        and "hunter" not in away.message
     )
 
 
@@ -106,14 +108,14 @@ def rights(rules: list[dict[str, list[str]]], *, incomplete: bool = False) -> di
 def test_what_only_pods_see_is_not_called_ok(tools: Path) -> None:
     found = by_check(examine_kubernetes())
     assert {name: one.verdict for name, one in found.items()} == {
-        "helm": Verdict.OK,
-        "cluster": Verdict.OK,
-        "rights": Verdict.OK,
-        "volumes": Verdict.WARN,
-        "image": Verdict.NOT_CHECKED,
-        "database": Verdict.NOT_CHECKED,
-        "storage": Verdict.NOT_CHECKED,
-        "network policies": Verdict.NOT_CHECKED,
+        "helm": CheckResult.OK,
+        "cluster": CheckResult.OK,
+        "rights": CheckResult.OK,
+        "volumes": CheckResult.WARN,
+        "image": CheckResult.NOT_CHECKED,
+        "database": CheckResult.NOT_CHECKED,
+        "storage": CheckResult.NOT_CHECKED,
+        "network policies": CheckResult.NOT_CHECKED,
     }
     assert found["cluster"].message == "Kubernetes 1.34 answers; the namespace is lw."
 
@@ -127,7 +129,7 @@ def test_a_right_that_is_missing_for_the_install_or_for_the_driver_is_named(tool
         {"apiGroups": [""], "resources": [kind], "verbs": [*verbs]} for kind, verbs in DRIVER_RIGHTS.items()
     ]
     cluster(tools, {RULES: rights(install + driver)})
-    assert by_check(examine_kubernetes())["rights"].verdict is Verdict.OK
+    assert by_check(examine_kubernetes())["rights"].verdict is CheckResult.OK
     only_named = {**install[1], "resourceNames": ["one"]}
     for lacking, named in (
         ([*install[:1], only_named, *install[2:], *driver], "create deployments"),
@@ -135,26 +137,26 @@ def test_a_right_that_is_missing_for_the_install_or_for_the_driver_is_named(tool
     ):
         cluster(tools, {RULES: rights(lacking)})
         told = by_check(examine_kubernetes())["rights"]
-        assert told.verdict is Verdict.FAIL and named in told.message
+        assert told.verdict is CheckResult.FAIL and named in told.message
         cluster(tools, {RULES: rights(lacking, incomplete=True)})
-        assert by_check(examine_kubernetes())["rights"].verdict is Verdict.NOT_CHECKED
+        assert by_check(examine_kubernetes())["rights"].verdict is CheckResult.NOT_CHECKED
 
 
 @pytest.mark.parametrize(
     ("answers", "check", "verdict"),
     [
-        ({"/version": {"major": "1", "minor": "27"}}, "cluster", Verdict.FAIL),
-        ({"/version": {"kind": "Status"}}, "cluster", Verdict.FAIL),
+        ({"/version": {"major": "1", "minor": "27"}}, "cluster", CheckResult.FAIL),
+        ({"/version": {"kind": "Status"}}, "cluster", CheckResult.FAIL),
         (
             {CLASSES: {"items": [{"metadata": {"name": "fast", "annotations": {
                 "storageclass.kubernetes.io/is-default-class": "true"}}}]}},
-            "volumes", Verdict.NOT_CHECKED,
+            "volumes", CheckResult.NOT_CHECKED,
         ),
     ],
     ids=["too-old", "no-kubernetes", "a-default-class"],
 )  # fmt: skip
 def test_the_cluster_is_judged_by_what_it_says(
-    tools: Path, answers: Mapping[str, Any], check: str, verdict: Verdict
+    tools: Path, answers: Mapping[str, Any], check: str, verdict: CheckResult
 ) -> None:
     cluster(tools, answers)
     assert by_check(examine_kubernetes())[check].verdict is verdict
@@ -163,14 +165,14 @@ def test_the_cluster_is_judged_by_what_it_says(
 def test_a_cluster_that_does_not_answer_is_a_finding_and_not_asked_again(tools: Path) -> None:
     (tools / "_version").unlink()
     found = by_check(examine_kubernetes())
-    assert found["cluster"].verdict is Verdict.FAIL and not {"rights", "volumes"} & found.keys()
+    assert found["cluster"].verdict is CheckResult.FAIL and not {"rights", "volumes"} & found.keys()
 
 
 @pytest.mark.parametrize("answer", [[], None, {}], ids=["list", "null", "empty"])
 def test_an_answer_of_another_shape_ends_no_examination(tools: Path, answer: object) -> None:
     cluster(tools, {RULES: answer, CLASSES: answer})
     found = by_check(examine_kubernetes())
-    assert found["rights"].verdict is Verdict.FAIL and found["volumes"].verdict is not Verdict.OK
+    assert found["rights"].verdict is CheckResult.FAIL and found["volumes"].verdict is not CheckResult.OK
     assert "network policies" in found
 
 
@@ -178,8 +180,8 @@ def test_without_kubectl_nothing_of_the_cluster_is_called_ok(tools: Path) -> Non
     (tools / "kubectl").unlink()
     (tools / "helm").unlink()
     found = by_check(examine_kubernetes())
-    assert found["cluster"].verdict is Verdict.NOT_CHECKED and found["helm"].verdict is Verdict.FAIL
-    assert Verdict.OK not in {one.verdict for one in found.values()}
+    assert found["cluster"].verdict is CheckResult.NOT_CHECKED and found["helm"].verdict is CheckResult.FAIL
+    assert CheckResult.OK not in {one.verdict for one in found.values()}
 
 
 class Manager(BaseHTTPRequestHandler):
@@ -241,17 +243,17 @@ def test_an_edge_node_is_told_what_its_cluster_is_and_what_nobody_looked_at(
     verdicts = {name: one.verdict for name, one in found.items()}
     ours = {"java", "jars", "metastore", "database", "spark"}
     assert {name: verdict for name, verdict in verdicts.items() if name not in ours} == {
-        "cluster files": Verdict.OK,
-        "resource manager": Verdict.OK,
-        "nodes": Verdict.OK,
-        "queue": Verdict.OK,
-        "recovery": Verdict.NOT_CHECKED,
-        "hdfs": Verdict.NOT_CHECKED,
-        "spark's jars": Verdict.WARN,
-        "driver": Verdict.WARN,
-        "kerberos": Verdict.OK,
-        "nodes' java": Verdict.NOT_CHECKED,
-        "way back": Verdict.NOT_CHECKED,
+        "cluster files": CheckResult.OK,
+        "resource manager": CheckResult.OK,
+        "nodes": CheckResult.OK,
+        "queue": CheckResult.OK,
+        "recovery": CheckResult.NOT_CHECKED,
+        "hdfs": CheckResult.NOT_CHECKED,
+        "spark's jars": CheckResult.WARN,
+        "driver": CheckResult.WARN,
+        "kerberos": CheckResult.OK,
+        "nodes' java": CheckResult.NOT_CHECKED,
+        "way back": CheckResult.NOT_CHECKED,
     }
     assert found["resource manager"].message == "YARN 3.4.2 answers."
 
@@ -264,24 +266,24 @@ def test_a_resource_manager_that_says_something_else_is_never_called_ok(
     for path in MANAGER:
         monkeypatch.setitem(MANAGER, path, answer)
     found = on_yarn(tmp_path)
-    assert Verdict.OK not in {found[name].verdict for name in ("resource manager", "nodes", "queue")}
+    assert CheckResult.OK not in {found[name].verdict for name in ("resource manager", "nodes", "queue")}
 
 
 @pytest.mark.heavy
 def test_a_queue_that_is_not_there_is_told_with_those_that_are(edge: Path, tmp_path: Path) -> None:
     found = on_yarn(tmp_path)["queue"]
-    assert found.verdict is Verdict.FAIL and found.fix == "Set spark.yarn.queue to one of: maintenance."
+    assert found.verdict is CheckResult.FAIL and found.fix == "Set spark.yarn.queue to one of: maintenance."
 
 
 @pytest.mark.heavy
 def test_a_cluster_with_kerberos_wants_a_keytab_that_can_be_read(edge: Path, tmp_path: Path) -> None:
     site(edge / "core-site.xml", {"hadoop.security.authentication": "kerberos"})
-    assert on_yarn(tmp_path)["kerberos"].verdict is Verdict.FAIL
+    assert on_yarn(tmp_path)["kerberos"].verdict is CheckResult.FAIL
     keytab = tmp_path / "keytab"
     told = {"kerberos_principal": "lw", "kerberos_keytab": str(keytab)}
-    assert on_yarn(tmp_path, **told)["kerberos"].verdict is Verdict.FAIL
+    assert on_yarn(tmp_path, **told)["kerberos"].verdict is CheckResult.FAIL
     keytab.touch()
-    assert on_yarn(tmp_path, **told)["kerberos"].verdict is Verdict.NOT_CHECKED
+    assert on_yarn(tmp_path, **told)["kerberos"].verdict is CheckResult.NOT_CHECKED
 
 
 @pytest.mark.heavy
@@ -292,25 +294,26 @@ def test_what_reads_a_cluster_with_kerberos_without_spark_needs_a_library_and_a_
     site(edge / "core-site.xml", {"hadoop.security.authentication": "kerberos"})
     monkeypatch.delenv("KRB5_CLIENT_KTNAME", raising=False)
     monkeypatch.setattr(yarn, "_GSSAPI", "libc.so.6")
-    assert on_yarn(tmp_path)["tickets"].verdict is Verdict.WARN
+    assert on_yarn(tmp_path)["tickets"].verdict is CheckResult.WARN
     monkeypatch.setenv("KRB5_CLIENT_KTNAME", f"FILE:{tmp_path / 'keytab'}")
-    assert on_yarn(tmp_path)["tickets"].verdict is Verdict.FAIL
+    assert on_yarn(tmp_path)["tickets"].verdict is CheckResult.FAIL
     (tmp_path / "keytab").touch()
-    assert on_yarn(tmp_path)["tickets"].verdict is Verdict.OK
+    assert on_yarn(tmp_path)["tickets"].verdict is CheckResult.OK
     monkeypatch.setattr(yarn, "_GSSAPI", "libnothing.so.1")
     found = on_yarn(tmp_path)["tickets"]
-    assert found.verdict is Verdict.FAIL and "libgssapi-krb5-2" in found.fix
+    assert found.verdict is CheckResult.FAIL and "libgssapi-krb5-2" in found.fix
 
 
 @pytest.mark.heavy
 def test_files_that_are_missing_or_damaged_end_no_examination(edge: Path, tmp_path: Path) -> None:
     (edge / "yarn-site.xml").write_text("<configuration>")
-    assert on_yarn(tmp_path)["cluster files"].verdict is Verdict.FAIL
+    assert on_yarn(tmp_path)["cluster files"].verdict is CheckResult.FAIL
     (edge / "yarn-site.xml").unlink()
     found = on_yarn(tmp_path)
     assert (
-        found["cluster files"].verdict is Verdict.FAIL and "yarn-site.xml" in found["cluster files"].message
+        found["cluster files"].verdict is CheckResult.FAIL
+        and "yarn-site.xml" in found["cluster files"].message
     )
-    assert found["cluster"].verdict is Verdict.NOT_CHECKED
+    assert found["cluster"].verdict is CheckResult.NOT_CHECKED
     site(edge / "yarn-site.xml", {})
-    assert on_yarn(tmp_path)["resource manager"].verdict is Verdict.FAIL
+    assert on_yarn(tmp_path)["resource manager"].verdict is CheckResult.FAIL

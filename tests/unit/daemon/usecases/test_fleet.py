@@ -12,7 +12,7 @@ from lakewarden.catalog.storage.file_store import StorageOptions, canonical
 from lakewarden.catalog.system.own_rows import system_rows
 from lakewarden.catalog.system.port import HEALTH, TABLES
 from lakewarden.catalog.system.store import DeltaSystemStore
-from lakewarden.daemon.usecases.tables import STOPPED, Wanted, Work, fleet
+from lakewarden.daemon.usecases.tables import STOPPED, TableFilter, Work, fleet
 from support.builders.system_samples import NOW, sample
 
 LOST = Finding(check="head_files", severity=Severity.ERROR, message="One file is missing.", since=NOW)
@@ -48,7 +48,7 @@ def store(tmp_path: Path) -> DeltaSystemStore:
     return made
 
 
-def names(store: DeltaSystemStore, wanted: Wanted) -> list[str]:
+def names(store: DeltaSystemStore, wanted: TableFilter) -> list[str]:
     listed: list[str] = fleet(store, wanted).column("name").to_pylist()
     return [name for name in listed if not name.startswith("lakewarden.")]
 
@@ -57,33 +57,33 @@ def names(store: DeltaSystemStore, wanted: Wanted) -> list[str]:
 @pytest.mark.parametrize(
     ("wanted", "found"),
     [
-        (Wanted(), ["db.events", "db.events_raw", "db.inner.events", "other.events"]),
-        (Wanted(gone=True), [one.name for one in ROWS]),
-        (Wanted(state="dropped"), ["other.gone"]),
-        (Wanted(names="db.*"), ["db.events", "db.events_raw", "db.inner.events"]),
-        (Wanted(names="*_raw"), ["db.events_raw"]),
-        (Wanted(names="db.event?"), ["db.events"]),
-        (Wanted(names="dbxevents"), []),
-        (Wanted(owner="bo"), ["db.events_raw"]),
-        (Wanted(state="quarantined"), ["db.events_raw"]),
-        (Wanted(format="iceberg"), []),
-        (Wanted(finding="head_files"), ["db.events_raw"]),
-        (Wanted(finding="*"), ["db.events_raw"]),
-        (Wanted(finding="log_readable"), []),
-        (Wanted(stopped=Work.PAUSED), ["db.inner.events"]),
-        (Wanted(stopped=Work.HELD), ["other.events"]),
-        (Wanted(namespace="other", names="*events"), ["other.events"]),
+        (TableFilter(), ["db.events", "db.events_raw", "db.inner.events", "other.events"]),
+        (TableFilter(gone=True), [one.name for one in ROWS]),
+        (TableFilter(state="dropped"), ["other.gone"]),
+        (TableFilter(names="db.*"), ["db.events", "db.events_raw", "db.inner.events"]),
+        (TableFilter(names="*_raw"), ["db.events_raw"]),
+        (TableFilter(names="db.event?"), ["db.events"]),
+        (TableFilter(names="dbxevents"), []),
+        (TableFilter(owner="bo"), ["db.events_raw"]),
+        (TableFilter(state="quarantined"), ["db.events_raw"]),
+        (TableFilter(format="iceberg"), []),
+        (TableFilter(finding="head_files"), ["db.events_raw"]),
+        (TableFilter(finding="*"), ["db.events_raw"]),
+        (TableFilter(finding="log_readable"), []),
+        (TableFilter(stopped=Work.PAUSED), ["db.inner.events"]),
+        (TableFilter(stopped=Work.HELD), ["other.events"]),
+        (TableFilter(namespace="other", names="*events"), ["other.events"]),
     ],
 )
 def test_a_table_has_to_meet_all_that_is_said(
-    store: DeltaSystemStore, wanted: Wanted, found: list[str]
+    store: DeltaSystemStore, wanted: TableFilter, found: list[str]
 ) -> None:
     assert names(store, wanted) == found
 
 
 def test_a_scope_stops_the_tables_of_its_database_and_no_others(store: DeltaSystemStore) -> None:
     store.edit(TABLES, lambda _: [scope(20, "db.*", paused="month end", hold="audit")], because="pause")
-    told = fleet(store, Wanted(names="*events*")).select(["name", STOPPED]).to_pylist()
+    told = fleet(store, TableFilter(names="*events*")).select(["name", STOPPED]).to_pylist()
     assert {one["name"]: one[STOPPED] for one in told} == {
         "db.events": "paused, held",
         "db.events_raw": "paused, held",
@@ -99,5 +99,5 @@ def test_everything_paused_is_every_table_paused(store: DeltaSystemStore) -> Non
 
 def test_a_state_that_there_is_none_of_is_refused_with_the_nearest() -> None:
     with pytest.raises(UsageError, match="no state 'quarantine'") as refused:
-        Wanted(state="quarantine")
+        TableFilter(state="quarantine")
     assert refused.value.hint == "Did you mean quarantined?"

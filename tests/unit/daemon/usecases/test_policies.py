@@ -39,7 +39,7 @@ def made(folder: Path) -> Services:
     initialise(services, services.user)
     for name in ("one", "two"):
         write_deltalake(str(folder / name), pa.table({"id": [1]}))
-        register(services.desk, str(folder / name), actor=Actor(ANA), name=f"db.{name}")
+        register(services.registry, str(folder / name), actor=Actor(ANA), name=f"db.{name}")
     return services
 
 
@@ -142,7 +142,7 @@ def promised(services: Services, *, by_file: bool) -> None:
     if by_file:
         apply_policies(services, ROOT, read_policies("db.*: {rollback.promise: 20 days}"))
     else:
-        set_policy(services.desk, "db.*", {"rollback.promise": 20 * DAY}, actor=ROOT)
+        set_policy(services.registry, "db.*", {"rollback.promise": 20 * DAY}, actor=ROOT)
 
 
 @pytest.mark.parametrize("by_file", [True, False], ids=["file", "command"])
@@ -183,7 +183,7 @@ def test_what_somebody_else_changed_meanwhile_is_not_overwritten(
 
     def bo_is_faster(*args: Any, **more: Any) -> Any:
         monkeypatch.undo()
-        set_policy(services.desk, "db.one", {"vacuum.retention": 90 * DAY}, actor=ROOT)
+        set_policy(services.registry, "db.one", {"vacuum.retention": 90 * DAY}, actor=ROOT)
         return edit(*args, **more)
 
     monkeypatch.setattr(services.store, "edit", bo_is_faster)

@@ -7,17 +7,17 @@ from hypothesis import strategies as st
 from lakewarden.catalog.errors import UsageError
 from lakewarden.catalog.model.rows import Mode
 from lakewarden.catalog.policy.effective import POLICY_KEYS, Value
-from lakewarden.catalog.policy.keys import Kind
+from lakewarden.catalog.policy.keys import PolicyKind
 from lakewarden.daemon.usecases.policy_files import as_text, read_policies
 
-VALUES: dict[Kind, st.SearchStrategy[Value]] = {
-    Kind.MODE: st.sampled_from(Mode),
-    Kind.DURATION: st.integers(0, 10**7),
-    Kind.SIZE: st.integers(1, 10**12),
-    Kind.COUNT: st.integers(1, 10**6),
-    Kind.SHARE: st.sampled_from([0.0, 0.1, 0.25, 1.0]),
-    Kind.SWITCH: st.booleans(),
-    Kind.HOURS: st.just("08:00-18:00"),
+VALUES: dict[PolicyKind, st.SearchStrategy[Value]] = {
+    PolicyKind.MODE: st.sampled_from(Mode),
+    PolicyKind.DURATION: st.integers(0, 10**7),
+    PolicyKind.SIZE: st.integers(1, 10**12),
+    PolicyKind.COUNT: st.integers(1, 10**6),
+    PolicyKind.SHARE: st.sampled_from([0.0, 0.1, 0.25, 1.0]),
+    PolicyKind.SWITCH: st.booleans(),
+    PolicyKind.HOURS: st.just("08:00-18:00"),
 }
 POLICIES = st.dictionaries(
     st.sampled_from(["*", "sales.*", "sales.orders", "default.größe", "a.null"]),

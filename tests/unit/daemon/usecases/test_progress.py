@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from lakewarden.daemon.usecases.onboarding.progress import Progress, found_among
+from lakewarden.daemon.usecases.onboarding.progress import OnboardingProgress, found_among
 
 
 class Hand:
@@ -17,7 +17,7 @@ class Hand:
 
 def test_what_ends_soon_says_nothing() -> None:
     said, hand = list[str](), Hand()
-    progress = Progress(total=100, tell=said.append, monotonic=hand)
+    progress = OnboardingProgress(total=100, tell=said.append, monotonic=hand)
     for _ in range(100):
         hand.at += 0.04
         progress.looked()
@@ -26,7 +26,7 @@ def test_what_ends_soon_says_nothing() -> None:
 
 def test_what_takes_long_says_now_and_then_how_far_it_is() -> None:
     said, hand = list[str](), Hand()
-    progress = Progress(total=10_000, tell=said.append, monotonic=hand)
+    progress = OnboardingProgress(total=10_000, tell=said.append, monotonic=hand)
     for number in range(1_200):
         hand.at += 0.01
         progress.looked()

@@ -45,7 +45,7 @@ def place(tmp_path: Path) -> str:
 
 
 def managed(services: WithMetastore, place: str) -> TableRow:
-    return register(services.desk, place, actor=ADMIN, name="db.t").row
+    return register(services.registry, place, actor=ADMIN, name="db.t").row
 
 
 def purged(services: WithMetastore, row: TableRow, others: str | None = None) -> TableRow:
@@ -65,7 +65,7 @@ def test_a_table_that_another_installation_manages_is_purged_only_by_a_consent_t
     assert shown["other_installations_token"] == other
     with pytest.raises(ConsentError, match=f"{other} manages it as db.t"):
         purged(here, row)
-    assert here.desk.get(row.table_id).state is TableState.ACTIVE
+    assert here.registry.get(row.table_id).state is TableState.ACTIVE
     going = purged(here, row, other)
     assert Purging.of(going).others == other
 
@@ -74,7 +74,7 @@ def test_its_legal_hold_is_named(both: tuple[WithMetastore, WithMetastore], plac
     here, there = both
     row = managed(here, place)
     managed(there, place)
-    set_hold(there.desk, "db.*", "case 7", actor=ADMIN)
+    set_hold(there.registry, "db.*", "case 7", actor=ADMIN)
     with pytest.raises(ConsentError, match="under legal hold .*case 7"):
         purged(here, row)
 

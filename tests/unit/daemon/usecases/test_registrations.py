@@ -21,10 +21,10 @@ from lakewarden.catalog.system.port import AUDIT, HEALTH
 from lakewarden.daemon.installation.services import Services
 from lakewarden.daemon.settings.settings import load_settings
 from lakewarden.daemon.usecases.init import initialise
-from lakewarden.daemon.usecases.onboarding.lists import Kind, Listed, read_list
+from lakewarden.daemon.usecases.onboarding.lists import Listed, ListFormat, read_list
 from lakewarden.daemon.usecases.onboarding.registrations import register_listed, register_one
 from lakewarden.daemon.usecases.onboarding.report import (
-    Word,
+    ReportWord,
     as_row,
     is_done,
     summary,
@@ -70,7 +70,7 @@ def test_every_row_of_a_list_that_makes_no_sense_has_its_entry_in_the_audit(
     services: Services, tmp_path: Path
 ) -> None:
     text = f"path,name,vacuum.retention\n{tmp_path}/t,db.t,soon\n,,7 days\n"
-    register_listed(services, actor("ana"), read_list(text, Kind.CSV), tell=print)
+    register_listed(services, actor("ana"), read_list(text, ListFormat.CSV), tell=print)
     entries = {row.on: row for row in services.store.rows(AUDIT).all()}
     assert set(entries) == {f"{tmp_path}/t", "line 3"}
     assert "'soon' is not a valid duration" in (entries[f"{tmp_path}/t"].why or "")
@@ -83,7 +83,7 @@ def test_what_nobody_foresaw_stops_no_other_table(services: Services, tmp_path: 
         write_deltalake(str(tmp_path / f"t{number}"), pa.table({"id": [1]}))
     caller: Caller = actor("ana")
     said = list[str]()
-    listed = read_list("".join(f"{tmp_path}/t{number}\n" for number in range(6)), Kind.PATHS)
+    listed = read_list("".join(f"{tmp_path}/t{number}\n" for number in range(6)), ListFormat.PATHS)
     outcomes = register_listed(services, caller, listed, tell=said.append)
     refused = [one for one in outcomes if isinstance(one.came, LakewardenError)]
     assert [one.listed.where for one in refused] == [f"{tmp_path}/t3"]
@@ -105,7 +105,7 @@ def test_the_audit_says_who_registered_a_table_whoever_asks_for_it_again(
     one, two = tmp_path / "one", tmp_path / "two"
     register_listed(services, actor("ana"), paths(one), tell=print)
     # Ana's next call is killed before it writes its entries.
-    [killed] = register_batch(services.desk, [WantedTable(where=str(two))], actor=Actor(actor("ana")))
+    [killed] = register_batch(services.registry, [WantedTable(where=str(two))], actor=Actor(actor("ana")))
     assert isinstance(killed, Registered)
     register_listed(services, actor("bo"), paths(one, two), tell=print)
     register_listed(services, actor("ana"), paths(one, two), tell=print)
@@ -123,7 +123,7 @@ def test_a_registration_that_is_repeated_has_one_entry_in_the_audit(
         write_deltalake(str(tmp_path / name), pa.table({"id": [1]}))
     one, two = (WantedTable(where=str(tmp_path / name)) for name in ("one", "two"))
     # Ana's call for the second is killed before it writes its entry.
-    register(services.desk, two.where, actor=Actor(actor("ana")))
+    register(services.registry, two.where, actor=Actor(actor("ana")))
     for who in ("ana", "bo", "ana"):
         for wanted in (one, two):
             register_one(services, actor(who), wanted)
@@ -178,7 +178,7 @@ def test_a_table_whose_health_nobody_could_write_is_registered_and_the_report_sa
     listed = paths(tmp_path / "fine", tmp_path / "odd")
     fine, odd = register_listed(services, actor("ana"), listed, tell=print)
     monkeypatch.undo()
-    assert [word_of(one) for one in (fine, odd)] == [Word.REGISTERED, Word.REGISTERED]
+    assert [word_of(one) for one in (fine, odd)] == [ReportWord.REGISTERED, ReportWord.REGISTERED]
     assert is_done(fine) and not is_done(odd) and worth_a_line(odd)
     assert "It is managed, but its health is not on record yet: Nobody foresaw this" in as_row(odd)["why"]
     assert summary([fine, odd], 0) == (
@@ -189,6 +189,6 @@ def test_a_table_whose_health_nobody_could_write_is_registered_and_the_report_sa
         str(tmp_path / "odd"): True,
     }
     fine, odd = register_listed(services, actor("ana"), listed, tell=print)
-    assert word_of(odd) is Word.MANAGED and is_done(odd)
+    assert word_of(odd) is ReportWord.MANAGED and is_done(odd)
     assert isinstance(odd.came, Registered)
     assert store.rows(HEALTH).get(odd.came.row.table_id) is not None

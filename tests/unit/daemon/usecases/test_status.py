@@ -21,7 +21,7 @@ from lakewarden.daemon.installation.services import Services
 from lakewarden.daemon.settings.settings import load_settings
 from lakewarden.daemon.telemetry.failed_cycles import Troubles
 from lakewarden.daemon.usecases.doctor.checks import examine, examine_only
-from lakewarden.daemon.usecases.doctor.diagnosis import Verdict
+from lakewarden.daemon.usecases.doctor.diagnosis import CheckResult
 from lakewarden.daemon.usecases.init import initialise
 from lakewarden.daemon.usecases.status import status_of
 from support.builders.callers import actor
@@ -43,9 +43,9 @@ def test_a_daemon_that_leads_and_gets_through_needs_nobody(services: Services) -
 
 
 def test_a_pause_of_everything_wants_somebody_and_says_why(services: Services) -> None:
-    set_pause(services.desk, "*", "we move house", actor=ROOT)
+    set_pause(services.registry, "*", "we move house", actor=ROOT)
     assert status_of(services).attention == ("Everything is paused: we move house.",)
-    set_pause(services.desk, "*", None, actor=ROOT)
+    set_pause(services.registry, "*", None, actor=ROOT)
     assert status_of(services).attention == ()
 
 
@@ -58,7 +58,7 @@ def test_what_the_last_cycle_left_out_wants_somebody_and_is_no_failed_cycle(serv
         "The last cycle had to leave something out. db.t: The bucket refuses. And 4 more.",
     )
     diagnosis = next(one for one in examine(services) if one.check == "cycles")
-    assert diagnosis.verdict is Verdict.WARN and "db.t: The bucket refuses." in diagnosis.message
+    assert diagnosis.verdict is CheckResult.WARN and "db.t: The bucket refuses." in diagnosis.message
     troubles.passed()
     assert status_of(services).attention == ()
 
@@ -93,10 +93,10 @@ def test_cycles_that_fail_are_told_where_the_database_does_not_answer(
 
 
 def test_a_home_that_takes_no_bytes_is_found_and_nothing_is_said_of_its_cycles(services: Services) -> None:
-    def told() -> dict[str, tuple[Verdict, str]]:
+    def told() -> dict[str, tuple[CheckResult, str]]:
         return {one.check: (one.verdict, one.message) for one in examine_only(services, ("home", "cycles"))}
 
-    assert [verdict for verdict, _ in told().values()] == [Verdict.OK, Verdict.OK]
+    assert [verdict for verdict, _ in told().values()] == [CheckResult.OK, CheckResult.OK]
     assert "are free there." in told()["home"][1]
     before, limits = sorted(services.settings.home.iterdir()), getrlimit(RLIMIT_FSIZE)
     setrlimit(RLIMIT_FSIZE, (0, limits[1]))  # files can be made and stay empty, as on a full disk
@@ -104,8 +104,8 @@ def test_a_home_that_takes_no_bytes_is_found_and_nothing_is_said_of_its_cycles(s
         found = told()
     finally:
         setrlimit(RLIMIT_FSIZE, limits)
-    assert found["home"][0] is Verdict.FAIL and "cannot be written" in found["home"][1]
-    assert found["cycles"][0] is Verdict.NOT_CHECKED and "could not note" in found["cycles"][1]
+    assert found["home"][0] is CheckResult.FAIL and "cannot be written" in found["home"][1]
+    assert found["cycles"][0] is CheckResult.NOT_CHECKED and "could not note" in found["cycles"][1]
     assert sorted(services.settings.home.iterdir()) == before
 
 

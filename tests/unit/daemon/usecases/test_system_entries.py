@@ -14,7 +14,7 @@ from lakewarden.catalog.storage.file_store import from_hadoop
 from lakewarden.catalog.system.port import SYSTEM_TABLES, TABLES
 from lakewarden.catalog.system.schema import row_schema
 from lakewarden.daemon.usecases.doctor.checks import examine_only
-from lakewarden.daemon.usecases.doctor.diagnosis import Verdict
+from lakewarden.daemon.usecases.doctor.diagnosis import CheckResult
 from lakewarden.daemon.usecases.init import initialise
 from lakewarden.daemon.usecases.system_entries import enlist_system_tables
 from support.builders.installations import WithMetastore, on_one_metastore
@@ -114,7 +114,7 @@ def test_entries_are_taken_over_by_who_says_so_and_doctor_tells_the_other(
     assert entry_of(services, "tables").parameters[INSTALLATION] == second.store.installation()
     services.settings = replace(services.settings, metastore_uri="thrift://somewhere:9083")
     [found] = examine_only(services, ["metastore"])
-    assert found.verdict is Verdict.FAIL
+    assert found.verdict is CheckResult.FAIL
     assert second.store.installation() in found.message
     with pytest.raises(RefusedError):
         enlist_system_tables(services)

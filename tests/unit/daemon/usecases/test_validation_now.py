@@ -19,12 +19,12 @@ def test_an_error_quarantines_the_table_and_that_is_on_record(tmp_path: Path) ->
     services = Services(load_settings(home=tmp_path / "home", environment={}))
     initialise(services, services.user)
     overwritten(tmp_path / "t")
-    row = register(services.desk, str(tmp_path / "t"), actor=ANA).row
+    row = register(services.registry, str(tmp_path / "t"), actor=ANA).row
     assert validate_table(services, ANA, row.name) == ()
-    assert services.desk.get(row.table_id) == row and entries(services) == []
+    assert services.registry.get(row.table_id) == row and entries(services) == []
     Path(paths(tmp_path / "t")[0]).unlink()
     (found,) = validate_table(services, ANA, row.name)
-    now, health = services.desk.get(row.table_id), services.store.rows(HEALTH).get(row.table_id)
+    now, health = services.registry.get(row.table_id), services.store.rows(HEALTH).get(row.table_id)
     assert (now.state, now.state_reason) == (TableState.QUARANTINED, found.message)
     assert health is not None and health.findings == (found,)
     assert entries(services) == [("ana", "quarantine", row.name, True)]

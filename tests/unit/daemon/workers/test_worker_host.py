@@ -13,7 +13,7 @@ import pytest
 
 from lakewarden.catalog.errors import ExitCode, OutdatedError, PreconditionError, UnavailableError
 from lakewarden.catalog.state.port import Run
-from lakewarden.daemon.telemetry.liveness import Role, Vitals
+from lakewarden.daemon.telemetry.liveness import ProcessRole, Vitals
 from lakewarden.daemon.telemetry.metrics import Metrics
 from lakewarden.daemon.telemetry.probes import Pages
 from lakewarden.daemon.workers.host import HostParts, WorkerHost, lost_by
@@ -131,7 +131,7 @@ def test_a_queue_that_does_not_answer_is_waited_for_and_said(stage: Stage) -> No
 
 def test_a_queue_of_a_newer_version_ends_it(stage: Stage) -> None:
     stage.queue.trouble = OutdatedError("The operational database has schema version 99.")
-    code = stage.play(lambda: until(lambda: stage.vitals.role is Role.STOPPING))
+    code = stage.play(lambda: until(lambda: stage.vitals.role is ProcessRole.STOPPING))
     assert code is ExitCode.FAILED
 
 
@@ -141,7 +141,7 @@ def test_system_tables_of_a_newer_version_end_it_before_a_worker_is_started(stag
 
     stage.host.parts = replace(stage.host.parts, require_current=outdated)
     stage.queue.enqueue([request("a")])
-    code = stage.play(lambda: until(lambda: stage.vitals.role is Role.STOPPING))
+    code = stage.play(lambda: until(lambda: stage.vitals.role is ProcessRole.STOPPING))
     assert code is ExitCode.FAILED and stage.pool.alive == 0
     assert [run.worker for run in stage.queue.unfinished()] == [None]
 

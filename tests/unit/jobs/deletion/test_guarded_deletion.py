@@ -11,15 +11,15 @@ import pytest
 from lakewarden.catalog.errors import ConflictError, PreconditionError, RevokedError
 from lakewarden.catalog.formats.delta.log import DeltaLog
 from lakewarden.catalog.formats.delta.reader import DeltaReader
-from lakewarden.catalog.formats.delta.segment import Listing
+from lakewarden.catalog.formats.delta.segment import LogListing
 from lakewarden.catalog.formats.files_elsewhere import READS_ELSEWHERE, Look
 from lakewarden.catalog.formats.port import Observation
 from lakewarden.catalog.model.rows import DELTA, RowKind, Source, TableRow, TableState
 from lakewarden.catalog.storage.file_store import canonical, open_store
 from lakewarden.jobs.actions.vacuum import Vacuum
 from lakewarden.jobs.deletion import batches
-from lakewarden.jobs.deletion.file_places import Places
-from lakewarden.jobs.deletion.readers import Readers
+from lakewarden.jobs.deletion.file_places import FilePlaces
+from lakewarden.jobs.deletion.readers import FolderReaders
 from lakewarden.jobs.deletion.unneeded import Unneeded
 from lakewarden.jobs.executors.vacuum import vacuum
 from lakewarden.jobs.runs.meanwhile import Meanwhile
@@ -390,23 +390,23 @@ def test_a_listing_does_not_follow_links_out_of_the_folder_or_to_live_files(
     ],
 )
 def test_names_of_one_file_are_one_place(location: str, path: str, place_of_it: str) -> None:
-    assert Places(location).of(path) == place_of_it
+    assert FilePlaces(location).of(path) == place_of_it
 
 
 def test_two_names_that_may_mean_one_cluster_are_no_places() -> None:
     with pytest.raises(PreconditionError, match="cannot be told"):
-        Places("hdfs://nn1:9000/t").of("hdfs://nameservice/t/a")
+        FilePlaces("hdfs://nn1:9000/t").of("hdfs://nameservice/t/a")
 
 
 def test_a_listing_is_refused_where_a_live_file_cannot_be_placed(place: Place) -> None:
     seen_at = seen("hdfs://nn1:9000/t", 3, committed_at=HISTORY[-1].committed_at)
     unneeded = Unneeded(
         ctx=place.ctx(),
-        others=Readers(ctx=place.ctx()),
+        others=FolderReaders(ctx=place.ctx()),
         store=open_store(place.location),
         seen=seen_at,
         oldest_version=2,
-        places=Places("hdfs://nn1:9000/t"),
+        places=FilePlaces("hdfs://nn1:9000/t"),
         candidates={},
         meanwhile=Meanwhile.since(place.ctx(), seen_at, kept=timedelta(0), keeps=lambda *_: timedelta(0)),
     )
@@ -457,11 +457,11 @@ def test_the_log_is_listed_once_before_each_batch(tmp_path: Path, monkeypatch: p
     unneeded = Unneeded.among(ctx, store, head, batch, oldest=0, retention=timedelta(0))
     whole, later = DeltaLog.listing, DeltaLog.listing_after
 
-    def listed(log: DeltaLog) -> Listing:
+    def listed(log: DeltaLog) -> LogListing:
         listings.append("whole")
         return whole(log)
 
-    def listed_after(log: DeltaLog, version: int) -> Listing:
+    def listed_after(log: DeltaLog, version: int) -> LogListing:
         listings.append(f"after {version}")
         return later(log, version)
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
+from support.builders.registries import ANA
 
 from lakewarden.catalog.errors import PreconditionError, RefusedError, UnavailableError
 from lakewarden.catalog.formats.delta.reader import DeltaReader
@@ -18,9 +19,8 @@ from lakewarden.catalog.registry.removal import check_drop, drop, undrop
 from lakewarden.catalog.storage.credentials import NO_OPTIONS
 from lakewarden.catalog.storage.file_store import canonical, open_store
 from lakewarden.catalog.storage.place import Moment, Presence
-from lakewarden.jobs.deletion.file_places import Places
+from lakewarden.jobs.deletion.file_places import FilePlaces
 from support.builders.clones import shallow_clone
-from support.builders.desks import ANA
 from support.builders.places import Estate, bound, overwritten, paths
 from support.builders.runs import delta_table, parquet_file
 
@@ -44,7 +44,7 @@ def test_what_a_clone_reads_stays_when_the_source_was_moved_behind_a_link(
     with pytest.raises(RefusedError, match="it is a shallow clone of it"):
         estate.purge(source)
     with pytest.raises(PreconditionError, match=r"default\.clone reads files of default\.src"):
-        check_drop(estate.desk, source, actor=ANA, purge=True)
+        check_drop(estate.registry, source, actor=ANA, purge=True)
 
 
 def test_a_table_behind_a_link_is_known_by_both_names(estate: Estate, tmp_path: Path) -> None:
@@ -52,7 +52,11 @@ def test_a_table_behind_a_link_is_known_by_both_names(estate: Estate, tmp_path: 
     row = estate.register(tmp_path / "t")
     shutil.move(tmp_path / "t", tmp_path / "large")
     (tmp_path / "t").symlink_to(tmp_path / "large")
-    assert estate.desk.resolve(str(tmp_path / "t")) == estate.desk.resolve(str(tmp_path / "large")) == row
+    assert (
+        estate.registry.resolve(str(tmp_path / "t"))
+        == estate.registry.resolve(str(tmp_path / "large"))
+        == row
+    )
     assert estate.register(tmp_path / "large", copy=True) == row
 
 
@@ -60,7 +64,7 @@ def test_a_table_behind_a_link_is_known_by_both_names(estate: Estate, tmp_path: 
 def test_nothing_inside_a_table_comes_under_management(estate: Estate, tmp_path: Path, managed: bool) -> None:
     delta_table(tmp_path / "outer")
     if managed:
-        drop(estate.desk, estate.register(tmp_path / "outer").table_id, actor=ANA)
+        drop(estate.registry, estate.register(tmp_path / "outer").table_id, actor=ANA)
     delta_table(tmp_path / "outer" / "a" / "inner")
     parquet_file(tmp_path / "outer" / "b" / "part.parquet")
     (tmp_path / "link").symlink_to(tmp_path / "outer" / "a")
@@ -68,7 +72,7 @@ def test_nothing_inside_a_table_comes_under_management(estate: Estate, tmp_path:
         with pytest.raises(RefusedError, match=r"lies inside another table, .*/outer"):
             estate.register(place)
     with pytest.raises(RefusedError, match=r"lies inside another table, .*/outer"):
-        foreseen_conversion(estate.desk, str(tmp_path / "outer" / "b"), WantedConversion(), actor=ANA)
+        foreseen_conversion(estate.registry, str(tmp_path / "outer" / "b"), WantedConversion(), actor=ANA)
 
 
 def test_a_table_around_which_another_came_loses_nothing(estate: Estate, tmp_path: Path) -> None:
@@ -80,10 +84,10 @@ def test_a_table_around_which_another_came_loses_nothing(estate: Estate, tmp_pat
     with pytest.raises(PreconditionError, match="lies inside another table"):
         estate.purge(row)
     with pytest.raises(PreconditionError, match="lies inside another table"):
-        check_drop(estate.desk, row, actor=ANA, purge=True)
-    drop(estate.desk, row.table_id, actor=ANA)
+        check_drop(estate.registry, row, actor=ANA, purge=True)
+    drop(estate.registry, row.table_id, actor=ANA)
     with pytest.raises(RefusedError, match="lies inside another table"):
-        undrop(estate.desk, row.table_id, actor=ANA)
+        undrop(estate.registry, row.table_id, actor=ANA)
     assert all(map(os.path.exists, old))
 
 
@@ -102,7 +106,7 @@ def test_a_clone_that_knows_the_source_by_another_mount_is_recognised(estate: Es
             "\n".join(one).replace(str(tmp_path / "src" / "p=1"), str(tmp_path / "part"))
         )
         assert estate.vacuum(source).skipped and all(map(os.path.exists, old))
-        drop(estate.desk, "default.whole", actor=ANA)
+        drop(estate.registry, "default.whole", actor=ANA)
         shutil.rmtree(whole)
         estate.register(tmp_path / "of part", copy=True)
         assert estate.vacuum(source).files == 1 and [os.path.exists(one) for one in old] == [True, False]
@@ -125,11 +129,11 @@ def test_a_live_file_named_by_another_mount_stays_in_a_full_vacuum(tmp_path: Pat
     (tmp_path / "t").mkdir()
     (tmp_path / "t" / "live").write_bytes(b"x")
     with bound(tmp_path / "t", tmp_path / "name"):
-        places = Places(canonical(str(tmp_path / "t")))
+        places = FilePlaces(canonical(str(tmp_path / "t")))
         assert places.of("live") == places.of(f"{tmp_path}/name/live") and places.is_own("live")
     (tmp_path / "other").mkdir()
     with bound(tmp_path / "other", tmp_path / "t" / "mounted"):
-        assert not Places(canonical(str(tmp_path / "t"))).is_own("mounted/x")
+        assert not FilePlaces(canonical(str(tmp_path / "t"))).is_own("mounted/x")
 
 
 @pytest.mark.parametrize("way", ["upwards", "link", "file link", "deletion vector"])
@@ -190,11 +194,11 @@ def test_a_disk_that_does_not_answer_is_no_folder_that_is_gone(
     assert Moment().place(location).presence(NO_OPTIONS, DeltaReader().is_table) is Presence.UNKNOWN
     with pytest.raises(UnavailableError, match="cannot be seen"):
         purge(row)
-    drop(estate.desk, row.table_id, actor=ANA)
+    drop(estate.registry, row.table_id, actor=ANA)
     with pytest.raises(UnavailableError):
-        undrop(estate.desk, row.table_id, actor=ANA)
+        undrop(estate.registry, row.table_id, actor=ANA)
     monkeypatch.undo()
-    assert undrop(estate.desk, row.table_id, actor=ANA).state == "active"
+    assert undrop(estate.registry, row.table_id, actor=ANA).state == "active"
 
 
 def test_only_absence_means_no(tmp_path: Path) -> None:

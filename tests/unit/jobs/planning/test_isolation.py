@@ -19,7 +19,7 @@ from lakewarden.catalog.model.rows import (
     TableState,
 )
 from lakewarden.catalog.policy.scopes import Governed
-from lakewarden.catalog.registry.service import Desk
+from lakewarden.catalog.registry.service import Registry
 from lakewarden.catalog.state.port import Hint, HintKind, Result, RunRequest
 from lakewarden.catalog.system.port import RUNS, TABLES
 from lakewarden.daemon.fleet.isolation import isolated
@@ -204,13 +204,13 @@ def test_a_run_whose_consequences_cannot_be_drawn_does_not_stop_every_cycle(
     )  # fmt: skip
     world.queue.enqueue([request])
     assert world.work(Result(outcome=Outcome.SUCCEEDED, message="converted")) is not None
-    monkeypatch.setattr(Desk, "reader_at", _refuse)
+    monkeypatch.setattr(Registry, "reader_at", _refuse)
     assert world.sweep().trouble is None
     assert [run.run_id for run in world.runs()] == ["r"]
     assert world.store.rows(RUNS).get("r") is not None and world.queue.finished(10) == ()
 
 
-def _refuse(desk: Desk, location: str, name: str | None = None) -> None:
+def _refuse(registry: Registry, location: str, name: str | None = None) -> None:
     raise RefusedError("There is nothing there.")
 
 

@@ -12,7 +12,7 @@ from lakewarden.catalog.model.rows import Action, Outcome, RunRow, Source
 from lakewarden.catalog.observation.health import health_of
 from lakewarden.catalog.storage.file_store import StorageOptions
 from lakewarden.catalog.system.port import HEALTH, RUNS, TABLES
-from lakewarden.daemon.fleet.cache import Memory
+from lakewarden.daemon.fleet.cache import FleetCache
 from lakewarden.daemon.fleet.inspector import Inspection
 from lakewarden.daemon.fleet.one_table import world_of
 from lakewarden.jobs.actions.answers import Due
@@ -68,7 +68,7 @@ def lake(tmp_path: Path, bench: Bench) -> Lake:
     return lake
 
 
-def look(lake: Lake, bench: Bench) -> Memory:
+def look(lake: Lake, bench: Bench) -> FleetCache:
     """The table is looked at, as a sweep would, and remembered."""
     inspection = Inspection(
         clock=lake.clock,
@@ -77,7 +77,7 @@ def look(lake: Lake, bench: Bench) -> Memory:
         metastore=lambda: bench.metastore,
         storage=lambda _: StorageOptions(),
     )
-    memory = Memory(lake.store, lake.clock)
+    memory = FleetCache(lake.store, lake.clock)
     memory.refresh()
     governed, seen, now = memory.governed()["id-source"], lake.seen("source"), lake.clock.now()
     findings = inspection.changed(governed, seen, None, now)

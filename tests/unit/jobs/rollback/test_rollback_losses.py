@@ -6,7 +6,7 @@ import pytest
 
 from lakewarden.catalog.lineage.versions import Touch, version_of
 from lakewarden.jobs.rollback.plan.consents import Agreement, Consent, Consents
-from lakewarden.jobs.rollback.plan.facts import Reach, Unreachable
+from lakewarden.jobs.rollback.plan.facts import Unreachable, VersionObstacle
 from lakewarden.jobs.rollback.plan.model import Blocked, RollbackPlan, Step, TablePlan
 from lakewarden.jobs.rollback.plan.request import BadVersions, RollbackRequest, ToVersion
 from lakewarden.jobs.rollback.report.render import as_json, as_mermaid, as_tree
@@ -164,7 +164,7 @@ def test_properties_that_outlive_every_rollback_are_nothing_to_undo(
 
 
 def test_a_table_that_is_left_tainted_is_not_called_clean() -> None:
-    unreachable = {0: Unreachable(why=Reach.EXPIRED, message="Gone.")}
+    unreachable = {0: Unreachable(why=VersionObstacle.EXPIRED, message="Gone.")}
     tables = {
         "a": A,
         "b": history("create", "append <- a@2"),

@@ -10,7 +10,7 @@ from deltalake import DeltaTable, write_deltalake
 
 from lakewarden.catalog.errors import ConflictError
 from lakewarden.catalog.lineage.versions import history_of
-from lakewarden.catalog.model.pending_quarantine import Aside
+from lakewarden.catalog.model.pending_quarantine import Quarantine
 from lakewarden.catalog.model.rollbacks import Rollback, needed_versions, tainted_versions
 from lakewarden.catalog.model.rows import RollbackState as State
 from lakewarden.catalog.model.rows import RollbackStep as Kind
@@ -215,7 +215,7 @@ def test_a_table_that_another_rollback_set_aside_is_left_to_that_one(lake: Lake)
     stopped = lake.go_on()
     assert stopped.head.state is State.CONFLICT and "rollback other" in (stopped.head.message or "")
     assert lake.undo().head.state is State.COMPENSATED
-    kept = Aside.of(lake.row("source"))
+    kept = Quarantine.of(lake.row("source"))
     assert kept is not None and kept.rollback_id == "other"
 
 

@@ -10,7 +10,7 @@ from lakewarden.catalog.model.rows import UNKNOWN_PARENT, Dependency, OnRollback
 from lakewarden.jobs.rollback.execute.commit_records import removal_record
 from lakewarden.jobs.rollback.journal.stored_plan import steps_of
 from lakewarden.jobs.rollback.plan.consents import Consent, Consents
-from lakewarden.jobs.rollback.plan.facts import PropertyChange, Reach, TableFacts, Unreachable
+from lakewarden.jobs.rollback.plan.facts import PropertyChange, TableFacts, Unreachable, VersionObstacle
 from lakewarden.jobs.rollback.plan.model import Blocked, RollbackPlan, Step, TablePlan
 from lakewarden.jobs.rollback.plan.request import BadVersions, CommitsOf, RollbackRequest, ToVersion
 from support.builders.tables_by_hand import facts, history, plan
@@ -252,7 +252,10 @@ DERIVED = facts("b", dependencies=(Dependency(upstream="a", on_rollback=OnRollba
     [
         (facts("b", append_only=True), Blocked.APPEND_ONLY, Consent.APPEND_ONLY),
         (
-            facts("b", unreachable={0: Unreachable(why=Reach.MISSING_FILES, message="2 files are gone.")}),
+            facts(
+                "b",
+                unreachable={0: Unreachable(why=VersionObstacle.MISSING_FILES, message="2 files are gone.")},
+            ),
             Blocked.UNREACHABLE,
             Consent.SKIP_UNREACHABLE,
         ),
@@ -326,7 +329,9 @@ def test_files_are_not_taken_out_of_an_append_only_table() -> None:
 
 
 def test_a_table_that_cannot_be_restored_is_left_as_it_is_by_consent() -> None:
-    gone = facts("b", unreachable={0: Unreachable(why=Reach.EXPIRED, message="Gone.")}, append_only=True)
+    gone = facts(
+        "b", unreachable={0: Unreachable(why=VersionObstacle.EXPIRED, message="Gone.")}, append_only=True
+    )
     made = plan(agreed(BAD_LOAD, Consent.SKIP_UNREACHABLE), {"a": A, "b": B}, gone)
     one = table(made, "b")
     assert made.applicable and (one.step, one.to_version, one.tainted) == (Step.NONE, 1, (1,))

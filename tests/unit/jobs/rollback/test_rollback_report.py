@@ -11,7 +11,13 @@ from lakewarden.catalog.policy.access import Caller
 from lakewarden.jobs.rollback.plan.consents import Consent, Consents
 from lakewarden.jobs.rollback.plan.model import RollbackPlan
 from lakewarden.jobs.rollback.plan.request import BadVersions, CommitsOf, RollbackRequest, ToVersion
-from lakewarden.jobs.rollback.report.details import CommitDetail, Details, Role, TableDetails, TaintedRead
+from lakewarden.jobs.rollback.report.details import (
+    CommitDetail,
+    CommitReason,
+    Details,
+    TableDetails,
+    TaintedRead,
+)
 from lakewarden.jobs.rollback.report.next_steps import next_steps
 from lakewarden.jobs.rollback.report.render import WIDTH
 from lakewarden.jobs.rollback.report.text import as_text, with_details
@@ -31,7 +37,7 @@ READ = TaintedRead(
 )
 BAD = CommitDetail(
     version=1,
-    role=Role.TAINTED,
+    role=CommitReason.TAINTED,
     operation="append",
     rows=1200,
     user="ana",
@@ -40,7 +46,7 @@ BAD = CommitDetail(
     run_id="r1",
     reads=(READ,),
 )
-GOOD = CommitDetail(version=2, role=Role.LOST, operation="append", rows=10)
+GOOD = CommitDetail(version=2, role=CommitReason.LOST, operation="append", rows=10)
 
 
 def details(*commits: CommitDetail, owner: str = "bo", more: int = 0) -> Details:
@@ -82,7 +88,7 @@ def test_tables_that_wait_for_their_owner_are_named_with_the_owner() -> None:
 
 
 def test_an_unknown_commit_says_that_nobody_knows_what_it_read() -> None:
-    unknown = CommitDetail(version=2, role=Role.UNKNOWN, operation="append", rows=None, seed=False)
+    unknown = CommitDetail(version=2, role=CommitReason.UNKNOWN, operation="append", rows=None, seed=False)
     made = plan(
         CASCADE,
         {

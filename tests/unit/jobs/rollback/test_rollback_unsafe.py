@@ -8,7 +8,7 @@ import pytest
 
 from lakewarden.catalog.formats.delta.reader import DeltaReader
 from lakewarden.catalog.registry.register import register
-from lakewarden.catalog.registry.service import Desk
+from lakewarden.catalog.registry.service import Registry
 from lakewarden.catalog.storage.file_store import StorageOptions, canonical
 from lakewarden.catalog.system.own_rows import system_rows
 from lakewarden.catalog.system.store import DeltaSystemStore
@@ -29,7 +29,7 @@ def planned(folder: Path, protocol: dict[str, object] | None) -> RollbackPlan:
     clock, reader = ManualClock(moment=NOW), DeltaReader()
     store = DeltaSystemStore(canonical(str(folder / "system")), StorageOptions(), actor="test")
     store.create(system_rows(store, now=NOW, actor="root"))
-    desk = Desk(
+    registry = Registry(
         store=store,
         readers=(reader,),
         metastore=None,
@@ -42,7 +42,7 @@ def planned(folder: Path, protocol: dict[str, object] | None) -> RollbackPlan:
     write(source, 99)
     write(derived, 1)
     ana = actor("ana")
-    read = register(desk, str(source), actor=ana, name="db.source").row.table_id
+    read = register(registry, str(source), actor=ana, name="db.source").row.table_id
     write(derived, 99, reads={read: source})
     if protocol is not None:
         commit = derived / "_delta_log" / f"{2:020}.json"
@@ -50,7 +50,7 @@ def planned(folder: Path, protocol: dict[str, object] | None) -> RollbackPlan:
         commit.write_text(
             "".join(json.dumps(one) + "\n" for one in ({"commitInfo": told}, {"protocol": protocol}))
         )
-    register(desk, str(derived), actor=ana, name="db.derived")
+    register(registry, str(derived), actor=ana, name="db.derived")
     gatherer = Gatherer(
         store=store,
         readers=[reader],

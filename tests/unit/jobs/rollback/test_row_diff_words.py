@@ -11,7 +11,7 @@ from lakewarden.daemon.installation.services import Services
 from lakewarden.daemon.settings.settings import load_settings
 from lakewarden.daemon.usecases.rollbacks.row_diff import compare_rows
 from lakewarden.jobs.runs.row_diff import (
-    ColumnChange,
+    ColumnDifference,
     DiffRequest,
     KeyCounts,
     RowDiff,
@@ -34,9 +34,9 @@ DIFF = RowDiff(
     comes=11,
     keys=KeyCounts(goes=1, comes=0, changes=11),
     columns=(
-        ColumnChange(name="price", head="double", target=None, values=4),
-        ColumnChange(name="old", head=None, target="string", values=1),
-        ColumnChange(name="n", head="bigint", target="int"),
+        ColumnDifference(name="price", head="double", target=None, values=4),
+        ColumnDifference(name="old", head=None, target="string", values=1),
+        ColumnDifference(name="n", head="bigint", target="int"),
     ),
     samples=(Sample(key=(("id", "1"),), goes=(BAD,), comes=(GOOD,)),),
 )

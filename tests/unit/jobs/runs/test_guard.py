@@ -8,7 +8,7 @@ import pytest
 from lakewarden.catalog.errors import ConflictError, RevokedError
 from lakewarden.catalog.formats.files_elsewhere import Look
 from lakewarden.catalog.model.pending_purge import PURGE_AFTER, PURGE_HEAD, PURGE_UNKNOWN, PURGE_VERSION
-from lakewarden.catalog.model.pending_quarantine import beside
+from lakewarden.catalog.model.pending_quarantine import quarantined
 from lakewarden.catalog.model.rows import Mode, PolicySettings, Source, TableRow, TableState
 from lakewarden.catalog.policy.effective import DownstreamPromise
 from lakewarden.catalog.policy.scopes import govern
@@ -164,9 +164,9 @@ def test_a_purge_is_for_what_was_agreed_to_alone(row: TableRow, because: str) ->
 
 
 def test_a_table_that_this_rollback_set_aside_is_its_business_and_no_other_dropped_one() -> None:
-    assert asked(ROLLBACK, beside(ROW, "r1", TableState.DROPPED)) == "may"
-    assert asked(ROLLBACK, beside(ROW, "r1", TableState.QUARANTINED)) == "may"
-    assert asked(ROLLBACK, beside(ROW, "r2", TableState.DROPPED)).startswith("is dropped")
+    assert asked(ROLLBACK, quarantined(ROW, "r1", TableState.DROPPED)) == "may"
+    assert asked(ROLLBACK, quarantined(ROW, "r1", TableState.QUARANTINED)) == "may"
+    assert asked(ROLLBACK, quarantined(ROW, "r2", TableState.DROPPED)).startswith("is dropped")
     assert asked(ROLLBACK, purging()).startswith("is purging")
 
 

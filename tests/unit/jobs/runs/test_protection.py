@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lakewarden.catalog.formats.port import Commit, Tombstone
-from lakewarden.jobs.runs.protection import Kept, protect, sort_tombstones
+from lakewarden.jobs.runs.protection import KeepReason, protect, sort_tombstones
 from support.builders.maintenance import DAY, NOW, commit, tombstone
 
 
@@ -51,7 +51,7 @@ def test_without_the_commits_nothing_is_proved(commits: list[Commit]) -> None:
     protection = protect(commits, head=3, now=NOW, promise=7 * DAY)
     assert not protection.is_logged
     ordered = sort_tombstones([tombstone("f", 1, 99)], protection, now=NOW, retention=7 * DAY)
-    assert ordered.safe == () and [reason for _, reason in ordered.kept] == [Kept.UNPROVEN]
+    assert ordered.safe == () and [reason for _, reason in ordered.kept] == [KeepReason.UNPROVEN]
 
 
 def test_a_hole_before_the_promise_does_not_matter() -> None:
@@ -66,19 +66,23 @@ def test_a_hole_before_the_promise_does_not_matter() -> None:
         pytest.param(tombstone("f", 2, 20), None, id="removed before the oldest protected version"),
         pytest.param(tombstone("f", 3, 20), None, id="removed in it: it does not read it"),
         pytest.param(
-            tombstone("f", 4, 20), Kept.PROMISED, id="removed after it, whatever the writer's clock says"
+            tombstone("f", 4, 20),
+            KeepReason.PROMISED,
+            id="removed after it, whatever the writer's clock says",
         ),
-        pytest.param(tombstone("f", 3, 2), Kept.RETENTION, id="removed too recently"),
+        pytest.param(tombstone("f", 3, 2), KeepReason.RETENTION, id="removed too recently"),
         pytest.param(
             tombstone("f", None, 20), None, id="only a checkpoint remembers it: older than every commit"
         ),
         pytest.param(
-            tombstone("f", None, 2), Kept.RETENTION, id="only a checkpoint remembers it, but it is young"
+            tombstone("f", None, 2),
+            KeepReason.RETENTION,
+            id="only a checkpoint remembers it, but it is young",
         ),
     ],
 )
 def test_removed_files_go_when_no_protected_version_reads_them(
-    removed: Tombstone, reason: Kept | None
+    removed: Tombstone, reason: KeepReason | None
 ) -> None:
     commits = [commit(version, age) for version, age in enumerate([40, 30, 20, 10, 5, 1])]
     protection = protect(commits, head=5, now=NOW, promise=7 * DAY)

@@ -19,9 +19,9 @@ from lakewarden.catalog.model.lineage_record import LineageRecord, Operation, cu
 from lakewarden.catalog.model.rollbacks import GROUP_PATIENCE, rollback_locks
 from lakewarden.catalog.storage.file_store import StorageOptions
 from lakewarden.jobs.session.groups import runner
-from lakewarden.jobs.session.groups.operations import Named
+from lakewarden.jobs.session.groups.operations import NamedStatement
 from lakewarden.jobs.session.groups.runner import Groups
-from lakewarden.jobs.session.groups.steps import Mark, Settled
+from lakewarden.jobs.session.groups.steps import ReadyWrite, WriteMark
 from lakewarden.jobs.session.upserts import operations
 from lakewarden.jobs.session.writes import Observed, Written
 from support.builders.rollbacks import Lake
@@ -59,8 +59,8 @@ class Desk(GovernedAlone):
         (told,) = {one.done_before for one in done}
         return told
 
-    def part(self, name: str) -> Settled:
-        def commit(mark: Mark) -> Written | None:
+    def part(self, name: str) -> ReadyWrite:
+        def commit(mark: WriteMark) -> Written | None:
             table = DeltaTable(self.lake.place(name))
             if (table.transaction_version(mark.app) or 0) >= mark.number:
                 return None
@@ -79,7 +79,7 @@ class Desk(GovernedAlone):
             self.made.append(name)
             return written(mark.group_id, record)
 
-        return Settled(
+        return ReadyWrite(
             name=name,
             location=self.lake.location(name),
             read_at=None,
@@ -133,7 +133,7 @@ def written(run_id: str, record: LineageRecord) -> Written:
 
 
 @pytest.fixture
-def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
+def registry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
     lake = Lake(tmp_path)
     for name in NAMES:
         lake.append(name, 1)
@@ -156,26 +156,26 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
     failpoints.listener = None
 
 
-def test_it_is_done_once_and_says_so(desk: Desk) -> None:
-    assert [desk.run(), desk.run(), desk.run(text=f"{TEXT};")] == [False, True, True]
-    assert (desk.rows(), desk.made) == (AFTER, [*NAMES])
-    assert desk.lake.journal.all() == ()
+def test_it_is_done_once_and_says_so(registry: Desk) -> None:
+    assert [registry.run(), registry.run(), registry.run(text=f"{TEXT};")] == [False, True, True]
+    assert (registry.rows(), registry.made) == (AFTER, [*NAMES])
+    assert registry.lake.journal.all() == ()
 
 
-def test_another_text_is_refused_and_another_id_is_another_statement(desk: Desk) -> None:
-    desk.run()
+def test_another_text_is_refused_and_another_id_is_another_statement(registry: Desk) -> None:
+    registry.run()
     with pytest.raises(PreconditionError, match="Another statement was done on this table as operation load"):
-        desk.run(text=f"{TEXT} AND true")
-    assert desk.run("other") is False
+        registry.run(text=f"{TEXT} AND true")
+    assert registry.run("other") is False
 
 
 @pytest.mark.parametrize("point", ["group.begun", "group.made:1", "group.made:2"])
-def test_a_session_that_died_is_brought_to_its_end_by_who_runs_it_again(desk: Desk, point: str) -> None:
-    desk.dies_at(point)
-    assert desk.run() is (point == "group.made:2")
-    assert desk.rows() == AFTER
-    assert desk.run() is True
-    assert [one for one in desk.lake.journal.all() if one.is_unsettled] == []
+def test_a_session_that_died_is_brought_to_its_end_by_who_runs_it_again(registry: Desk, point: str) -> None:
+    registry.dies_at(point)
+    assert registry.run() is (point == "group.made:2")
+    assert registry.rows() == AFTER
+    assert registry.run() is True
+    assert [one for one in registry.lake.journal.all() if one.is_unsettled] == []
 
 
 @pytest.mark.heavy
@@ -185,77 +185,83 @@ def test_a_session_that_died_is_brought_to_its_end_by_who_runs_it_again(desk: De
                                    "group.made:1"])  # fmt: skip
 @pytest.mark.parametrize("point", ["group.begun", "group.made:1"])
 def test_whoever_dies_while_that_is_brought_to_its_end_it_is_done_once(
-    desk: Desk, point: str, again: str
+    registry: Desk, point: str, again: str
 ) -> None:
-    desk.dies_at(point)
+    registry.dies_at(point)
     if (point, again) == ("group.begun", "rollback.taken_back"):
         again = "rollback.fenced:2"  # nothing was changed: there is nothing to take back
-    desk.dies_at(again)
-    assert desk.run() is False
-    assert (desk.rows(), desk.run()) == (AFTER, True)
+    registry.dies_at(again)
+    assert registry.run() is False
+    assert (registry.rows(), registry.run()) == (AFTER, True)
     for name in NAMES:
-        desk.lake.append(name, 9)
-        desk.forget(name)
-    assert desk.run() is True, "their numbers tell"
+        registry.lake.append(name, 9)
+        registry.forget(name)
+    assert registry.run() is True, "their numbers tell"
 
 
 @pytest.mark.heavy
-def test_what_was_taken_back_or_fenced_off_was_not_done_once_the_logs_are_gone(desk: Desk) -> None:
-    desk.dies_at("group.made:1")
-    desk.dies_at("group.begun")
-    desk.dies_at("rollback.undone")
+def test_what_was_taken_back_or_fenced_off_was_not_done_once_the_logs_are_gone(registry: Desk) -> None:
+    registry.dies_at("group.made:1")
+    registry.dies_at("group.begun")
+    registry.dies_at("rollback.undone")
     for name in NAMES:
-        desk.lake.append(name, 9)
-        desk.forget(name)
-    assert desk.run() is False
-    assert desk.rows() == [[1, 9], [1, 9]]
+        registry.lake.append(name, 9)
+        registry.forget(name)
+    assert registry.run() is False
+    assert registry.rows() == [[1, 9], [1, 9]]
 
 
 def test_a_session_that_only_slept_makes_no_change_any_more_however_often_it_was_tried_since(
-    desk: Desk,
+    registry: Desk,
 ) -> None:
     """Its commits come when the statement was taken back, and once more when it was done by another session."""
-    marks: list[Mark] = []
-    part = desk.part
+    marks: list[WriteMark] = []
+    part = registry.part
 
-    def sleeping(name: str) -> Settled:
-        def commit(mark: Mark) -> Written | None:
+    def sleeping(name: str) -> ReadyWrite:
+        def commit(mark: WriteMark) -> Written | None:
             marks.append(mark)
             raise DeathError
 
         return replace(part(name), commit=commit)
 
-    desk.part = sleeping  # type: ignore[method-assign]  # one commit of it dies
-    desk.monkeypatch.setattr(Groups, "_give_up", lambda *_: None)
-    desk.dies_at("never", desk.run)
-    desk.part = part  # type: ignore[method-assign]  # as it was
-    desk.dies_at("rollback.undone")
-    assert [desk.part(name).commit(replace(marks[0])) for name in NAMES] == [None, None]
-    assert desk.rows() == BEFORE
-    assert desk.run() is False
-    assert [desk.part(name).commit(marks[0]) for name in NAMES] == [None, None]
-    assert desk.run() is True
+    registry.part = sleeping  # type: ignore[method-assign]  # one commit of it dies
+    registry.monkeypatch.setattr(Groups, "_give_up", lambda *_: None)
+    registry.dies_at("never", registry.run)
+    registry.part = part  # type: ignore[method-assign]  # as it was
+    registry.dies_at("rollback.undone")
+    assert [registry.part(name).commit(replace(marks[0])) for name in NAMES] == [None, None]
+    assert registry.rows() == BEFORE
+    assert registry.run() is False
+    assert [registry.part(name).commit(marks[0]) for name in NAMES] == [None, None]
+    assert registry.run() is True
 
 
-def test_what_was_undone_in_part_is_refused_and_once_all_of_it_is_undone_it_is_done_again(desk: Desk) -> None:
-    desk.run()
+def test_what_was_undone_in_part_is_refused_and_once_all_of_it_is_undone_it_is_done_again(
+    registry: Desk,
+) -> None:
+    registry.run()
 
     def undo(name: str) -> None:
         app = (operations.statement_app("load"),)
-        desk.lake.engine.restore(
-            desk.lake.location(name), requires=desk.lake.head(name), to=1, apps=app, run_id="rollback-r-1"
+        registry.lake.engine.restore(
+            registry.lake.location(name),
+            requires=registry.lake.head(name),
+            to=1,
+            apps=app,
+            run_id="rollback-r-1",
         )
 
     undo("second")
     with pytest.raises(PreconditionError, match="first holds operation load, and second does not any more"):
-        desk.run()
+        registry.run()
     undo("first")
-    assert desk.rows() == BEFORE
-    assert [desk.run(), desk.run()] == [False, True]
+    assert registry.rows() == BEFORE
+    assert [registry.run(), registry.run()] == [False, True]
 
 
 def test_who_lives_is_waited_for_and_who_writes_in_between_is_told_of(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch
+    registry: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """While one session is at it another one runs it; and one that has looked too early begins on another version."""
     seen: list[str] = []
@@ -265,18 +271,18 @@ def test_who_lives_is_waited_for_and_who_writes_in_between_is_told_of(
             seen.append(reached)
             monkeypatch.setattr(runner, "GROUP_PATIENCE", GROUP_PATIENCE * 0)
             with pytest.raises(ConflictError, match="is being done by another session"):
-                desk.run()
+                registry.run()
 
     failpoints.listener = other
-    assert desk.run() is False
+    assert registry.run() is False
     failpoints.listener = None
-    assert (seen, desk.run()) == (["group.made"], True)
-    decided = Named.decided
+    assert (seen, registry.run()) == (["group.made"], True)
+    decided = NamedStatement.decided
 
     def late(*asked: Any) -> Any:
-        desk.lake.append("first", 7)
+        registry.lake.append("first", 7)
         return decided(*asked)
 
-    monkeypatch.setattr(Named, "decided", late)
+    monkeypatch.setattr(NamedStatement, "decided", late)
     with pytest.raises(ConflictError, match="Somebody wrote to first just now"):
-        desk.run("late")
+        registry.run("late")

@@ -9,7 +9,7 @@ import pytest
 from lakewarden.catalog.errors import RefusedError
 from lakewarden.catalog.model.lineage_record import Operation
 from lakewarden.jobs.runs.log_stores import CONDITIONAL, S3_LOG_STORE
-from lakewarden.jobs.session.recording import Recorder
+from lakewarden.jobs.session.recording import WriteRecorder
 from lakewarden.jobs.session.writes import record_of
 from lakewarden.jobs.sql.compile.values import Chosen, Dialect, policy_of
 
@@ -19,16 +19,16 @@ class Directory:
         raise AssertionError("it goes on")
 
 
-def recorder(conf: Mapping[str, str]) -> Recorder:
+def recorder(conf: Mapping[str, str]) -> WriteRecorder:
     told = SimpleNamespace(getAll=lambda: list(conf.items()))
     spark = SimpleNamespace(
         sparkContext=SimpleNamespace(getConf=lambda: told, getLocalProperty=lambda _: None)
     )
     none = SimpleNamespace(getOption=lambda _: None)
     plans = SimpleNamespace(spark=spark, option=lambda value: value, none=none)
-    return Recorder(
+    return WriteRecorder(
         plans=cast(Any, plans),
-        witness=cast(Any, None),
+        plan_recorder=cast(Any, None),
         directory=cast(Any, Directory()),
         user="ana",
         reader=cast(Any, None),

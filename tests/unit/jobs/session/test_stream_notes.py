@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from lakewarden.catalog.errors import UnavailableError
-from lakewarden.catalog.lineage.streams.offsets import Batch, Source
+from lakewarden.catalog.lineage.streams.offsets import SourceOffsets, StreamBatch
 from lakewarden.catalog.lineage.streams.session_notes import StreamNote
 from lakewarden.jobs.session.attached import Attached
-from lakewarden.jobs.session.stream_carrier import StreamCarrier
+from lakewarden.jobs.session.stream_carrier import StreamPropagation
 from lakewarden.jobs.session.stream_listener import note_of
 from support.builders.stream_files import offset
 from support.fakes.clock import ManualClock
@@ -40,7 +40,7 @@ def progress(**changes: Any) -> str:
 
 
 def note(epoch: int) -> StreamNote:
-    return StreamNote(sink="file:///lake/sink", batch=Batch(query_id="q", epoch=epoch, sources=()))
+    return StreamNote(sink="file:///lake/sink", batch=StreamBatch(query_id="q", epoch=epoch, sources=()))
 
 
 def test_a_progress_event_tells_of_a_batch_and_its_table() -> None:
@@ -117,7 +117,7 @@ class Clockwork:
 
     def __init__(self) -> None:
         self.events, self.sink, self.now = FakeEvents(), FakeSink(), 0.0
-        self.carrier = StreamCarrier(self.events, sink=lambda: self.sink, monotonic=lambda: self.now)
+        self.carrier = StreamPropagation(self.events, sink=lambda: self.sink, monotonic=lambda: self.now)
 
     def after(self, seconds: float, *epochs: int, last: bool = False) -> list[list[int]]:
         """Some batches are seen, and it is carried; the files so far, as numbers of batches."""
@@ -159,7 +159,7 @@ def test_a_batch_that_is_told_twice_is_noted_as_it_was_at_last() -> None:
     work.after(0, 0)
     other = StreamNote(
         sink="file:///lake/sink",
-        batch=Batch(query_id="q", epoch=1, sources=(Source(start=None, end="2"),)),
+        batch=StreamBatch(query_id="q", epoch=1, sources=(SourceOffsets(start=None, end="2"),)),
     )
     work.events.tell(note(1), other)
     work.after(10)

@@ -17,7 +17,15 @@ from lakewarden.jobs.rollback.execute.commit_records import removal_record
 from lakewarden.jobs.rollback.journal.steps import NO_VERSION, TableStep
 from lakewarden.jobs.session.upserts.history import found, was_done
 from lakewarden.jobs.session.writes import Read
-from lakewarden.jobs.upsert.once import Asked, Finding, Verdict, fence_of, find, is_statement, next_number
+from lakewarden.jobs.upsert.once import (
+    OperationFinding,
+    OperationQuestion,
+    OperationVerdict,
+    fence_of,
+    find,
+    is_statement,
+    next_number,
+)
 from support.builders.commits import counted
 
 APP = "query"
@@ -151,7 +159,9 @@ def test_a_batch_is_the_same_only_with_the_same_changes(upto: int, is_same: bool
         nullcontext() if is_same else pytest.raises(PreconditionError, match="now it has those up to 3")
     )
     with outcome:
-        assert was_done(Finding(verdict=Verdict.DONE, commit=made), app=APP, number=1, reads=(now,))
+        assert was_done(
+            OperationFinding(verdict=OperationVerdict.DONE, commit=made), app=APP, number=1, reads=(now,)
+        )
 
 
 def test_what_was_done_before_a_table_was_made_anew_was_not_done() -> None:
@@ -179,11 +189,11 @@ def test_what_nobody_can_tell_any_more_is_no_guess() -> None:
         done(3, batch(7, 4), restore(8, 2), first=7)
 
 
-def operation(*commits: Commit, first: int = 0) -> Verdict:
+def operation(*commits: Commit, first: int = 0) -> OperationVerdict:
     return finding(*commits, first=first).verdict
 
 
-def finding(*commits: Commit, first: int = 0) -> Finding:
+def finding(*commits: Commit, first: int = 0) -> OperationFinding:
     """What becomes of an operation that is 1 where it is done, and 0 where it was undone."""
     log = cast("TableReader", Log(commits, first))
     last = known(commits, commits[-1].version)
@@ -201,44 +211,47 @@ def finding(*commits: Commit, first: int = 0) -> Finding:
 
 def test_what_a_later_restore_brings_back_was_done() -> None:
     undone = (commit(0), batch(1, 1), restore(2, 0), batch(3, 0))
-    assert operation(*undone) is Verdict.NOT_DONE
-    assert operation(*undone, restore(4, 1)) is Verdict.DONE
-    assert operation(*undone, restore(4, 1), commit(5), restore(6, 3)) is Verdict.NOT_DONE
-    assert operation(*undone, commit(4), restore(5, 4), batch(6, 1)) is Verdict.DONE
+    assert operation(*undone) is OperationVerdict.NOT_DONE
+    assert operation(*undone, restore(4, 1)) is OperationVerdict.DONE
+    assert operation(*undone, restore(4, 1), commit(5), restore(6, 3)) is OperationVerdict.NOT_DONE
+    assert operation(*undone, commit(4), restore(5, 4), batch(6, 1)) is OperationVerdict.DONE
 
 
 def test_what_was_undone_before_the_log_begins_and_stayed_so_was_not_done() -> None:
     undone = (commit(0), batch(1, 1), restore(2, 0), batch(3, 0), commit(4), commit(5))
-    assert operation(*undone, first=4) is Verdict.NOT_DONE
-    assert operation(*undone, restore(6, 1), first=4) is Verdict.UNTOLD
+    assert operation(*undone, first=4) is OperationVerdict.NOT_DONE
+    assert operation(*undone, restore(6, 1), first=4) is OperationVerdict.UNTOLD
 
 
 def test_a_restore_within_what_is_left_of_the_log_is_followed() -> None:
     log = tuple(commit(version) for version in range(12))
-    assert operation(*log, batch(12, 1), restore(13, 11), first=10) is Verdict.NOT_DONE
-    assert operation(commit(0), batch(1, 1), *log[2:], restore(12, 11), first=10) is Verdict.DONE
+    assert operation(*log, batch(12, 1), restore(13, 11), first=10) is OperationVerdict.NOT_DONE
+    assert operation(commit(0), batch(1, 1), *log[2:], restore(12, 11), first=10) is OperationVerdict.DONE
     assert (
         operation(commit(0), batch(1, 1), batch(2, 0), *log[3:], restore(12, 11), first=10)
-        is Verdict.NOT_DONE
+        is OperationVerdict.NOT_DONE
     )
 
 
 def test_a_restore_to_before_the_log_is_followed_by_numbers_where_they_tell() -> None:
     log = tuple(commit(version) for version in range(12))
-    assert operation(*log, batch(12, 1), restore(13, 2), first=10) is Verdict.NOT_DONE, (
+    assert operation(*log, batch(12, 1), restore(13, 2), first=10) is OperationVerdict.NOT_DONE, (
         "nothing knew it before"
     )
-    assert operation(commit(0), batch(1, 1), *log[2:], restore(12, 2), first=10) is Verdict.UNTOLD
-    assert operation(*log, batch(12, 1), rollback(13, 2, told=-1), first=10) is Verdict.NOT_DONE
-    assert operation(commit(0), batch(1, 1), *log[2:], rollback(12, 2, told=1), first=10) is Verdict.DONE
+    assert operation(commit(0), batch(1, 1), *log[2:], restore(12, 2), first=10) is OperationVerdict.UNTOLD
+    assert operation(*log, batch(12, 1), rollback(13, 2, told=-1), first=10) is OperationVerdict.NOT_DONE
+    assert (
+        operation(commit(0), batch(1, 1), *log[2:], rollback(12, 2, told=1), first=10)
+        is OperationVerdict.DONE
+    )
 
 
 def test_a_rollback_that_numbers_anew_says_only_what_the_number_was() -> None:
     log = (commit(0), batch(1, 1), rollback(2, 0), epoch(3, -1))
-    assert operation(*log) is Verdict.NOT_DONE
+    assert operation(*log) is OperationVerdict.NOT_DONE
     again = (*log, rollback(4, 1), epoch(5, 1))
     assert finding(*again).commit == log[1], "the commit that wrote the rows"
-    assert operation(*log, restore(4, 1), commit(5), rollback(6, 5), epoch(7, -1)) is Verdict.DONE, (
+    assert operation(*log, restore(4, 1), commit(5), rollback(6, 5), epoch(7, -1)) is OperationVerdict.DONE, (
         "the number that a version knows is no witness of its rows"
     )
 
@@ -259,14 +272,14 @@ def test_of_a_long_log_no_commit_is_read_twice() -> None:
 
 def test_what_lost_its_files_was_not_done() -> None:
     log = (commit(0), batch(1, 1), commit(2))
-    assert operation(*log, removal(3, 2)) is Verdict.DONE
-    assert operation(*log, removal(3, 1), commit(4)) is Verdict.NOT_DONE
-    assert operation(*log, commit(3), removal(4, 1, 3), batch(5, 0), batch(6, 1)) is Verdict.DONE
-    assert operation(*log, removal(3, 1), restore(4, 2)) is Verdict.DONE
-    assert operation(batch(0, 1), commit(1), removal(2, 0)) is Verdict.NOT_DONE
-    assert operation(*log, removal(3, 1), first=1) is Verdict.NOT_DONE
-    assert operation(*log, commit(3), removal(4, 1), first=2) is Verdict.UNTOLD
-    assert operation(*log, commit(3), removal(4, 3), first=2) is Verdict.DONE
+    assert operation(*log, removal(3, 2)) is OperationVerdict.DONE
+    assert operation(*log, removal(3, 1), commit(4)) is OperationVerdict.NOT_DONE
+    assert operation(*log, commit(3), removal(4, 1, 3), batch(5, 0), batch(6, 1)) is OperationVerdict.DONE
+    assert operation(*log, removal(3, 1), restore(4, 2)) is OperationVerdict.DONE
+    assert operation(batch(0, 1), commit(1), removal(2, 0)) is OperationVerdict.NOT_DONE
+    assert operation(*log, removal(3, 1), first=1) is OperationVerdict.NOT_DONE
+    assert operation(*log, commit(3), removal(4, 1), first=2) is OperationVerdict.UNTOLD
+    assert operation(*log, commit(3), removal(4, 3), first=2) is OperationVerdict.DONE
 
 
 def test_a_batch_before_one_whose_files_were_removed_was_done() -> None:
@@ -283,7 +296,7 @@ def test_a_removal_that_has_no_room_to_say_what_it_left_tells_nothing() -> None:
         inputs=(LineageInput(location="file:///t", format="delta", version=0),),
         missing_inputs=1,
     )
-    assert operation(commit(0), batch(1, 1), commit(2, "DELETE", lineage=record)) is Verdict.UNTOLD
+    assert operation(commit(0), batch(1, 1), commit(2, "DELETE", lineage=record)) is OperationVerdict.UNTOLD
 
 
 def test_versions_that_are_far_apart_are_no_matter() -> None:
@@ -307,13 +320,18 @@ def test_versions_that_are_far_apart_are_no_matter() -> None:
         made(3),
         made(4, operation="DELETE", removed_files=1, lineage=kept_all_but_the_second),
     )
-    asked = Asked(app=APP, number=1, last=2, known=lambda version: None, restored=lambda one: None)
-    assert find(log[:4], asked, whole=True).verdict is Verdict.DONE
-    assert find((*log[:2], replace(log[4], parent=far[1])), asked, whole=True).verdict is Verdict.NOT_DONE
+    asked = OperationQuestion(
+        app=APP, number=1, last=2, known=lambda version: None, restored=lambda one: None
+    )
+    assert find(log[:4], asked, whole=True).verdict is OperationVerdict.DONE
+    assert (
+        find((*log[:2], replace(log[4], parent=far[1])), asked, whole=True).verdict
+        is OperationVerdict.NOT_DONE
+    )
     assert find(log, replace(asked, number=2), whole=True).commit == log[2]
 
 
-def statement(*commits: Commit, first: int = 0) -> Verdict:
+def statement(*commits: Commit, first: int = 0) -> OperationVerdict:
     """What becomes of a statement under an operation id, whatever its number."""
     log = cast("TableReader", Log(commits, first))
     last = known(commits, commits[-1].version)
@@ -340,21 +358,25 @@ def test_a_statement_that_was_fenced_off_was_not_done_and_has_another_number_the
     first: int,
 ) -> None:
     fenced = (commit(0), fence(1, 2))
-    assert statement(*fenced, commit(2), commit(3), first=first) is Verdict.NOT_DONE
+    assert statement(*fenced, commit(2), commit(3), first=first) is OperationVerdict.NOT_DONE
     again = batch(2, next_number(2))
-    assert statement(*fenced, again, commit(3), commit(4), first=first) is Verdict.DONE
-    assert statement(*fenced, again, commit(3), rollback(4, 1, told=2), first=first) is Verdict.NOT_DONE
+    assert statement(*fenced, again, commit(3), commit(4), first=first) is OperationVerdict.DONE
+    assert (
+        statement(*fenced, again, commit(3), rollback(4, 1, told=2), first=first) is OperationVerdict.NOT_DONE
+    )
 
 
 def test_a_statement_is_done_under_another_number_after_a_restore_left_the_first() -> None:
     undone = (commit(0), batch(1, 1), restore(2, 0))
-    assert statement(*undone) is Verdict.NOT_DONE
+    assert statement(*undone) is OperationVerdict.NOT_DONE
     again = (*undone, batch(3, 3))
-    assert statement(*again) is Verdict.DONE
-    assert statement(*again, restore(4, 1)) is Verdict.DONE
-    assert statement(*again, restore(4, 2)) is Verdict.NOT_DONE
-    assert statement(*again, removal(4, 3)) is Verdict.NOT_DONE
-    assert statement(*again, commit(4), commit(5), first=4) is Verdict.DONE, "as far as its number tells"
+    assert statement(*again) is OperationVerdict.DONE
+    assert statement(*again, restore(4, 1)) is OperationVerdict.DONE
+    assert statement(*again, restore(4, 2)) is OperationVerdict.NOT_DONE
+    assert statement(*again, removal(4, 3)) is OperationVerdict.NOT_DONE
+    assert statement(*again, commit(4), commit(5), first=4) is OperationVerdict.DONE, (
+        "as far as its number tells"
+    )
 
 
 def test_each_try_of_a_statement_has_the_next_odd_number() -> None:

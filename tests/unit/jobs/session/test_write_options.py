@@ -3,7 +3,7 @@
 import pytest
 
 from lakewarden.catalog.errors import UsageError
-from lakewarden.jobs.session.judgement.statement_kinds import KINDS, Kind, kind_of
+from lakewarden.jobs.session.judgement.statement_kinds import KINDS, StatementKind, kind_of
 from lakewarden.jobs.session.judgement.write_options import require_no_marks, user_metadata_of
 
 
@@ -25,5 +25,5 @@ def test_a_table_is_not_made_with_a_commit_of_the_users_choice(option: str) -> N
 
 
 def test_a_statement_that_is_on_no_list_is_unknown() -> None:
-    assert kind_of("EraseEverything") is Kind.UNKNOWN
-    assert Kind.UNKNOWN not in KINDS.values()
+    assert kind_of("EraseEverything") is StatementKind.UNKNOWN
+    assert StatementKind.UNKNOWN not in KINDS.values()

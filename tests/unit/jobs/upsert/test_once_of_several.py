@@ -10,14 +10,14 @@ from lakewarden.catalog.model.rollbacks import GROUP_PATIENCE, Rollback
 from lakewarden.catalog.model.rows import RollbackState, RollbackStep
 from lakewarden.jobs.rollback.journal.group_rows import group_of
 from lakewarden.jobs.rollback.journal.steps import TableStep
-from lakewarden.jobs.upsert.once import Verdict
+from lakewarden.jobs.upsert.once import OperationVerdict
 from lakewarden.jobs.upsert.once_of_several import Decision, Member, Turn, about_members, about_unfinished
 from support.builders.worlds import NOW
 
-HELD = Member(name="t", verdict=Verdict.DONE, run_id="g1")
-OTHER = Member(name="t", verdict=Verdict.DONE, is_same=False)
-NOT = Member(name="t", verdict=Verdict.NOT_DONE)
-UNTOLD = Member(name="t", verdict=Verdict.UNTOLD)
+HELD = Member(name="t", verdict=OperationVerdict.DONE, run_id="g1")
+OTHER = Member(name="t", verdict=OperationVerdict.DONE, is_same=False)
+NOT = Member(name="t", verdict=OperationVerdict.NOT_DONE)
+UNTOLD = Member(name="t", verdict=OperationVerdict.UNTOLD)
 
 
 def decided(*members: Member) -> Decision:

@@ -1,4 +1,4 @@
-"""A desk on in-memory stores, and folders that its reader takes for tables."""
+"""A registry on in-memory stores, and folders that its reader takes for tables."""
 
 from datetime import UTC, datetime
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 from lakewarden.catalog.formats.port import LogProblem, Observation
 from lakewarden.catalog.model.rows import Finding, Severity, TableRow
 from lakewarden.catalog.policy.effective import EffectivePolicy
-from lakewarden.catalog.registry.service import Desk
+from lakewarden.catalog.registry.service import Registry
 from lakewarden.catalog.storage.file_store import StorageOptions, canonical
 from lakewarden.catalog.system.own_rows import system_rows
 from support.builders.callers import actor
@@ -15,7 +15,7 @@ from support.builders.tables import FakeReader, observation
 from support.fakes.clock import ManualClock
 from support.fakes.system_store import FakeSystemStore
 
-__all__ = ["ANA", "BO", "NOW", "ROOT", "folder", "made_desk"]
+__all__ = ["ANA", "BO", "NOW", "ROOT", "folder", "made_registry"]
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
 ANA = actor("ana")
@@ -29,11 +29,11 @@ def inspect(row: TableRow, policy: EffectivePolicy, seen: Observation | LogProbl
     return ()
 
 
-def made_desk(reader: FakeReader) -> Desk:
-    """A desk with system tables and nothing else."""
+def made_registry(reader: FakeReader) -> Registry:
+    """A registry with system tables and nothing else."""
     store = FakeSystemStore()
     store.create(system_rows(store, now=NOW, actor="root"))
-    return Desk(
+    return Registry(
         store=store,
         readers=(reader,),
         metastore=None,
