@@ -5,7 +5,6 @@ from support.crashes.crash import Crash
 __all__ = ["SYSTEM"]
 
 _INIT = "test_registry_crash.py::test_init_killed_is_simply_run_again"
-_REGISTER = "test_registry_crash.py::test_register_killed_is_repaired_by_a_second_call"
 _BATCH = "test_onboarding.py::test_killed_in_the_middle_the_same_command_goes_on"
 _CONVERT = "test_registry_crash.py::test_a_conversion_whose_command_was_killed_is_done_by_the_daemon"
 _CREATE = "test_system_crash.py::test_init_killed_and_done_again"
@@ -23,22 +22,8 @@ _ENLIST = "test_sync_crash.py::test_enlisting_killed_is_taken_up_by_the_next_ini
 SYSTEM = (
     # registration
     Crash(
-        point="registry.row",
-        killed="`register`, between the row and its health",
-        left="a row without health",
-        then="a second call finds the row and writes its health; so does the sweep",
-        test=_REGISTER,
-    ),
-    Crash(
-        point="registry.health",
-        killed="`register`, before it answers",
-        left="a whole registration",
-        then="a second call says that the table is managed already",
-        test=_REGISTER,
-    ),
-    Crash(
         point="registry.batch.rows",
-        killed="`register` of many tables, between the rows of a batch and their health",
+        killed="`register`, between the rows of a batch and their health",
         left="whole batches, and one whose rows have no health and no entry in the audit",
         then="the same command finds them, writes health and entries, and goes on; "
         "the sweep writes health, too",
@@ -47,7 +32,7 @@ SYSTEM = (
     ),
     Crash(
         point="registry.batch.health",
-        killed="`register` of many tables, between a batch and its entries in the audit",
+        killed="`register`, between a batch and its entries in the audit",
         left="whole batches, the last one without entries",
         then="the same command finds them, writes the entries and goes on",
         test=_BATCH,

@@ -33,7 +33,9 @@ def test_functions_stay_small() -> None:
 
 
 def test_a_class_name_is_defined_once() -> None:
-    named = Counter(node.name for _, tree in _trees() for node in walked(tree) if isinstance(node, ast.ClassDef))
+    named = Counter(
+        node.name for _, tree in _trees() for node in walked(tree) if isinstance(node, ast.ClassDef)
+    )
     assert [name for name, times in named.items() if times > 1] == []
 
 

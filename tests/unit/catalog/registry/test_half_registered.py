@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.builders.registries import ANA, NOW, folder, made_registry
 
 from lakewarden.catalog.errors import LakewardenError, UnavailableError
 from lakewarden.catalog.formats.port import LogProblem, Observation
@@ -18,6 +17,7 @@ from lakewarden.catalog.registry.registration import WantedTable
 from lakewarden.catalog.registry.service import Inspect, Registered, Registry
 from lakewarden.catalog.system.own_rows import system_rows
 from lakewarden.catalog.system.port import HEALTH, TABLES, Committed, R, Rows, SystemTable
+from support.builders.registries import ANA, NOW, folder, made_registry
 from support.builders.tables import FakeReader
 from support.fakes.system_store import FakeSystemStore
 
@@ -156,19 +156,6 @@ def sweeping(store: Failing, health: HealthRow) -> Inspect:
         return ()
 
     return meanwhile
-
-
-def test_health_that_was_written_since_the_table_was_read_stays(
-    registry: Registry, store: Failing, reader: FakeReader, tmp_path: Path
-) -> None:
-    place = folder(reader, tmp_path / "t")
-    register(registry, place, actor=ANA)
-    [health] = store.rows(HEALTH).find(name="default.t")
-    newer = replace(health, version=(health.version or 0) + 7)
-
-    came = register(replace(registry, inspect=sweeping(store, newer)), place, actor=ANA)
-    assert came.health == newer
-    assert store.rows(HEALTH).find(name="default.t") == (newer,)
 
 
 def test_health_of_a_batch_does_not_replace_what_a_sweep_wrote_first(
