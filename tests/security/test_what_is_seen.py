@@ -58,6 +58,8 @@ def test_refused_statements_are_in_the_audit(besieged: Besieged) -> None:
     cursor = besieged.connect("rosa", token).cursor()
     for statement in (
         "SELECT x FROM shop.closed WHERE x = 4711",
+        "SELECT x FROM shop.closed VERSION AS OF 4711",
+        "SELECT x FROM shop.closed WITH (`versionAsOf` = 4711)",
         "DELETE FROM shop.open WHERE x = 4711 AND 'hunter2' = ''",
     ):
         with pytest.raises(OperationalError, match="rosa may not"):

@@ -6,8 +6,10 @@ scripts, functions that are on no list (functions.py), which are not found in su
 """
 
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from typing import Any, Final
 
+from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
 from lakewarden.catalog.errors import NotAllowedError
@@ -165,6 +167,14 @@ class Reading:
                 _require_options(relation, _READ_OPTIONS)
                 if any("/" in part for part in self._plans.sequence(relation.multipartIdentifier())):
                     raise _refused("a path")
+                if relation is not node or not relation.options().isEmpty():
+                    self._require_open_now(relation)
+
+    def _require_open_now(self, relation: JavaPlan) -> None:
+        """A table of which an earlier version is asked for: Spark's analysis would tell which versions it has."""
+        now = self._plans.unresolved(relation.multipartIdentifier(), self._plans.no_options, False)
+        with suppress(AnalysisException):  # no table has this name, which the analysis of the whole will say
+            self._require_open_sources(self._plans.analysed(self._session, now))
 
     def _require_open_sources(self, query: JavaPlan) -> None:
         """An analysed query reads tables of the catalog, each of them open to whoever asks, and does nothing else."""
