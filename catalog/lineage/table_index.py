@@ -5,6 +5,7 @@ still has each input's location and format UUID. Asked, too, whether a governed 
 """
 
 import threading
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -29,8 +30,12 @@ class _Known:
     version: int = -1
     ids: Mapping[str, str]
     """By canonical location."""
-    places: Mapping[str, str]
-    """Where a table is by its row, by each UUID that it has had."""
+    places: Mapping[str, Sequence[str]]
+    """Where tables are by their rows, by each UUID that they have had; copies share theirs."""
+
+    def moved_from(self, format_id: str | None) -> Sequence[str]:
+        """Where a table with this UUID should be, and no folder is: then the one that has it elsewhere is no copy."""
+        return [place for place in self.places.get(format_id or "", ()) if not is_local_folder(place)]
 
 
 class TableDirectory:
@@ -59,15 +64,12 @@ class TableDirectory:
         a canonical location, or below or around it, or is the one with this UUID, which somebody may just have moved.
         Raise `UnavailableError` if nobody can tell."""
         known = self._now()
-        moved = known.places.get(format_id or "")
-        if moved is not None and is_local_folder(moved):
-            moved = None  # then the other one is a copy
         touched = [
             place
             for place in known.ids
             if place == location or is_inside(place, location) or is_inside(location, place)
         ]
-        for place in touched or [one for one in (moved,) if one is not None]:
+        for place in touched or known.moved_from(format_id):
             raise RefusedError(
                 f"{called} would change {place}, which is managed, without a record. Nothing was run.",
                 hint="INSERT, UPDATE, DELETE, MERGE, CREATE OR REPLACE TABLE AS, VACUUM and ROLLBACK "
@@ -87,8 +89,8 @@ class TableDirectory:
         nobody would know so. Raise `UnavailableError` if nobody can tell."""
         rows = self._store.rows(TABLES)
         scopes = scopes_by_name(rows.find(kind=RowKind.SCOPE))
-        place = self._now().places.get(format_id or "", location)
-        found = [] if place is None else list(rows.find(location=place))
+        places = {*self._now().moved_from(format_id), *(() if location is None else (location,))}
+        found = [row for place in places for row in rows.find(location=place)]
         if database is not None:
             found += [row for row in rows.find(kind=RowKind.TABLE) if row.name.startswith(f"{database}.")]
         for row in found:
@@ -105,11 +107,12 @@ class TableDirectory:
                     for kind, state, place, table_id, uuids in zip(*columns, strict=True)
                     if kind == RowKind.TABLE and place is not None and state not in _GONE
                 ]
-                self._known = _Known(
-                    version=rows.version,
-                    ids={place: table_id for place, table_id, _ in managed},
-                    places={uuid: place for place, _, uuids in managed for uuid in uuids or ()},
-                )
+                places = defaultdict[str, list[str]](list)
+                for place, _, uuids in managed:
+                    for uuid in uuids or ():
+                        places[uuid].append(place)
+                ids = {place: table_id for place, table_id, _ in managed}
+                self._known = _Known(version=rows.version, ids=ids, places=places)
             return self._known
 
     def require_writable(self, location: str) -> None:

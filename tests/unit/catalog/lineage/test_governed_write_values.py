@@ -170,6 +170,33 @@ def test_what_no_record_tells_of_is_refused_at_a_managed_table_in_it_and_around_
     directory.require_unmanaged("file:///lake/ab", "TRUNCATE")
 
 
+def test_a_held_table_is_known_at_its_place_by_its_uuid_if_it_moved_and_beside_copies_that_have_the_same(
+    store: FakeSystemStore, tmp_path: Path
+) -> None:
+    here, copy, elsewhere = (canonical(str(tmp_path / name)) for name in ("here", "copy", "elsewhere"))
+    for name in ("here", "copy"):
+        (tmp_path / name).mkdir()
+    held = row("db.held", table_id="5", location=here, format_ids=("one",), hold="case 7")
+    rows = [held, row("db.copy", table_id="6", location=copy, format_ids=("one",))]
+    store.edit(TABLES, lambda _: rows, because="test")
+    directory = TableDirectory(store)
+
+    def is_removable(location: str) -> bool:
+        try:
+            directory.require_removable("DROP TABLE", location=location, format_id="one")
+        except RefusedError as error:
+            assert "db.held is under a legal hold (db.held: case 7): DROP TABLE is refused" in str(error)
+            return False
+        return True
+
+    assert [is_removable(one) for one in (here, copy, elsewhere)] == [False, True, True]
+    directory.require_unmanaged(elsewhere, "TRUNCATE", "one")
+    (tmp_path / "here").rename(tmp_path / "elsewhere")
+    assert [is_removable(one) for one in (here, elsewhere)] == [False, False]
+    with pytest.raises(RefusedError, match="TRUNCATE would change"):
+        directory.require_unmanaged(elsewhere, "TRUNCATE", "one")
+
+
 def test_a_session_may_not_write_system_tables(store: FakeSystemStore) -> None:
     directory = TableDirectory(store)
     directory.require_writable("file:///lake/a")
