@@ -184,7 +184,7 @@ def _cycle(
             stores=_stores(settings, clock),
             store_of=settings.storage.store_of,
             adopt=settings.discovery_adopt,
-            carrier=RestoreCascadeDriver(
+            cascade_driver=RestoreCascadeDriver(
                 rollbacks=rollbacks_of_services(services), memory=memory, notifier=notifier
             ),
             discover=partial(candidates, services),

@@ -58,12 +58,7 @@ _LINES: Final = 5
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CycleParts:
-    """What a cycle works with. `carrier` follows plain RESTOREs into derived tables; `discover` finds tables without a
-    row; `require` raises `FencedError` once the lease is lost; `beat` says that the cycle goes on; `stopping`
-    whether it shall end at the next table; `streams` records what sessions noted, `unrecorded` audit entries that could
-    not be written; `no_spark` says why Spark may not work at a location; `checks_per_cycle` tables at most get the
-    daily checks, so many `threads` look at tables; `store_of` says which store answers for a location, `stores` how
-    much it is asked; `disks` those that hang."""
+    """What a cycle works with."""
 
     queue: Queue
     memory: FleetCache
@@ -76,20 +71,20 @@ class CycleParts:
     registry: Registry
     metrics: Metrics
     budget: Budget
-    checks_per_cycle: int
-    threads: int
-    stores: Stores
-    store_of: Callable[[str], str | None]
+    checks_per_cycle: int  #: So many tables at most get the daily checks
+    threads: int  #: So many look at tables
+    stores: Stores  #: How much each store is asked
+    store_of: Callable[[str], str | None]  #: Which store answers for a location
     adopt: bool
-    carrier: CascadeDriver
-    discover: Callable[[], Iterator[DiscoveredTable | None]]
-    require: Callable[[Fence], None]
-    beat: Callable[[], None]
-    stopping: Callable[[], bool] = lambda: False
-    streams: Callable[[Fence], object] = lambda fence: None
-    unrecorded: Callable[[Fence], object] = lambda fence: None
-    no_spark: Callable[[str], str | None] = lambda location: None
-    disks: Disks = field(default_factory=Disks)
+    cascade_driver: CascadeDriver  #: Follows plain RESTOREs into derived tables
+    discover: Callable[[], Iterator[DiscoveredTable | None]]  #: Finds tables without a row
+    require: Callable[[Fence], None]  #: Raises `FencedError` once the lease is lost
+    beat: Callable[[], None]  #: Says that the cycle goes on
+    stopping: Callable[[], bool] = lambda: False  #: Whether the cycle shall end at the next table
+    streams: Callable[[Fence], object] = lambda fence: None  #: Records what sessions noted of streams
+    unrecorded: Callable[[Fence], object] = lambda fence: None  #: Records audit entries that wait
+    no_spark: Callable[[str], str | None] = lambda location: None  #: Why Spark may not work at a location
+    disks: Disks = field(default_factory=Disks)  #: Those that hang
 
 
 @dataclass(slots=True)
@@ -263,9 +258,9 @@ class Cycle:
         """What plain RESTOREs took back is followed into derived tables.
         A rollback that begins is planned for at once."""
         parts, begun = self.parts, False
-        for one in self._guarded("restored tables", parts.carrier.open) or ():
+        for one in self._guarded("restored tables", parts.cascade_driver.open) or ():
             parts.require(fence)
-            begun |= bool(self._guarded(one.row.name, partial(parts.carrier.carry, one, fence)))
+            begun |= bool(self._guarded(one.row.name, partial(parts.cascade_driver.carry, one, fence)))
         if begun:
             parts.memory.refresh()
 

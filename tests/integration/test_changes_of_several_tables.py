@@ -86,11 +86,11 @@ def version(both: Both, name: str) -> int:
 
 def ended(services: Services, group_id: str) -> Rollback:
     """What a worker does when it comes by, in this process."""
-    hands = StepExecutor(
+    executor = StepExecutor(
         tools=OneFormat(services.readers[0], FakeEngine(services.clock)), storage=lambda _: StorageOptions()
     )
     journal = Journal(store=services.store, clock=services.clock)
-    return Saga(journal=journal, hands=hands, undo_for=timedelta(0)).go_on(group_id)
+    return Saga(journal=journal, executor=executor, undo_for=timedelta(0)).go_on(group_id)
 
 
 @dataclass

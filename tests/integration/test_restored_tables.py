@@ -88,8 +88,8 @@ class Lake:
                 path.unlink()
         services = type(self.house.services)(self.house.services.settings)
         parts = build_daemon(services, pages=False).parts.cycle.parts
-        assert isinstance(parts.carrier, RestoreCascadeDriver)
-        parts.carrier.notifier = self
+        assert isinstance(parts.cascade_driver, RestoreCascadeDriver)
+        parts.cascade_driver.notifier = self
         if self.fence is None:
             self.fence = services.store.raise_fence("test", at_least=1)
         # Who leads is not the question here: the fence alone is what every commit is made under.
@@ -114,11 +114,13 @@ class Lake:
     def go_on(self, rollback_id: str) -> RollbackState:
         """Do what is left to do of a rollback, as a worker does."""
         services = self.house.services
-        hands = StepExecutor(
+        executor = StepExecutor(
             tools=OneFormat(DeltaReader(), FakeEngine(services.clock)), storage=lambda _: StorageOptions()
         )
         journal = rollbacks_of_services(services).journal
-        return Saga(journal=journal, hands=hands, undo_for=timedelta(days=7)).go_on(rollback_id).head.state
+        return (
+            Saga(journal=journal, executor=executor, undo_for=timedelta(days=7)).go_on(rollback_id).head.state
+        )
 
     def findings(self, name: str) -> list[str]:
         """What is on record as made from what was taken back."""

@@ -80,7 +80,7 @@ class JournaledRollbacks:
             ctx.require_allowed()  # nothing is begun: where that is forbidden now, it waits as it is
         ended = Saga(
             journal=self.journal,
-            hands=StepExecutor(tools=self.tools, storage=self.storage, permit=permit, claim=claim),
+            executor=StepExecutor(tools=self.tools, storage=self.storage, permit=permit, claim=claim),
             undo_for=self.undo_for,
             still_ours=ctx.still_ours,
             drain=drain,

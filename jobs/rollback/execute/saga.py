@@ -45,7 +45,7 @@ class Saga:
     asleep."""
 
     journal: Journal
-    hands: StepExecutor
+    executor: StepExecutor
     undo_for: timedelta
     still_ours: Callable[[], None] = lambda: None
     drain: Callable[[Collection[str]], None] = lambda tables: None
@@ -63,8 +63,8 @@ class Saga:
         self.drain({row.table_id for row in rollback.steps})
         reach("rollback.drained")
         inherited = frozenset(row.step for row in rollback.steps if row.state is RollbackState.INTENT)
-        hands = _permitted(self.hands, Permit(self.journal, self.still_ours))
-        return replace(self, hands=hands, inherited=inherited)._go_on(rollback)
+        executor = _permitted(self.executor, Permit(self.journal, self.still_ours))
+        return replace(self, executor=executor, inherited=inherited)._go_on(rollback)
 
     def _go_on(self, rollback: Rollback) -> Rollback:
         if rollback.head.undo:
@@ -90,7 +90,7 @@ class Saga:
         """A statement over several tables whose session is gone: done if the logs show all of its changes, taken back
         if one shows that its own was not made; a person's if neither can be told. Nothing is ever changed in its
         place."""
-        rollback, unclear = finished_group(rollback, self.hands.tools.readers)
+        rollback, unclear = finished_group(rollback, self.executor.tools.readers)
         if unclear is not None:
             waiting = rollback.with_head(RollbackState.CONFLICT, message=unclear)
             return self._save(waiting, f"statement {rollback.rollback_id} was cut off")
@@ -100,7 +100,7 @@ class Saga:
         return self._back(self._save(undoing, f"statement {rollback.rollback_id} was cut off"))
 
     def _back(self, rollback: Rollback) -> Rollback:
-        return take_back(self.journal, self.hands, rollback, still_ours=self.still_ours)
+        return take_back(self.journal, self.executor, rollback, still_ours=self.still_ours)
 
     def _forwards(self, rollback: Rollback) -> Rollback:
         rollback = self._verified(rollback)
@@ -127,9 +127,9 @@ class Saga:
         for row in rows:
             self.still_ours()
             step = step_of(row)
-            reader = self.hands.tools.reader(step.format)
+            reader = self.executor.tools.reader(step.format)
             try:
-                found.extend(verified_row(row, verify_step(step, reader, self.hands.storage)))
+                found.extend(verified_row(row, verify_step(step, reader, self.executor.storage)))
             except LakewardenError as error:
                 if _comes_again(error):
                     raise
@@ -163,13 +163,13 @@ class Saga:
         version: int | None = None
         match row.kind:
             case RollbackStep.RESTORE:
-                version = self.hands.restore(row, step)
+                version = self.executor.restore(row, step)
             case RollbackStep.PROPERTIES:
-                version = self.hands.keep_properties(row, step)
+                version = self.executor.keep_properties(row, step)
             case RollbackStep.REMOVE_FILES:
-                version = self.hands.remove_files(row, step)
+                version = self.executor.remove_files(row, step)
             case RollbackStep.REAPPLY:
-                version = self.hands.add_again(row, step)
+                version = self.executor.add_again(row, step)
             case RollbackStep.DROP:
                 self._set_aside(row, step, TableState.DROPPED)
             case RollbackStep.QUARANTINE:
@@ -184,7 +184,7 @@ class Saga:
         store, rollback_id = self.journal.store, row.rollback_id
         if is_aside(store, row.table_id, rollback_id=rollback_id):
             return
-        self.hands.require_head(step)
+        self.executor.require_head(step)
         set_aside(
             store,
             self.journal.clock,
@@ -192,7 +192,7 @@ class Saga:
             state,
             rollback_id=rollback_id,
             actor=row.actor or rollback_id,
-            permit=lambda: self.hands.permit(row, step),
+            permit=lambda: self.executor.permit(row, step),
         )
         reach("rollback.set_aside")
 
@@ -201,7 +201,7 @@ class Saga:
         if self.extend is None:
             return rollback, False
         before = rollback.head.state
-        rollback = finished(rollback, self.hands.tools.readers)
+        rollback = finished(rollback, self.executor.tools.readers)
         try:
             more = self.extend(rollback)
         except LakewardenError as error:
@@ -230,7 +230,7 @@ class Saga:
     def _stop(self, rollback: Rollback, because: str, ways: tuple[tuple[str, ...], ...] = ()) -> Rollback:
         """What was begun and not done goes back to being planned; a person decides. The logs say what was
         done, and what an earlier attempt may have begun is made impossible first."""
-        rollback = self._ended(finished(rollback, self.hands.tools.readers))
+        rollback = self._ended(finished(rollback, self.executor.tools.readers))
         planned = [
             replace(row, state=RollbackState.PLANNED)
             for row in rollback.steps
@@ -246,7 +246,7 @@ class Saga:
         for row in rollback.of_kind(*COMMITS):
             if row.step in self.inherited and row.state in (RollbackState.INTENT, RollbackState.CONFLICT):
                 begun = replace(row, state=RollbackState.INTENT)
-                version = self.hands.settle(begun, step_of(row))
+                version = self.executor.settle(begun, step_of(row))
                 if version is not None:
                     ended.append(replace(row, state=RollbackState.DONE, new_version=version, message=None))
         return rollback.with_rows(ended)
@@ -262,18 +262,18 @@ class Saga:
         return self.journal.save(rollback, expects=RollbackState.INTENT, because=because)
 
 
-def _permitted(hands: StepExecutor, permit: Permit) -> StepExecutor:
-    """The same hands, which ask for the permit of the journal first, then for what else they were told to ask."""
+def _permitted(executor: StepExecutor, permit: Permit) -> StepExecutor:
+    """The same executor, which asks for the permit of the journal first, then for what else it was told to ask."""
 
     def permitted(row: RollbackRow, step: TableStep) -> None:
         permit.require(row)
-        hands.permit(row, step)
+        executor.permit(row, step)
 
     def claimed(row: RollbackRow) -> None:
         permit.require(row)
-        hands.claim(row)
+        executor.claim(row)
 
-    return replace(hands, permit=permitted, claim=claimed)
+    return replace(executor, permit=permitted, claim=claimed)
 
 
 def _needs_a_person(rollback: Rollback) -> bool:

@@ -25,14 +25,14 @@ __all__ = ["take_back"]
 
 
 def take_back(
-    journal: Journal, hands: StepExecutor, rollback: Rollback, *, still_ours: Callable[[], None]
+    journal: Journal, executor: StepExecutor, rollback: Rollback, *, still_ours: Callable[[], None]
 ) -> Rollback:
     """Take back every step that was done, whatever the journal thinks became of it; one of a rollback that never was
     is planned again. Ends compensated, or in conflict over the tables that stay as they are. Raises
     `UnavailableError` for a table that does not answer: of a group, whose tables do not depend on one another, the
     others are taken back first."""
     never_begun = {row.step for row in rollback.steps if row.state is RollbackState.PLANNED}
-    rows = [row for row in rollback.steps if _to_take_back(hands, row)]
+    rows = [row for row in rollback.steps if _to_take_back(executor, row)]
     for wave in sorted({row.wave for row in rows}, reverse=True):
         begun = [replace(row, state=RollbackState.UNDOING, message=None) for row in rows if row.wave == wave]
         rollback = rollback.with_rows(begun)
@@ -44,14 +44,14 @@ def take_back(
                 continue
             still_ours()
             following, same = companions_of(row, begun), of_table[row.table_id]
-            ended = _ended_by_another(hands, same, row)
+            ended = _ended_by_another(executor, same, row)
             if ended is not None:
                 changed += [ended, *(replace(one, state=ended.state) for one in following)]
                 continue
             try:
                 changed += _undone(
                     journal,
-                    hands,
+                    executor,
                     row,
                     following,
                     _marks(same),
@@ -67,11 +67,11 @@ def take_back(
     return _finish(journal, rollback)
 
 
-def _to_take_back(hands: StepExecutor, row: RollbackRow) -> bool:
+def _to_take_back(executor: StepExecutor, row: RollbackRow) -> bool:
     """Everything but what was taken back already, or given up and never done."""
     if row.state is not RollbackState.COMPENSATED:
         return True
-    return row.kind in REWINDS and hands.is_left_over(row, step_of(row))
+    return row.kind in REWINDS and executor.is_left_over(row, step_of(row))
 
 
 def _by_table(rollback: Rollback) -> Mapping[str, Sequence[RollbackRow]]:
@@ -88,7 +88,7 @@ def _marks(rows: Sequence[RollbackRow]) -> frozenset[str]:
 
 
 def _ended_by_another(
-    hands: StepExecutor, same: Sequence[RollbackRow], row: RollbackRow
+    executor: StepExecutor, same: Sequence[RollbackRow], row: RollbackRow
 ) -> RollbackRow | None:
     """What becomes of a restore by the undo of another one of the same table: a later one that is not taken back keeps
     it from being, and an earlier one that was took it along. None where there is none such."""
@@ -96,14 +96,14 @@ def _ended_by_another(
         if one.step > row.step and one.state is RollbackState.CONFLICT:
             return replace(row, state=RollbackState.CONFLICT, message=one.message)
         is_back = one.step < row.step and one.state is RollbackState.COMPENSATED
-        if is_back and hands.is_undone_after(one, step_of(row)):
+        if is_back and executor.is_undone_after(one, step_of(row)):
             return replace(row, state=RollbackState.COMPENSATED)
     return None
 
 
 def _undone(
     journal: Journal,
-    hands: StepExecutor,
+    executor: StepExecutor,
     row: RollbackRow,
     following: tuple[RollbackRow, ...],
     ours: frozenset[str],
@@ -115,9 +115,9 @@ def _undone(
     try:
         if row.kind in (RollbackStep.DROP, RollbackStep.QUARANTINE):
             version, was_done = None, begun
-            _taken_in(journal, hands, row, begun=begun)
+            _taken_in(journal, executor, row, begun=begun)
         else:
-            version = hands.take_back(row, ours, step_of(row), begun=begun)
+            version = executor.take_back(row, ours, step_of(row), begun=begun)
             was_done = version is not None or row.kind is RollbackStep.CHANGE
     except LakewardenError as error:
         if error.retry and not isinstance(error, ConflictError):
@@ -129,14 +129,14 @@ def _undone(
     return [taken, *(replace(one, state=state) for one in following)]
 
 
-def _taken_in(journal: Journal, hands: StepExecutor, row: RollbackRow, *, begun: bool) -> None:
+def _taken_in(journal: Journal, executor: StepExecutor, row: RollbackRow, *, begun: bool) -> None:
     take_in(
         journal.store,
         journal.clock,
         row.table_id,
         rollback_id=row.rollback_id,
         actor=row.actor or row.rollback_id,
-        above=Outer(hands.storage),
+        above=Outer(executor.storage),
         begun=begun,
     )
     reach("rollback.taken_in")

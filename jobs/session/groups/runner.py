@@ -283,12 +283,12 @@ class Groups:
             guard.ask(step.table_id, step.name, step.location)
 
         engine = DeltaEngine(lambda: self.spark, storage=self.storage, clock=clock)
-        hands = StepExecutor(
+        executor = StepExecutor(
             tools=SessionTools(table_reader=self.reader, table_engine=engine),
             storage=self.storage,
             permit=permit,
         )
-        return Saga(journal=self.journal, hands=hands, undo_for=timedelta(0))
+        return Saga(journal=self.journal, executor=executor, undo_for=timedelta(0))
 
 
 def _tell_that_it_stays(group_id: str) -> None:

@@ -24,7 +24,7 @@ def _unfenced(self: Any, row: Any, step: Any) -> Any:
     return self.done(row, step)
 
 
-def _by_state(hands: Any, row: Any) -> bool:
+def _by_state(executor: Any, row: Any) -> bool:
     return bool(row.state != "compensated")
 
 

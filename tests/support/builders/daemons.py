@@ -52,7 +52,7 @@ class Told:
 
 
 class NoRestores:
-    """A carrier for tables that nobody restores."""
+    """A cascade_driver for tables that nobody restores."""
 
     def open(self) -> Sequence[OpenRestores]:
         return ()
@@ -134,7 +134,7 @@ class World:
                 stores=Stores(clock=self.clock, longest_pause=timedelta(minutes=5), threads=2),
                 store_of=StorageMap().store_of,
                 adopt=True,
-                carrier=NoRestores(),
+                cascade_driver=NoRestores(),
                 discover=self._discover,
                 require=lambda fence: None,
                 beat=lambda: None,

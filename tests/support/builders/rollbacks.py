@@ -159,8 +159,10 @@ class Lake:
         self.journal.save(undoing, expects=rollback.head.state, because="test")
 
     def saga(self, **changes: Any) -> Saga:
-        hands = StepExecutor(tools=OneFormat(self.reader, self.engine), storage=lambda _: StorageOptions())
-        return Saga(**{"journal": self.journal, "hands": hands, "undo_for": timedelta(days=7), **changes})
+        executor = StepExecutor(tools=OneFormat(self.reader, self.engine), storage=lambda _: StorageOptions())
+        return Saga(
+            **{"journal": self.journal, "executor": executor, "undo_for": timedelta(days=7), **changes}
+        )
 
     def go_on(self, rollback_id: str = "r1", **changes: Any) -> Rollback:
         return self.saga(**changes).go_on(rollback_id)

@@ -60,7 +60,7 @@ def test_taking_files_out_twice_commits_once(lake: Lake) -> None:
     lake.begin(lake.without("source", 1, 2))
     lake.go_on()
     (row,) = lake.journal.get("r1").steps
-    assert lake.saga().hands.remove_files(row, step_of(row)) == 4
+    assert lake.saga().executor.remove_files(row, step_of(row)) == 4
     assert (lake.rows("source"), lake.head("source")) == ([1, 4], 4)
 
 

@@ -29,13 +29,13 @@ def test_where_nobody_restores_there_is_nothing_to_look_at_and_nothing_begins(
     row = register(services.registry, str(tmp_path / "t"), actor=ME, name="db.t").row
     memory, told = FleetCache(services.store, services.clock), Told()
     memory.refresh()
-    carrier: CascadeDriver = NoRestores()
+    cascade_driver: CascadeDriver = NoRestores()
     if kind == "real":
-        carrier = RestoreCascadeDriver(
+        cascade_driver = RestoreCascadeDriver(
             rollbacks=rollbacks_of_services(services), memory=memory, notifier=told
         )
-    assert list(carrier.open()) == []
+    assert list(cascade_driver.open()) == []
     fence = services.store.raise_fence("one", at_least=1)
     none = OpenRestores(row=row, restores=(), downstream=frozenset())
-    assert carrier.carry(none, fence) is False
+    assert cascade_driver.carry(none, fence) is False
     assert told.events == [] and rollbacks_of_services(services).journal.all() == ()
