@@ -129,6 +129,7 @@ def test_what_was_judged_is_what_runs_whatever_the_session_uses_meanwhile(lake: 
 
 
 @pytest.mark.long
+@pytest.mark.timeout(7200)
 def test_what_was_judged_is_what_runs_five_hundred_times(lake: Lake) -> None:
     race(lake, 500)
 
