@@ -123,11 +123,13 @@ def test_reading_what_is_long_takes_nothing_from_others_and_ends_with_its_client
 def test_what_does_not_look_whether_it_is_cancelled_ends_with_its_spark(tmp_path: Path) -> None:
     """An expression computes for hours on the only core: others wait until the gateway ends that Spark."""
     with attacked_gateway(tmp_path, {"gateway.readers": "*", "spark.master": "local[1]"}) as there:
-        with there.connect("mallory") as connection, connection.cursor() as cursor:
-            cursor.execute("SELECT 1")
-            cursor.execute(DEAF, async_=True)
-            time.sleep(3)
-            cursor.cancel()
-        with pytest.raises(OperationalError, match="session has ended"):
-            there.asked("victim", "SELECT 1")
+        with there.connect("victim") as connection, connection.cursor() as victim:
+            victim.execute("SELECT 1")
+            with there.connect("mallory") as attack, attack.cursor() as cursor:
+                cursor.execute("SELECT 1")
+                cursor.execute(DEAF, async_=True)
+                time.sleep(3)
+                cursor.cancel()
+            with pytest.raises(OperationalError, match="session has ended"):
+                victim.execute("SELECT 1")
         assert there.asked("victim", "SELECT 1") == [(1,)]
