@@ -1,6 +1,6 @@
 """APScheduler as a clock, and nothing else: it says that a beat is due; the main loop does the work.
 
-Its known failures (docs/decisions.md) and how this module lives with each:
+Its known failures, and how this module lives with each:
 * two schedulers on one job store run nearly everything twice -> a memory store per process; only the leader acts;
 * one failing store update ends its thread for ever while `running` stays True -> the thread's life and the age of the
   last beat are watched by a clock of our own, and the scheduler is replaced;
