@@ -14,7 +14,8 @@ from lakewarden.catalog.policy.effective import POLICY_KEYS, format_value
 from lakewarden.catalog.policy.keys import POLICY_BY_KEY
 from lakewarden.daemon.cli.app import COMMANDS
 from lakewarden.daemon.cli.lazy import command_of
-from lakewarden.daemon.settings.keys import KNOBS, Knob
+from lakewarden.daemon.settings.keys import Knob
+from lakewarden.daemon.settings.settings import KNOBS
 
 __all__ = ["pages", "write_pages"]
 

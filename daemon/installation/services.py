@@ -185,7 +185,7 @@ class Services:
             return None
         now, known = time.monotonic(), self._log_store
         if known is None or now - known[0] > _LOOKED_FOR_SECONDS:
-            fetches = settings.spark_jars == JarSource.MAVEN
+            fetches = JarSource(settings.spark_jars) is JarSource.MAVEN
             cache = settings.jars_cache or spark_jars.default_cache()
             known = self._log_store = now, s3_jars.lacking(cache, fetches=fetches)
         return known[1]

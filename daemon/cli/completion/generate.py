@@ -11,7 +11,7 @@ from lakewarden.catalog.policy.effective import POLICY_KEYS
 from lakewarden.daemon.cli.app import COMMANDS, app
 from lakewarden.daemon.cli.completion.tree import FILE, ValueKind
 from lakewarden.daemon.cli.lazy import command_of
-from lakewarden.daemon.settings.keys import KNOBS
+from lakewarden.daemon.settings.settings import KNOBS
 
 __all__ = ["tree_as_text"]
 

@@ -25,7 +25,8 @@ from lakewarden.catalog.system.port import HEALTH
 from lakewarden.catalog.validation.context import Subject
 from lakewarden.catalog.validation.metastore import Unknown
 from lakewarden.catalog.validation.on_change import log_findings
-from lakewarden.daemon.settings.keys import KNOB_BY_KEY, parse_knob
+from lakewarden.daemon.settings.keys import parse_knob
+from lakewarden.daemon.settings.settings import KNOB_BY_KEY
 from lakewarden.jobs.actions.world import World
 from lakewarden.jobs.planning.planner import plan
 from lakewarden.jobs.rollback.plan.consents import parse_consent

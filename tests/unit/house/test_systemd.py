@@ -9,7 +9,7 @@ import pytest
 
 from lakewarden.catalog.units import parse_seconds
 from lakewarden.daemon.cli.app import COMMANDS
-from lakewarden.daemon.settings.keys import KNOB_BY_KEY, KNOBS
+from lakewarden.daemon.settings.settings import KNOB_BY_KEY, KNOBS
 
 UNITS = sorted((Path(__file__).parents[3] / "systemd").glob("*.service"))
 COMMAND = "/opt/lakewarden/bin/lakewarden"

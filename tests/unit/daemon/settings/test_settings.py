@@ -7,8 +7,8 @@ import pytest
 
 from lakewarden.catalog.errors import UsageError
 from lakewarden.catalog.storage.secret_files import current
-from lakewarden.daemon.settings.keys import KNOBS, parse_knob
-from lakewarden.daemon.settings.settings import Settings, load_settings
+from lakewarden.daemon.settings.keys import parse_knob
+from lakewarden.daemon.settings.settings import KNOBS, Settings, load_settings
 
 
 def load(home: Path, text: str = "", *, env: dict[str, str] | None = None, **flags: str) -> Settings:
