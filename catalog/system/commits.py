@@ -11,8 +11,9 @@ from deltalake.transaction import AddAction, RemoveAction
 
 from lakewarden.catalog.errors import ConflictError, FencedError, LakewardenError, PreconditionError
 from lakewarden.catalog.failpoints import reach
+from lakewarden.catalog.formats.delta.log_names import commit_path
 from lakewarden.catalog.storage.file_store import FileStore
-from lakewarden.catalog.system.handles import answering, commit_path
+from lakewarden.catalog.system.handles import answering
 from lakewarden.catalog.system.port import Fence
 from lakewarden.catalog.system.schema import BUCKET, LEADER, SCHEMA_VERSION
 from lakewarden.catalog.system.snapshot import Piece, Snapshot

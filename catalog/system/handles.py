@@ -19,18 +19,14 @@ from lakewarden.catalog.errors import (
     UnavailableError,
     UnreadableError,
 )
+from lakewarden.catalog.formats.delta.log_names import FOLDER, commit_path, whole_version
 from lakewarden.catalog.storage.file_store import FileStore, StorageOptions, open_store
 from lakewarden.catalog.storage.secret_files import current
 from lakewarden.catalog.storage.troubles import trouble_at
 from lakewarden.catalog.system.port import SystemTable, SystemTableName
 from lakewarden.catalog.system.snapshot import Snapshot, take_snapshot
 
-__all__ = ["Handles", "answering", "commit_path", "no_version", "open_at"]
-
-
-def commit_path(version: int) -> str:
-    """The log file of a commit, relative to the table."""
-    return f"_delta_log/{version:020d}.json"
+__all__ = ["Handles", "answering", "has_log", "no_version", "open_at"]
 
 
 class Handles:
@@ -130,6 +126,11 @@ def open_at(location: str, options: StorageOptions, *, name: str, version: int |
         if version is None:
             raise
         raise no_version(name, version) from error
+
+
+def has_log(files: FileStore) -> bool:
+    """Whether a commit or a checkpoint is there, of whatever version."""
+    return any(whole_version(entry.path) is not None for entry in files.list(FOLDER))
 
 
 def no_version(name: str, version: int) -> NotFoundError:

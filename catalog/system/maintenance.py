@@ -7,16 +7,18 @@ the same one and its leader still the same, and `proceed` is called, which raise
 """
 
 import math
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from fnmatch import fnmatchcase
 from typing import Any
 
 from deltalake import DeltaTable, PostCommitHookProperties
 
 from lakewarden.catalog.errors import ConflictError, UsageError
 from lakewarden.catalog.failpoints import reach
+from lakewarden.catalog.formats.delta.log_names import FOLDER
+from lakewarden.catalog.formats.delta.segment import listing_of
 from lakewarden.catalog.storage.file_store import FileEntry, FileStore, open_store
 from lakewarden.catalog.system.codec import codec
 from lakewarden.catalog.system.commits import Note, admit, commit, properties, removal
@@ -34,9 +36,7 @@ SHORTEST_RETENTION = timedelta(hours=1)
 _BATCH = 100
 """Log entries between two askings."""
 _AFTERWARDS = PostCommitHookProperties(create_checkpoint=True, cleanup_expired_logs=False)
-_COMMIT = re.compile(r"_delta_log/(\d{20})\.json$")
-_CHECKPOINT = re.compile(r"_delta_log/(\d{20})\.checkpoint(?:\.[^/]+)?\.parquet$")
-_LEFT_OVER = re.compile(r"_delta_log/_commit_[^/]+\.json\.tmp$")
+_LEFT_OVER = f"{FOLDER}/_commit_*.json.tmp"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -177,7 +177,7 @@ def tend_log(
             handle.create_checkpoint()
         reach("system.checkpointed")
     files = open_store(store.location(table), store.storage())
-    removed = _expendable(list(files.list("_delta_log")), oldest=now - keep)
+    removed = _expendable(list(files.list(FOLDER)), oldest=now - keep)
     for number, entry in enumerate(removed):
         if number % _BATCH == 0:
             _confirm(store, table, snapshot, note)
@@ -192,29 +192,20 @@ def _expendable(log: Sequence[FileEntry], *, oldest: datetime) -> list[FileEntry
 
     A commit's time is its file's, made monotonic: no version is taken for older than one before it.
     """
-    commits = _numbered(log, _COMMIT)
+    listing = listing_of(log)
     current = None
     youngest = None
-    for version, entry in sorted(commits.items()):
+    for version, entry in sorted(listing.commits.items()):
         youngest = entry.modified_at if youngest is None else max(youngest, entry.modified_at)
         if youngest <= oldest:
             current = version
-    checkpoints = _numbered(log, _CHECKPOINT)
-    anchor = max((one for one in checkpoints if current is not None and one <= current), default=None)
-    left_over = [entry for entry in log if _LEFT_OVER.search(entry.path) and entry.modified_at < oldest]
-    if anchor is None:
+    whole = [one.version for one in listing.checkpoints if current is not None and one.version <= current]
+    left_over = [entry for entry in log if fnmatchcase(entry.path, _LEFT_OVER) and entry.modified_at < oldest]
+    if not whole:
         return left_over
-    old = [
-        (version, entry)
-        for one in (commits, checkpoints)
-        for version, entry in one.items()
-        if version < anchor
-    ]
-    return [*left_over, *(entry for _, entry in sorted(old, key=lambda one: one[0]))]
-
-
-def _numbered(log: Sequence[FileEntry], pattern: re.Pattern[str]) -> dict[int, FileEntry]:
-    return {int(match[1]): entry for entry in log if (match := pattern.search(entry.path))}
+    checkpoints = [(one.version, entry) for one in listing.checkpoints for entry in one.files]
+    numbered = sorted([*listing.commits.items(), *checkpoints], key=lambda one: one[0])
+    return [*left_over, *(entry for version, entry in numbered if version < max(whole))]
 
 
 def _opened(store: SystemStore, table: SystemTable[Any], note: Note) -> tuple[DeltaTable, Snapshot]:

@@ -9,7 +9,6 @@ anything that the other tables would refuse half-way. It is marked until the oth
 today's begins anything either.
 """
 
-import re
 from typing import Any
 
 import pyarrow as pa
@@ -17,10 +16,11 @@ from deltalake import DeltaTable, Schema
 
 from lakewarden.catalog.errors import ConflictError
 from lakewarden.catalog.failpoints import reach
+from lakewarden.catalog.formats.delta.log_names import commit_path
 from lakewarden.catalog.storage.file_store import StorageOptions, local_path, open_store
 from lakewarden.catalog.storage.secret_files import current
 from lakewarden.catalog.system.commits import Note, properties
-from lakewarden.catalog.system.handles import answering, commit_path, open_at
+from lakewarden.catalog.system.handles import answering, has_log, open_at
 from lakewarden.catalog.system.port import SystemTable
 from lakewarden.catalog.system.schema import (
     BUCKET,
@@ -36,15 +36,13 @@ from lakewarden.catalog.system.snapshot import take_snapshot
 
 __all__ = ["create_table", "end_upgrade", "upgrade"]
 
-_ENTRY = re.compile(r"_delta_log/\d{20}\.(?:json|checkpoint)")
-
 
 def create_table(table: SystemTable[Any], location: str, options: StorageOptions, note: Note) -> None:
     """Create an empty system table unless it is there. Raises `UnreadableError` where a damaged log is."""
     files = open_store(location, options)
     if files.exists(commit_path(0)):
         return
-    if any(_ENTRY.search(entry.path) for entry in files.list("_delta_log")):
+    if has_log(files):
         open_at(location, options, name=table.name)  # its log begins with a checkpoint, or it is no log
         return
     path = local_path(location)

@@ -7,9 +7,9 @@ from lakewarden.catalog.errors import NotFoundError, PreconditionError, Unavaila
 from lakewarden.catalog.failpoints import reach
 from lakewarden.catalog.private_files import private_folder
 from lakewarden.catalog.storage.file_store import open_store
+from lakewarden.catalog.system.handles import has_log
 from lakewarden.catalog.system.own_rows import system_rows
 from lakewarden.catalog.system.port import SYSTEM_TABLES
-from lakewarden.catalog.system.recovery.backup import log_version
 from lakewarden.catalog.system.recovery.set_aside import note_beginning
 from lakewarden.daemon.installation.services import Services
 from lakewarden.daemon.usecases.system_entries import enlist_system_tables, refuse_entries_of_others
@@ -63,7 +63,7 @@ def _note_beginnings(services: Services) -> None:
     """Nobody can tell whether there were others here: single files of theirs must not be mixed in from a backup."""
     for table in SYSTEM_TABLES:
         files = open_store(services.store.location(table), services.store.storage())
-        if not any(log_version(entry.path) is not None for entry in files.list("_delta_log")):
+        if not has_log(files):
             note_beginning(files, services.clock.now())
 
 

@@ -5,7 +5,19 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
-__all__ = ["FOLDER", "HINT", "SIDECARS", "Kind", "LogName", "commit_path", "is_after", "parse_name"]
+__all__ = [
+    "FOLDER",
+    "HINT",
+    "SIDECARS",
+    "Kind",
+    "LogName",
+    "commit_path",
+    "commit_version",
+    "entry_version",
+    "is_after",
+    "parse_name",
+    "whole_version",
+]
 
 FOLDER: Final = "_delta_log"
 HINT: Final = f"{FOLDER}/_last_checkpoint"
@@ -43,6 +55,30 @@ class LogName:
 def commit_path(version: int) -> str:
     """Where the commit of a version lies, relative to the table."""
     return f"{FOLDER}/{version:020d}.json"
+
+
+def commit_version(path: str) -> int | None:
+    """The version whose commit lies at a path of a table; None for any other file."""
+    name = _entry(path)
+    return name.version if name is not None and name.kind is Kind.COMMIT else None
+
+
+def whole_version(path: str) -> int | None:
+    """The version that a commit or checkpoint at a path of a table tells of; None for any other file."""
+    name = _entry(path)
+    return name.version if name is not None and name.kind not in (Kind.CHECKSUM, Kind.COMPACTED) else None
+
+
+def entry_version(path: str) -> int | None:
+    """The version that any file of a log belongs to, checksums included; None for a pointer or a data file."""
+    folder, _, name = path.rpartition("/")
+    number = name.partition(".")[0]
+    return int(number) if folder.endswith(FOLDER) and len(number) == 20 and number.isdecimal() else None
+
+
+def _entry(path: str) -> LogName | None:
+    folder, _, name = path.rpartition("/")
+    return parse_name(name) if folder == FOLDER else None
 
 
 def is_after(name: str, version: int) -> bool:

@@ -8,7 +8,6 @@ What is there already is looked at again, not believed.
 """
 
 import json
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from datetime import datetime
@@ -18,6 +17,7 @@ from typing import Any
 from lakewarden.catalog.clock import Clock
 from lakewarden.catalog.errors import ConflictError, NotFoundError, RefusedError, UnreadableError
 from lakewarden.catalog.failpoints import reach
+from lakewarden.catalog.formats.delta.log_names import FOLDER, whole_version
 from lakewarden.catalog.storage.file_store import FileEntry, FileStore, StorageOptions, is_inside, open_store
 from lakewarden.catalog.system.handles import open_at
 from lakewarden.catalog.system.port import SYSTEM_TABLES, SystemStore, SystemTable, SystemTableName
@@ -32,8 +32,6 @@ __all__ = [
     "BackupSource",
     "Copied",
     "check_files",
-    "is_log_file",
-    "log_version",
     "open_backup",
     "plan_backup",
     "read_backup",
@@ -43,7 +41,6 @@ __all__ = [
 MANIFEST = "lakewarden-backup.json"
 _STARTED = "lakewarden-backup.started.json"
 _ATTEMPTS = 20
-_LOG_FILE = re.compile(r"^_delta_log/(\d{20})\.(?:json|checkpoint(?:\..+)?\.parquet)$")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -162,7 +159,7 @@ def run_backup(store: SystemStore, plan: BackupPlan, options: StorageOptions, *,
     target = open_store(plan.destination, options)
     target.write(_STARTED, json.dumps([asdict(one) for one in plan.tables]).encode())
     copied: list[Copied] = []
-    for file in sorted(plan.files, key=lambda one: ("/_delta_log/" in one.path, one.path)):
+    for file in sorted(plan.files, key=lambda one: (f"/{FOLDER}/" in one.path, one.path)):
         try:
             content = source.read(file.path)
         except FileNotFoundError:
@@ -173,7 +170,7 @@ def run_backup(store: SystemStore, plan: BackupPlan, options: StorageOptions, *,
     backup = Backup(source=plan.source, made_at=clock.now(), tables=plan.tables, files=(*plan.known, *copied))
     for one in plan.tables:
         _check_complete(one, plan.destination, options, {file.path for file in backup.files})
-    check_files(target, [file for file in backup.files if is_log_file(file.path)])
+    check_files(target, [file for file in backup.files if _is_log_file(file.path)])
     reach("system.backup.manifest")
     manifest = json.loads(json.dumps(asdict(backup), default=_as_json))
     target.write(MANIFEST, json.dumps({**manifest, "seal": _seal(manifest)}, indent=1).encode())
@@ -221,15 +218,9 @@ def check_files(place: FileStore, files: Iterable[Copied]) -> None:
             )
 
 
-def log_version(path: str) -> int | None:
-    """The version of a log file (commit or checkpoint), by its path relative to the table; None for any other file."""
-    match = _LOG_FILE.match(path)
-    return int(match[1]) if match else None
-
-
-def is_log_file(path: str) -> bool:
+def _is_log_file(path: str) -> bool:
     """Whether a path of a backup is that of a log file."""
-    return log_version(path.partition("/")[2]) is not None
+    return whole_version(path.partition("/")[2]) is not None
 
 
 def _seal(manifest: Mapping[str, Any]) -> str:
@@ -266,7 +257,7 @@ def _files_of(store: SystemStore, table: SystemTable[Any], snapshot: Snapshot) -
         if entry.is_dir or not _belongs(entry, snapshot.version):
             continue
         digest = None
-        if log_version(entry.path) is not None:
+        if whole_version(entry.path) is not None:
             try:
                 digest = sha256(files.read(entry.path)).hexdigest()
             except FileNotFoundError:
@@ -276,7 +267,7 @@ def _files_of(store: SystemStore, table: SystemTable[Any], snapshot: Snapshot) -
 
 def _belongs(entry: FileEntry, version: int) -> bool:
     """Data files, and log files up to the version. `_last_checkpoint` is a hint that may point further: left out."""
-    number = log_version(entry.path)
+    number = whole_version(entry.path)
     return number <= version if number is not None else entry.path.startswith(f"{BUCKET}=")
 
 
@@ -300,7 +291,7 @@ def _refuse_other(target: FileStore, before: Backup | None, tables: tuple[Backed
         _STARTED
     ):  # killed before it was finished: going on is right if it was one of this store
         older = tuple(_backed_up(one) for one in json.loads(target.read(_STARTED)))
-    elif any(target.exists(f"{one.table}/_delta_log") for one in tables):
+    elif any(target.exists(f"{one.table}/{FOLDER}") for one in tables):
         raise RefusedError(
             f"{target.root} holds tables that are not a backup.", hint="Choose an empty folder."
         )

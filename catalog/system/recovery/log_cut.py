@@ -10,18 +10,17 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Any, Final
 
+from lakewarden.catalog.formats.delta.log_names import HINT, commit_path, entry_version, whole_version
 from lakewarden.catalog.storage.file_store import FileStore, open_store
 from lakewarden.catalog.system.commits import Note
-from lakewarden.catalog.system.handles import commit_path
 from lakewarden.catalog.system.port import ROLLBACKS, TABLES, SystemStore, SystemTable
-from lakewarden.catalog.system.recovery.backup import Copied, log_version
+from lakewarden.catalog.system.recovery.backup import Copied
 from lakewarden.catalog.system.recovery.restore import staged, take_place
-from lakewarden.catalog.system.recovery.set_aside import entry_version, move_aside, note_going_back
+from lakewarden.catalog.system.recovery.set_aside import log_paths, move_aside, note_going_back
 from lakewarden.catalog.system.schema import BUCKET
 
 __all__ = ["cut_log", "said_of_cut"]
 
-_POINTER: Final = "_delta_log/_last_checkpoint"
 _DAMAGE: Final = b"{"
 
 
@@ -37,9 +36,9 @@ def cut_log(store: SystemStore, table: SystemTable[Any], version: int, *, now: d
     damaged = commit_path(version)
     if copy is not None and not files.exists(damaged):
         files.write(damaged, _DAMAGE)  # a gap: until all is in place, the log has to be known to be damaged
-    paths = [entry.path for entry in files.list("_delta_log") if not entry.is_dir]
+    paths = log_paths(files)
     late = [path for path in paths if (number := entry_version(path)) is not None and number >= version]
-    move_aside(files, [one for one in paths if one == _POINTER], now)
+    move_aside(files, [one for one in paths if one == HINT], now)
     # Newest first: until the damaged entry itself is gone, the log is known to be damaged.
     move_aside(files, [one for one in late if copy is None or one != damaged], now, newest_first=True)
     if copy is not None:
@@ -54,7 +53,7 @@ def said_of_cut(table: SystemTable[Any], version: int) -> str:
 def _sound(table: SystemTable[Any], files: FileStore, version: int) -> Iterator[Copied]:
     """The log before a version, and every data file that is there."""
     for entry in files.list("", recursive=True):
-        number = log_version(entry.path)
+        number = whole_version(entry.path)
         wanted = entry.path.startswith(f"{BUCKET}=") if number is None else number < version
         if wanted and not entry.is_dir:
             yield Copied(path=f"{table.name}/{entry.path}", size_bytes=entry.size_bytes)

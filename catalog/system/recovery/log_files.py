@@ -2,7 +2,6 @@
 something else than the commits, and, where a backup is at hand,
 entries that are no longer what they were when it was made."""
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
@@ -13,8 +12,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from lakewarden.catalog.formats.delta.log_names import FOLDER, commit_path, commit_version, whole_version
 from lakewarden.catalog.storage.file_store import FileStore, open_store
-from lakewarden.catalog.system.handles import commit_path
 from lakewarden.catalog.system.port import SystemTable
 from lakewarden.catalog.system.recovery.backup import BackupSource
 from lakewarden.catalog.system.recovery.damage import Damage, Problem
@@ -22,8 +21,6 @@ from lakewarden.catalog.system.recovery.set_aside import went_back_since
 
 __all__ = ["damaged_since", "is_other_history", "log_problems"]
 
-_COMMIT = re.compile(r"_delta_log/(\d{20})\.json$")
-_CHECKPOINT = re.compile(r"_delta_log/(\d{20})\.checkpoint(?:\.[^/]+)?\.parquet$")
 _ACTIONS: Final = frozenset(
     {"add", "remove", "metaData", "protocol", "txn", "commitInfo", "cdc", "domainMetadata"}
 )
@@ -101,7 +98,7 @@ def _checkpoint_problems(table: SystemTable[Any], log: _ReadLog, *, whole: bool)
             table=table,
             damage=damage,
             message=f"The checkpoint {name} {sentence}.",
-            path=f"_delta_log/{name}",
+            path=f"{FOLDER}/{name}",
         )
 
 
@@ -126,7 +123,7 @@ def is_other_history(table: SystemTable[Any], files: FileStore, source: BackupSo
 def _has_newest(table: SystemTable[Any], files: FileStore, source: BackupSource) -> bool:
     """Commits follow each other: where the newest one of the backup is the same, so is what came before it."""
     commits = {file.path.removeprefix(f"{table.name}/"): file.digest for file in source.files_of(table)}
-    newest = max((path for path in commits if _COMMIT.search(path)), default=None)
+    newest = max((path for path in commits if commit_version(path) is not None), default=None)
     if newest is None or not files.exists(newest):
         return False
     return sha256(files.read(newest)).hexdigest() == commits[newest]
@@ -139,7 +136,7 @@ def _differing(
     kept = open_store(source.location, source.options)
     for file in source.files_of(table):
         path = file.path.removeprefix(f"{table.name}/")
-        if not _COMMIT.search(path) or not files.exists(path):
+        if commit_version(path) is None or not files.exists(path):
             continue
         content = files.read(path)
         if sha256(content).hexdigest() == file.digest:
@@ -153,12 +150,12 @@ def _read(files: FileStore) -> _ReadLog:
     commits: dict[int, Sequence[Action] | None] = {}
     checkpoints: dict[int, frozenset[str] | None] = {}
     names: dict[int, str] = {}
-    for entry in files.list("_delta_log"):
-        if match := _COMMIT.search(entry.path):
-            commits[int(match[1])] = _actions(files.read(entry.path))
-        elif match := _CHECKPOINT.search(entry.path):
-            checkpoints[int(match[1])] = _live_paths(files.read(entry.path))
-            names[int(match[1])] = entry.path.rpartition("/")[2]
+    for entry in files.list(FOLDER):
+        if (version := commit_version(entry.path)) is not None:
+            commits[version] = _actions(files.read(entry.path))
+        elif (version := whole_version(entry.path)) is not None:
+            checkpoints[version] = _live_paths(files.read(entry.path))
+            names[version] = entry.path.rpartition("/")[2]
     return _ReadLog(commits=commits, checkpoints=checkpoints, names=names)
 
 

@@ -16,13 +16,14 @@ from deltalake.transaction import AddAction, RemoveAction
 
 from lakewarden.catalog.errors import ConsentError, UnreadableError
 from lakewarden.catalog.failpoints import reach
+from lakewarden.catalog.formats.delta.log_names import HINT, entry_version
 from lakewarden.catalog.storage.file_store import FileStore, open_store
 from lakewarden.catalog.system.codec import codec
 from lakewarden.catalog.system.commits import Note, commit, properties, removal
-from lakewarden.catalog.system.handles import answering, open_at
+from lakewarden.catalog.system.handles import answering, has_log, open_at
 from lakewarden.catalog.system.own_rows import system_rows
 from lakewarden.catalog.system.port import ROLLBACKS, TABLES, SystemStore, SystemTable
-from lakewarden.catalog.system.recovery.backup import BackupSource, log_version
+from lakewarden.catalog.system.recovery.backup import BackupSource
 from lakewarden.catalog.system.recovery.log_cut import cut_log, said_of_cut
 from lakewarden.catalog.system.recovery.repair_plan import (
     CreateAgain,
@@ -38,7 +39,7 @@ from lakewarden.catalog.system.recovery.repair_plan import (
     Step,
 )
 from lakewarden.catalog.system.recovery.restore import pause_everything, put_back, put_files
-from lakewarden.catalog.system.recovery.set_aside import entry_version, move_aside, note_going_back
+from lakewarden.catalog.system.recovery.set_aside import log_paths, move_aside, note_going_back
 from lakewarden.catalog.system.recovery.settlement import everything_paused
 from lakewarden.catalog.system.recovery.verify import FaultyRows, data_files, faulty_rows
 from lakewarden.catalog.system.schema import bucket_of, kept_properties
@@ -47,7 +48,6 @@ from lakewarden.catalog.system.snapshot import Piece, Snapshot, take_snapshot
 __all__ = ["loses_rows_of_tables", "repair"]
 
 _WITHOUT_ROWS = "mended without some rows of lakewarden.tables"
-_POINTER = "_delta_log/_last_checkpoint"
 
 
 def _nothing() -> None:
@@ -110,7 +110,7 @@ def _carry_out(
             _cut_history(store, step, now)
         case SetAside():
             files = open_store(store.location(step.table), store.storage())
-            pointer = [_POINTER] if files.exists(_POINTER) else []
+            pointer = [HINT] if files.exists(HINT) else []
             move_aside(files, [*pointer, *step.paths], now)
         case DropFiles():
             _drop_files(store, step, now, note)
@@ -135,7 +135,7 @@ def _note_new_logs(store: SystemStore, step: CreateAgain, now: datetime) -> None
     """A table that is created anew begins a history of its own: no backup made until now has files of it."""
     for table in step.tables:
         files = open_store(store.location(table), store.storage())
-        if not any(log_version(entry.path) is not None for entry in files.list("_delta_log")):
+        if not has_log(files):
             note_going_back(files, now)
 
 
@@ -146,8 +146,11 @@ def _how(step: RestoreTable | CutLog, source: BackupSource | None) -> str:
 
 def _cut_history(store: SystemStore, step: CutHistory, now: datetime) -> None:
     files = open_store(store.location(step.table), store.storage())
-    paths = [entry.path for entry in files.list("_delta_log") if not entry.is_dir]
-    old = [path for path in paths if (number := entry_version(path)) is not None and number < step.version]
+    old = [
+        path
+        for path in log_paths(files)
+        if (number := entry_version(path)) is not None and number < step.version
+    ]
     move_aside(files, old, now)
 
 

@@ -1,10 +1,10 @@
 """What to do about a damaged system table: a plan made of what `verify` found and of what a backup holds. Pure."""
 
-import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from lakewarden.catalog.formats.delta.log_names import entry_version
 from lakewarden.catalog.system.port import TABLES, SystemTable
 from lakewarden.catalog.system.recovery.backup import Backup, Copied
 from lakewarden.catalog.system.recovery.damage import Damage, Problem
@@ -105,7 +105,6 @@ class PropertiesRepair:
     loses: str | None = None
 
 
-_VERSION = re.compile(r"/(\d{20})\.")
 Step = (
     RestoreFiles
     | RestoreTable
@@ -194,7 +193,7 @@ def _for_log(
         loses = f"A look at lakewarden.{table.name} as it was before version {anchor}; no row of today."
         return CutHistory(table=table, version=anchor, loses=loses)
     intact = (
-        min((int(match[1]) for path in wanted if (match := _VERSION.search(path))), default=0) - 1
+        min((one for path in wanted if (one := entry_version(path)) is not None), default=0) - 1
     )  # the last version before the damage
     if any(".checkpoint" in path for path in wanted):
         intact = -1  # the log begins with it: before it there is nothing

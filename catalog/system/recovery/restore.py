@@ -12,19 +12,20 @@ import uuid
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 from hashlib import sha256
-from typing import Any, Final
+from typing import Any
 
 import orjson
 
 from lakewarden.catalog.errors import ConflictError
 from lakewarden.catalog.failpoints import reach
+from lakewarden.catalog.formats.delta.log_names import FOLDER, whole_version
 from lakewarden.catalog.storage.file_store import FileStore, open_store
 from lakewarden.catalog.system.commits import Note, leader_token
 from lakewarden.catalog.system.handles import open_at
 from lakewarden.catalog.system.migrate import upgrade
 from lakewarden.catalog.system.port import ROLLBACKS, TABLES, Fence, SystemStore, SystemTable
-from lakewarden.catalog.system.recovery.backup import BackupSource, Copied, log_version
-from lakewarden.catalog.system.recovery.set_aside import keep_aside, move_aside, note_going_back
+from lakewarden.catalog.system.recovery.backup import BackupSource, Copied
+from lakewarden.catalog.system.recovery.set_aside import keep_aside, log_paths, move_aside, note_going_back
 from lakewarden.catalog.system.recovery.settlement import (
     everything_paused,
     restored_rollbacks,
@@ -34,8 +35,6 @@ from lakewarden.catalog.system.schema import LEADER
 from lakewarden.catalog.system.store import DeltaSystemStore
 
 __all__ = ["pause_everything", "put_back", "put_files", "staged", "take_place"]
-
-_LOG: Final = "_delta_log"
 
 
 def put_back(
@@ -52,7 +51,7 @@ def put_back(
     origin = open_store(source.location, source.options)
     copy = staged(store, table, files, origin, because=source.said, now=now, note=note)
     note_going_back(home, now)
-    move_aside(home, _log_of(home), now)
+    move_aside(home, log_paths(home), now)
     reach("system.restore.aside")
     take_place(home, copy, now)
 
@@ -61,7 +60,7 @@ def take_place(home: FileStore, copy: FileStore, now: datetime) -> None:
     """Bring a staged copy into a table's place: data first, then the log from its newest entry down.
     The copy is gone then."""
     for path in sorted(_paths(copy), key=_in_order):
-        if log_version(path) is None and path.startswith(_LOG):
+        if whole_version(path) is None and path.startswith(FOLDER):
             continue  # a pointer to the newest checkpoint is a hint, nothing more
         _install(home, path, copy.read(path), now)
         reach("system.restore.file")
@@ -79,7 +78,7 @@ def put_files(
     """Copy single files back: data first, then the log in order. What lies in their place is kept aside."""
     origin = open_store(source.location, source.options)
     home = open_store(store.location(table), store.storage())
-    for file in sorted(files, key=lambda one: (f"/{_LOG}/" in one.path, one.path)):
+    for file in sorted(files, key=lambda one: (f"/{FOLDER}/" in one.path, one.path)):
         _install(home, file.path.removeprefix(f"{table.name}/"), origin.read(file.path), now)
         reach("system.restore.single")
 
@@ -98,7 +97,7 @@ def staged(
     root = f"{store.location(table).removesuffix(f'/{table.name}')}/_restoring"
     copy = open_store(f"{root}/{table.name}", store.storage())
     _clear(copy)  # what a killed attempt had copied
-    for file in sorted(files, key=lambda one: (f"/{_LOG}/" in one.path, one.path)):
+    for file in sorted(files, key=lambda one: (f"/{FOLDER}/" in one.path, one.path)):
         copy.write(file.path.removeprefix(f"{table.name}/"), origin.read(file.path))
     upgrade(table, copy.root, store.storage(), note)
     aside = DeltaSystemStore(root, store.storage(), actor=note.actor)
@@ -132,7 +131,7 @@ def pause_everything(store: SystemStore, *, because: str, now: datetime, actor: 
 
 def _tokens(files: FileStore) -> Iterator[int]:
     """Leaders' tokens that the readable lines of a damaged log speak of."""
-    for path in _log_of(files):
+    for path in log_paths(files):
         if not path.endswith(".json"):
             continue
         for line in files.read(path).splitlines():
@@ -158,21 +157,17 @@ def _install(home: FileStore, path: str, content: bytes, now: datetime) -> None:
     home.write(path, content)
 
 
-def _log_of(files: FileStore) -> list[str]:
-    return [entry.path for entry in files.list(_LOG) if not entry.is_dir]
-
-
 def _paths(files: FileStore) -> list[str]:
     return [entry.path for entry in files.list("", recursive=True) if not entry.is_dir]
 
 
 def _clear(files: FileStore) -> None:
     """Delete a copy of our own, its log first."""
-    for path in sorted(_paths(files), key=lambda one: (not one.startswith(_LOG), one)):
+    for path in sorted(_paths(files), key=lambda one: (not one.startswith(FOLDER), one)):
         files.delete(path)
 
 
 def _in_order(path: str) -> tuple[bool, int, bool, str]:
     """Data files, then the log from its newest version down, each checkpoint after the commit of its version."""
-    number = log_version(path)
+    number = whole_version(path)
     return (number is not None, -(number or 0), ".checkpoint" in path, path)

@@ -1,17 +1,17 @@
 """What a repair takes away is kept in folders `_broken-TIME` of the table,
 and so is a note that its log went back in time. `_begun-TIME` says when a log began that `init` has made."""
 
-import re
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Final
 
 from lakewarden.catalog.failpoints import reach
+from lakewarden.catalog.formats.delta.log_names import FOLDER, entry_version
 from lakewarden.catalog.storage.file_store import FileStore
 
 __all__ = [
-    "entry_version",
     "keep_aside",
+    "log_paths",
     "move_aside",
     "note_beginning",
     "note_going_back",
@@ -23,7 +23,6 @@ _BEGUN: Final = "_begun-"
 _TIME: Final = "%Y%m%dT%H%M%S"
 _WENT_BACK: Final = "went-back"
 _ATTEMPTS: Final = 1_000
-_ENTRY = re.compile(r"_delta_log/(\d{20})\.")
 
 
 def note_going_back(files: FileStore, now: datetime) -> None:
@@ -69,10 +68,9 @@ def _folder(at: datetime) -> str:
     return f"{_FOLDER}{at:{_TIME}}"
 
 
-def entry_version(path: str) -> int | None:
-    """The version that any file of a log belongs to, checksums included; None for a pointer or a data file."""
-    match = _ENTRY.search(path)
-    return int(match[1]) if match else None
+def log_paths(files: FileStore) -> list[str]:
+    """The files in the log folder of a table."""
+    return [entry.path for entry in files.list(FOLDER) if not entry.is_dir]
 
 
 def _age(path: str) -> tuple[int, bool, str]:

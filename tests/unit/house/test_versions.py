@@ -174,7 +174,6 @@ ALLOWED_WORDS: Final[Mapping[str, str]] = {
     "catalog/lineage/streams/offsets.py": "how Delta's sink says that a commit is a batch; "
     "its offsets are read there, too",
     "catalog/lineage/versions.py": "metrics in which commits count their rows",
-    "daemon/usecases/init.py": "system tables are Delta's",
     "jobs/runs/log_stores.py": "settings by which sessions commit to a store",
 }
 
