@@ -30,32 +30,28 @@ Partition = tuple[tuple[str, str | None], ...]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Capabilities:
-    """What lakewarden may do to tables of one format with one set of protocol features.
-
-    `unsupported` names the features that keep us from acting; such a table is observed only. `spark_alone`: nobody but
-    Spark commits to it for us.
-    """
+    """What lakewarden may do to tables of one format with one set of protocol features."""
 
     restore: bool
     vacuum: bool
     compact: bool
     file_statistics: bool
     spark_alone: bool = False
+    """Whether Spark alone commits to it for us."""
     unsupported: tuple[str, ...] = ()
+    """Features that keep us from acting: a table with one of them is observed only."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ProbeResult:
-    """Whether the table is there and whether its head shows another version than the one last seen.
-
-    `latest` is the version that head shows, or one on the way to it: exact when `moved` is False. `head` is the
-    state of head (`Observation.head`), None where telling it takes more than a look.
-    """
+    """Whether the table is there, and whether its head shows another version than the one last seen."""
 
     exists: bool
     moved: bool
     latest: int | None = None
+    """The version that head shows, or one on the way to it; exact if `moved` is False."""
     head: str | None = None
+    """Head's state (`Observation.head`); None if telling it takes more than a look."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -72,23 +68,23 @@ class SizeHistogram:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DataFile:
-    """One file of a version. `path` is as the log has it (decoded); sizes in bytes; `rows` before deletions.
-
-    `deletion_vector` is the path of the file that holds its deletion vector, None if there is none or it is inline.
-    `spelling` is what tells it from other entries of the log, None for `path` itself: of two spellings of one path, who
-    removes one leaves the other.
-    """
+    """One file of a version. Sizes in bytes."""
 
     path: str
+    """As the log has it, decoded."""
     size_bytes: int
     modified_at: datetime
     partition: Partition = ()
     rows: int | None = None
+    """Before deletions."""
     deleted_rows: int = 0
     has_deletion_vector: bool = False
     deletion_vector: str | None = None
+    """The file that holds its deletion vector; None if there is none, or if it is inline."""
     has_statistics: bool = False
     spelling: str | None = None
+    """What tells it from other entries of the log, None for `path` itself: of two spellings of one path, a writer that
+    removes one leaves the other."""
 
     @property
     def entry(self) -> str:
@@ -98,17 +94,15 @@ class DataFile:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Tombstone:
-    """One file that a commit removed and that no later commit added back.
-
-    `removed_in` is the version that removed it, None when only a checkpoint remembers it.
-    `deletion_vector` is the path of the deletion-vector file that went with it, if it lives in a file.
-    """
+    """One file that a commit removed and that no later commit added back."""
 
     path: str
     removed_at: datetime
     removed_in: int | None
+    """The version that removed it; None if only a checkpoint remembers it."""
     size_bytes: int | None
     deletion_vector: str | None = None
+    """The file of the deletion vector that went with it, if the vector is in a file."""
 
 
 class CommitKind(StrEnum):
@@ -137,29 +131,21 @@ class CommitKind(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Commit:
-    """One version as its commit tells it. `kind` is what it did, `operation` what the writer called it (WRITE, MERGE,
-    OPTIMIZE, VACUUM END...), for people.
-
-    `committed_at` is the youngest of the commit's own clocks (in-commit timestamp, commitInfo timestamp, file time):
-    age is never overestimated. `stamped_at` is the writer's clock alone, the one that also stamps removed files.
-    `user` is who wrote it, where the engine says so. `user_metadata`, `run_id` and `installation` are what writers
-    (we, in the last two) put into commitInfo. `lineage` is what a governed write recorded there; `lineage_verdict` says
-    whether that can be relied on. `format_id` is the table's UUID if the commit set it (the first commit and
-    CREATE OR REPLACE do, so do changes of schema and properties).
-    `restored` is what a RESTORE went back to: as it says itself, or as the files tell (`TableReader.restored`).
-    `changed_properties` are those that a commit of that kind set or unset, None where it does not say.
-    `parent` is the version whose content it was made from, None for the table's first. Numbers only tell which of
-    two versions was made first: what comes before one is its parent, whatever lies between.
-    `redefines`: it changed the table's metadata or protocol, so that properties and features may be others.
-    `ends_vacuum`: it says that a vacuum has deleted all that it set out to.
-    """
+    """One version as its commit tells it."""
 
     version: int
     parent: int | None
+    """The version whose content it was made from; None for the first. Numbers only tell which of two versions was made
+    first."""
     committed_at: datetime
+    """The youngest of the commit's own clocks (in-commit timestamp, commitInfo timestamp, file time), so that its age
+    is never overestimated."""
     stamped_at: datetime | None = None
+    """The writer's clock alone, which also stamps removed files."""
     kind: CommitKind
+    """What the commit did."""
     operation: str
+    """What the writer called it (WRITE, MERGE, OPTIMIZE, VACUUM END...), for people."""
     parameters: Mapping[str, str] = field(default_factory=dict)
     metrics: Mapping[str, str] = field(default_factory=dict)
     data_change: bool = False
@@ -168,17 +154,29 @@ class Commit:
     blind_append: bool | None = None
     engine: str | None = None
     user: str | None = None
+    """Who wrote it, if the engine says so."""
     user_metadata: str | None = None
+    """What the writer put into commitInfo."""
     run_id: str | None = None
+    """lakewarden's run, if it is one of ours."""
     installation: str | None = None
+    """The installation of lakewarden that made it, if one did."""
     lineage: LineageRecord | None = None
+    """What a governed write recorded."""
     lineage_verdict: RecordVerdict = RecordVerdict.ABSENT
+    """Whether that record can be relied on."""
     format_id: str | None = None
+    """The table's UUID, if the commit set it: the first commit and CREATE OR REPLACE do, and so do changes of schema
+    and properties."""
     restored: int | None = None
+    """What a RESTORE went back to: as it says itself, or as the files tell (`TableReader.restored`)."""
     changed_properties: tuple[str, ...] | None = None
+    """Those that a commit of that kind set or unset; None if it does not say."""
     transactions: tuple[tuple[str, int], ...] = ()
     redefines: bool = False
+    """Whether it changed metadata or protocol: properties and features may be others since."""
     ends_vacuum: bool = False
+    """Whether it says that a vacuum has deleted all that it set out to delete."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -200,27 +198,14 @@ class Maintenance:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Observation:
-    """Everything the log says about the version that head shows. Sizes in bytes, times UTC.
-
-    `head` is head's state as one token: it changes whenever head does, even back to an older version, and a table made
-    anew at the same place never has it. It begins with `format_id` and an `@`; what follows is the format's own.
-    What is decided on it can be asked again when it is done.
-    `rows` is what a scan returns (deleted rows not counted), None where some head file has no row count. `retention_*`
-    properties are in `properties` as written.
-    `names_columns`: a column's id is the format's own, which a renamed one keeps. `append_only`: the table's users
-    want no rows taken out of it.
-    `tombstones`, `tombstone_bytes` and `oldest_tombstone_at` count removed files that no completed vacuum has dealt
-    with yet (a vacuum leaves the log's memory of what it deleted). `last_write_at` is the last commit by anyone that
-    changed data. `elsewhere` are folders that hold every file named by an absolute path or a way out of the folder
-    (a shallow clone's source), live or removed. `maintained` has the installations of lakewarden that say in the
-    log that they look after the table, the latest first, as far as the log was read. `warnings` are readable-but-odd
-    facts (each the name of a documented check and a sentence).
-    """
+    """Everything the log says about the version that head shows. Sizes in bytes, times UTC."""
 
     format: TableFormat
     location: str
     version: int
     head: str
+    """Head's state as one token: it changes whenever head does, even back to an older version, and a table made anew
+    at the same place never has it. It begins with `format_id` and an `@`; the rest is the format's own."""
     committed_at: datetime
     format_id: str
     name: str | None = None
@@ -228,8 +213,11 @@ class Observation:
     schema: tuple[Column, ...] = ()
     partition_columns: tuple[str, ...] = ()
     names_columns: bool = False
+    """Whether a column's id is the format's own, which a renamed column keeps."""
     append_only: bool = False
+    """Whether the table's users want no rows taken out of it."""
     properties: Mapping[str, str] = field(default_factory=dict)
+    """As written, those for retention among them."""
     protocol: tuple[int, int] = (1, 2)
     features: tuple[str, ...] = ()
     capabilities: Capabilities
@@ -237,22 +225,32 @@ class Observation:
     bytes: int = 0
     sizes: SizeHistogram = field(default_factory=SizeHistogram)
     rows: int | None = None
+    """What a scan returns, without deleted rows; None if a file of head has no row count."""
     deleted_rows: int = 0
     deletion_vectors: int = 0
     partitions: int = 0
     files_without_statistics: int = 0
     tombstones: int = 0
+    """Removed files that no completed vacuum has dealt with yet. A vacuum leaves the memory of them in the log."""
     tombstone_bytes: int = 0
+    """Their size."""
     oldest_tombstone_at: datetime | None = None
+    """When the first of them was removed."""
     checkpoint_version: int | None = None
     commits_since_checkpoint: int = 0
     first_version: int = 0
     last_vacuum_at: datetime | None = None
     last_compaction_at: datetime | None = None
     last_write_at: datetime | None = None
+    """The last commit by anybody that changed data."""
     warnings: tuple[LogProblem, ...] = ()
+    """What is readable but odd: the name of a documented check, and a sentence."""
     elsewhere: tuple[str, ...] = field(default=(), compare=False)
+    """Folders that hold every file, live or removed, that is named by an absolute path or a way out of the table's
+    folder (a shallow clone's source)."""
     maintained: tuple[Maintenance, ...] = field(default=(), compare=False)
+    """Installations of lakewarden that say in the log that they look after the table, the latest first, as far as the
+    log was read."""
 
 
 class TableReader(Protocol):

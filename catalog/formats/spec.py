@@ -15,11 +15,11 @@ StorageOf = Callable[[str], StorageOptions]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Sign:
-    """A folder that a format keeps beside its tables' data. `endings`: it says something only with a file in it
-    whose name ends like this."""
+    """A folder that a format keeps beside its tables' data."""
 
     folder: str
     endings: tuple[str, ...] = ()
+    """If there are any: the folder says something only with a file in it whose name ends like this."""
 
     def is_seen(self, folder: str, below: list[str]) -> bool:
         """Whether a path through `folder`, and what follows it in the path, shows the sign."""
@@ -30,15 +30,18 @@ class Sign:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FormatSpec:
-    """One table format. `label` is its name for people; `sign` the folder by which its tables are known, which holds
-    its metadata and nothing else; `kept` begins the paths of what it keeps in a table's folder besides.
-    `retention` are the properties by which its tables keep what a policy promises. `provider` is what Spark calls it in
-    a Hive metastore's entry; without one, entries of its tables are its own engine's: neither checked nor written."""
+    """One table format."""
 
     name: str
     label: str
+    """Its name for people."""
     reader: Callable[[StorageOf], TableReader]
     sign: Sign
+    """The folder by which its tables are known. It holds metadata and nothing else."""
     kept: tuple[str, ...] = ()
+    """Beginnings of the paths of what the format keeps in a table's folder besides."""
     retention: RetentionProperties = NO_PROPERTIES
+    """The properties by which its tables keep what a policy promises."""
     provider: str | None = None
+    """What Spark calls it in a Hive metastore's entry. Without one, entries of its tables are its own engine's:
+    neither checked nor written."""

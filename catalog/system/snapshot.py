@@ -22,23 +22,21 @@ __all__ = ["Piece", "Snapshot", "take_snapshot"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Piece:
-    """One data file. `path` is relative to the table, `rows` what the log says it holds,
-    `added_ms` when it was added."""
+    """One data file."""
 
     path: str
+    """Relative to the table."""
     bucket: int
     size_bytes: int
     rows: int | None
+    """What the log says it holds."""
     added_ms: int
+    """When it was added."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Snapshot:
-    """One version of one system table.
-
-    `highest` holds the largest value of each whole-number column that the log knows for every file; `upgrading` is True
-    from the first to the last step of an upgrade of all seven, in `lakewarden.tables` alone.
-    """
+    """One version of one system table."""
 
     version: int
     format_id: str
@@ -46,7 +44,9 @@ class Snapshot:
     buckets: int
     pieces: tuple[Piece, ...]
     highest: Mapping[str, int]
+    """The largest value of each whole-number column that the log knows for every file."""
     upgrading: bool = False
+    """In `lakewarden.tables` alone: whether an upgrade of all seven tables is under way."""
 
     def in_bucket(self, bucket: int) -> tuple[Piece, ...]:
         """The files of one bucket."""

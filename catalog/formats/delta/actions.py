@@ -29,31 +29,32 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class DeletionVector:
-    """Rows of a file that are deleted: `key` tells vectors apart, `file` is where it lies (None: in the log)."""
+    """Rows of a file that are deleted."""
 
     key: str
+    """What tells vectors apart."""
     file: str | None
+    """Where it lies; None if it is in the log."""
     deleted_rows: int
 
 
 @dataclass(frozen=True, slots=True)
 class AddFile:
-    """A live file. `path` decoded; times in epoch milliseconds; `rows` before deletions, None where not recorded.
-    `spelling` is what tells it from others in the log, None for `path` itself.
-
-    `stats_key` is the hash of its statistics as a commit has them, None where there are none or where it comes from a
-    checkpoint's columns.
-    """
+    """A live file. Times in epoch milliseconds."""
 
     path: str
+    """Decoded."""
     partition: Partition
     size_bytes: int
     modified_ms: int
     data_change: bool
     rows: int | None
+    """Before deletions; None if not recorded."""
     vector: DeletionVector | None
     stats_key: int | None = field(default=None, compare=False)
+    """Hash of its statistics as a commit has them; None if it has none, or comes from a checkpoint's columns."""
     spelling: str | None = None
+    """What tells it from others in the log; None for `path` itself."""
 
     @property
     def entry(self) -> str:
@@ -63,16 +64,18 @@ class AddFile:
 
 @dataclass(frozen=True, slots=True)
 class RemoveFile:
-    """A file that left the table. `removed_ms` and `partition` are None where the writer did not say; what comes from a
-    checkpoint's columns never has a partition. `spelling` as in `AddFile`."""
+    """A file that left the table."""
 
     path: str
     removed_ms: int | None
+    """None if the writer did not say."""
     size_bytes: int | None
     data_change: bool
     vector: DeletionVector | None
     partition: Partition | None = field(default=None, compare=False)
+    """None if the writer did not say, and always for what comes from a checkpoint's columns."""
     spelling: str | None = None
+    """As in `AddFile`."""
 
     @property
     def entry(self) -> str:
@@ -112,17 +115,20 @@ class Transaction:
 
 @dataclass(frozen=True, slots=True)
 class DomainMetadata:
-    """What one feature keeps about the table, under its name; `configuration` None where it was taken away."""
+    """What one feature keeps about the table."""
 
     domain: str
+    """The feature's name for it."""
     configuration: str | None
+    """None if it was taken away."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sidecar:
-    """A file of a V2 checkpoint that holds file actions; `name` within the sidecar folder."""
+    """A file of a V2 checkpoint that holds file actions."""
 
     name: str
+    """Within the sidecar folder."""
     size_bytes: int
 
 

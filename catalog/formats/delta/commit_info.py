@@ -44,20 +44,20 @@ class ReadCommit:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class History:
-    """What a run of commits up to `version` came to. Times as in `Commit.committed_at`.
-
-    `vacuum_limit_ms` is what the last vacuum that began (and may not have ended) deletes up to; `vacuumed_ms` what a
-    completed one did: files removed before it are dealt with. `maintained` as in `Observation`.
-    """
+    """What a run of commits came to. Times as in `Commit.committed_at`."""
 
     version: int = -1
+    """The last of them."""
     committed_at: datetime
     last_write_at: datetime | None = None
     last_compaction_at: datetime | None = None
     last_vacuum_at: datetime | None = None
     vacuum_limit_ms: int | None = None
+    """What the last vacuum that began, and may not have ended, deletes up to."""
     vacuumed_ms: int | None = None
+    """What a completed vacuum deleted up to: files removed before it are dealt with."""
     maintained: tuple[Maintenance, ...] = ()
+    """As in `Observation`."""
 
 
 def read_commit(version: int, actions: Iterable[LogAction], written_at: datetime) -> ReadCommit:

@@ -61,12 +61,14 @@ def partition_key(values: Partition) -> int:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FileState:
-    """Live files (`LIVE`, one row per key) and removed ones (`DEAD`, one row per path, none of them live).
-    `elsewhere` are the folders of files that lie outside the table's own."""
+    """The files of a version."""
 
     live: pa.Table
+    """Live ones (`LIVE`), one row per key."""
     dead: pa.Table
+    """Removed ones (`DEAD`), one row per path, none of them live."""
     elsewhere: tuple[str, ...] = ()
+    """Folders of files that lie outside the table's own."""
 
     @classmethod
     def empty(cls) -> "FileState":

@@ -44,12 +44,14 @@ class Kind(Enum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LogName:
-    """One parsed name: `part` of `parts` for multi-part checkpoints (from 1), else 0 of 0."""
+    """One parsed name."""
 
     version: int
     kind: Kind
     part: int = 0
+    """Which part of a multi-part checkpoint it is, from 1; else 0."""
     parts: int = 0
+    """How many parts there are; else 0."""
 
 
 def commit_path(version: int) -> str:

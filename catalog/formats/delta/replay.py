@@ -44,8 +44,7 @@ retention, and when somebody last wrote, compacted, vacuumed."""
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Replayed:
-    """One version as its log gives it. `looked_back_to` is the oldest commit that was read; `base` the checkpoint's
-    version; `warnings` are commits before it that cannot be understood."""
+    """One version as its log gives it."""
 
     version: int
     files: FileState
@@ -53,8 +52,11 @@ class Replayed:
     protocol: Protocol
     history: History
     base: int | None
+    """The checkpoint's version, if it began with one."""
     looked_back_to: int
+    """The oldest commit that was read."""
     warnings: tuple[LogProblem, ...] = ()
+    """Commits before it that cannot be understood."""
 
 
 def replay(log: DeltaLog, listing: LogListing, segment: Segment) -> Replayed:

@@ -14,11 +14,13 @@ __all__ = ["Checkpoint", "LogListing", "Segment", "listing_of", "segment_of"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Checkpoint:
-    """A complete checkpoint: one file, or all its parts in order. `is_v2`: named by the V2 scheme."""
+    """A complete checkpoint."""
 
     version: int
     files: tuple[FileEntry, ...]
+    """One file, or all its parts in order."""
     is_v2: bool = False
+    """Whether it is named by the V2 scheme."""
 
     @property
     def written_at(self) -> datetime:
@@ -28,14 +30,18 @@ class Checkpoint:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LogListing:
-    """The log folder's files by what they are. `checkpoints` are complete ones, newest first."""
+    """The log folder's files by what they are."""
 
     commits: Mapping[int, FileEntry] = field(default_factory=dict)
     checkpoints: tuple[Checkpoint, ...] = ()
+    """Complete ones, newest first."""
     checksums: Mapping[int, FileEntry] = field(default_factory=dict)
     incomplete: tuple[int, ...] = ()
+    """Versions whose checkpoint lacks parts."""
     companions: frozenset[str] = frozenset()
+    """What is not part of the protocol, checksum files of Hadoop among it."""
     hint: FileEntry | None = None
+    """`_last_checkpoint`."""
 
     @property
     def is_empty(self) -> bool:
@@ -50,18 +56,20 @@ class LogListing:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Segment:
-    """What rebuilds version `head`: a checkpoint (None: from the start) and the commits after it, in order.
-
-    `older` are the commits up to the checkpoint that are still there without a hole, in order; `first_version` is
-    the lowest version that can still be rebuilt; `warnings` what is wrong with the rest of the log.
-    """
+    """What rebuilds one version."""
 
     head: int
+    """The version."""
     checkpoint: Checkpoint | None
+    """Where to begin; None: at the first commit."""
     commits: tuple[tuple[int, FileEntry], ...]
+    """Those after the checkpoint, in order."""
     older: tuple[tuple[int, FileEntry], ...] = ()
+    """Commits up to the checkpoint that are still there without a gap, in order."""
     first_version: int = 0
+    """The lowest version that can still be rebuilt."""
     warnings: tuple[LogProblem, ...] = ()
+    """What is wrong with the rest of the log."""
 
 
 def listing_of(entries: Iterable[FileEntry]) -> LogListing:

@@ -45,32 +45,36 @@ _ATTEMPTS = 20
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Copied:
-    """One file of a backup: its path below the store, size in bytes and SHA-256 (None:
-    a data file, while only planned)."""
+    """One file of a backup."""
 
     path: str
+    """Below the store."""
     size_bytes: int
     digest: str | None = None
+    """SHA-256; None for a data file that is only planned."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class BackedUp:
-    """One table of a backup: the version copied and the table's Delta id."""
+    """One table of a backup."""
 
     table: SystemTableName
     version: int
+    """The version copied."""
     format_id: str
+    """The table's Delta id."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class BackupPlan:
-    """What a backup would copy. `known` files are at the destination already."""
+    """What a backup would copy."""
 
     source: str
     destination: str
     tables: tuple[BackedUp, ...]
     files: tuple[Copied, ...]
     known: tuple[Copied, ...]
+    """Files that are at the destination already."""
 
     @property
     def bytes(self) -> int:
@@ -94,11 +98,13 @@ class Backup:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class BackupSource:
-    """A backup to take files from: where it is (canonical), how it is opened, its manifest."""
+    """A backup to take files from."""
 
     location: str
+    """Canonical."""
     options: StorageOptions
     backup: Backup
+    """What its manifest says."""
 
     @property
     def said(self) -> str:

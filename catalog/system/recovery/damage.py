@@ -27,16 +27,15 @@ class Damage(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Problem:
-    """One thing that is wrong. `path` is the file concerned, relative to the table; `rows` how many rows, if known.
-
-    A checkpoint is only `checkpoint_broken`, not the log, where sound commits tell all that it told.
-    `covered_by`: the sound checkpoint after the damage from which the newest version can be read all the
-    same; None where there is none.
-    """
+    """One thing that is wrong with a system table."""
 
     table: SystemTable[Any]
     damage: Damage
+    """A checkpoint alone is `checkpoint_broken` if sound commits tell all that it told; else the log is."""
     message: str
     path: str | None = None
+    """The file concerned, relative to the table."""
     rows: int | None = None
+    """How many rows, if known."""
     covered_by: int | None = None
+    """The sound checkpoint after the damage from which the newest version can be read all the same, if there is one."""

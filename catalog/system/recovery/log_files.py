@@ -32,11 +32,14 @@ Action = dict[str, Any]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _ReadLog:
-    """What was read of a log, by version: the actions of commits, the live paths of checkpoints; None: unreadable."""
+    """What was read of a log, by version."""
 
     commits: Mapping[int, Sequence[Action] | None]
+    """Actions; None if unreadable."""
     checkpoints: Mapping[int, frozenset[str] | None]
+    """Live paths; None if unreadable."""
     names: Mapping[int, str]
+    """File names of checkpoints."""
 
 
 def log_problems(table: SystemTable[Any], files: FileStore) -> list[Problem]:

@@ -27,19 +27,21 @@ class ValueKind:
 
 
 class Argument(NamedTuple):
-    """A value by its place; `many`: all that follow are of the same kind."""
+    """A value by its place."""
 
     kind: str
     many: bool = False
+    """Whether all that follow are of the same kind."""
     choices: Sequence[str] = ()
 
 
 class Option(NamedTuple):
-    """An option by its names; `kind` of its value, None for a flag."""
+    """An option by its names."""
 
     names: Sequence[str]
     help: str = ""
     kind: str | None = None
+    """Its value's; None for a flag."""
     choices: Sequence[str] = ()
 
 

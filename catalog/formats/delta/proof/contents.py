@@ -41,18 +41,19 @@ _SLICE_BYTES: Final = 64 * 1024 * 1024
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LogContents:
-    """A version's files, statistics (`STATISTICS`), metadata, protocol, and what applications and features keep.
-
-    `metadata` and `protocol` are None where nothing read so far told them; `written_ms` is the checkpoint's time.
-    """
+    """A version as one source tells it. What nothing read so far told is None."""
 
     files: FileState
     statistics: pa.Table
+    """As in `STATISTICS`."""
     metadata: Metadata | None = None
     protocol: Protocol | None = None
     transactions: dict[str, int] = field(default_factory=dict)
+    """The last version of each application."""
     domains: dict[str, str] = field(default_factory=dict)
+    """What features keep, by their names."""
     written_ms: int = 0
+    """The checkpoint's time."""
 
     @classmethod
     def nothing(cls) -> "LogContents":

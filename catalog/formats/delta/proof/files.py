@@ -25,10 +25,11 @@ Key = tuple[str, str | None]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Removal:
-    """A removal as found: `version` None in a checkpoint; `order` tells which of two came later."""
+    """A removal as found."""
 
     remove: RemoveFile
     version: int | None
+    """None in a checkpoint."""
     removed_ms: int
 
     @property
