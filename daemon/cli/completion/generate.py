@@ -25,6 +25,7 @@ _KINDS: Final = {
     "profile": ValueKind.PROFILE,
 }
 """What a parameter of that name stands for, where its type does not say it."""
+_HELP: Final = {"names": ["--help"]}
 _SCOPES: Final = ("pause", "resume", "owner", "hold", "set")
 """Commands whose `where` may be a scope."""
 _PLACES: Final = ("register", "convert", "adopt")
@@ -32,21 +33,16 @@ _PLACES: Final = ("register", "convert", "adopt")
 
 
 def tree_as_text() -> str:
-    """The file: a line for each command and each option, so that changes can be read."""
-    options = _Options()
-    flags = [options.number(one) for one in _root_options()]
-    commands = [f"{json.dumps(name)}: {_line(one)}" for name, one in _commands(options)]
+    """The file: a line for each command, so that changes can be read."""
+    commands = [f"{json.dumps(name)}: {_line(one)}" for name, one in _commands()]
     return "\n".join(
         (
             "{",
             f'"policies": {_line([key.key for key in POLICY_KEYS])},',
             f'"settings": {_line([knob.key for knob in KNOBS if not knob.file_only])},',
-            f'"root": {{"options": {_line(flags)}, "commands": {{',
+            f'"root": {{"options": {_line([*_root_options()])}, "commands": {{',
             ",\n".join(commands),
-            "}},",
-            '"options": [',
-            ",\n".join(map(_line, options.all)),
-            "]}\n",
+            "}}}\n",
         )
     )
 
@@ -54,41 +50,27 @@ def tree_as_text() -> str:
 def _root_options() -> Iterator[dict[str, Any]]:
     root: Any = get_command(app)
     yield from (_option("", one) for one in root.params)
-    yield {"names": ["--help"]}
+    yield _HELP
 
 
 def _line(what: Any) -> str:
     return json.dumps(what, ensure_ascii=False)
 
 
-class _Options:
-    """Options by number, each of them once."""
-
-    def __init__(self) -> None:
-        self.all: list[dict[str, Any]] = []
-
-    def number(self, option: dict[str, Any]) -> int:
-        """The number of an option."""
-        if option not in self.all:
-            self.all.append(option)
-        return self.all.index(option)
-
-
-def _commands(options: _Options) -> Iterator[tuple[str, dict[str, Any]]]:
+def _commands() -> Iterator[tuple[str, dict[str, Any]]]:
     for name, where in COMMANDS.items():
         command = command_of(where)
         children: Mapping[str, Any] = getattr(command, "commands", {})
-        yield name, {**_command(name, children.get(name, command), options), "help": where.help}
+        yield name, {**_command(name, children.get(name, command)), "help": where.help}
 
 
-def _command(name: str, command: Any, options: _Options) -> dict[str, Any]:
+def _command(name: str, command: Any) -> dict[str, Any]:
     children: Mapping[str, Any] = getattr(command, "commands", {})
     named = [one for one in command.params if one.param_type_name == "option" and not one.hidden]
-    numbers = [options.number(_option(name, one)) for one in named]
     return _said(
         help=_first_sentence(command.help),
-        commands={child: _command(child, one, options) for child, one in children.items()},
-        options=[*numbers, options.number({"names": ["--help"]})],
+        commands={child: _command(child, one) for child, one in children.items()},
+        options=[*(_option(name, one) for one in named), _HELP],
         arguments=[
             _said(kind=_kind(name, one), many=one.nargs != 1, choices=_choices(one))
             for one in command.params

@@ -63,16 +63,15 @@ class Tree(NamedTuple):
 
 
 def read_tree(text: str) -> Tree:
-    """What the file says. Its commands name their options by number: many have the same."""
+    """What the file says."""
     found = json.loads(text)
-    options = [Option(**one) for one in found["options"]]
-    return Tree(root=_command(found["root"], options), policies=found["policies"], settings=found["settings"])
+    return Tree(root=_command(found["root"]), policies=found["policies"], settings=found["settings"])
 
 
-def _command(found: Mapping[str, Any], options: Sequence[Option]) -> Command:
+def _command(found: Mapping[str, Any]) -> Command:
     return Command(
         help=found.get("help", ""),
-        commands={name: _command(one, options) for name, one in found.get("commands", {}).items()},
-        options=[options[number] for number in found.get("options", ())],
+        commands={name: _command(one) for name, one in found.get("commands", {}).items()},
+        options=[Option(**one) for one in found.get("options", ())],
         arguments=[Argument(**one) for one in found.get("arguments", ())],
     )
