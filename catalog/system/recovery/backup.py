@@ -12,7 +12,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from hashlib import sha256
-from typing import Any
+from typing import Any, Final
+
+from pydantic import TypeAdapter
 
 from lakewarden.catalog.clock import Clock
 from lakewarden.catalog.errors import ConflictError, NotFoundError, RefusedError, UnreadableError
@@ -120,6 +122,10 @@ class BackupSource:
         check_files(open_store(self.location, self.options), files)
 
 
+_BACKUP: Final = TypeAdapter(Backup)
+_TABLES: Final = TypeAdapter(tuple[BackedUp, ...])
+
+
 def open_backup(location: str, options: StorageOptions) -> BackupSource:
     """The backup at a canonical location. Raises `NotFoundError` where there is none, `UnreadableError`."""
     found = read_backup(location, options)
@@ -178,7 +184,7 @@ def run_backup(store: SystemStore, plan: BackupPlan, options: StorageOptions, *,
         _check_complete(one, plan.destination, options, {file.path for file in backup.files})
     check_files(target, [file for file in backup.files if _is_log_file(file.path)])
     reach("system.backup.manifest")
-    manifest = json.loads(json.dumps(asdict(backup), default=_as_json))
+    manifest = json.loads(json.dumps(asdict(backup), default=datetime.isoformat))
     target.write(MANIFEST, json.dumps({**manifest, "seal": _seal(manifest)}, indent=1).encode())
     target.delete(_STARTED)
     return backup
@@ -194,13 +200,8 @@ def read_backup(location: str, options: StorageOptions) -> Backup | None:
         manifest = json.loads(content)
         if manifest.pop("seal", None) not in (None, _seal(manifest)):
             raise ValueError("the seal is broken")
-        return Backup(
-            source=manifest["source"],
-            made_at=datetime.fromisoformat(manifest["made_at"]),
-            tables=tuple(_backed_up(one) for one in manifest["tables"]),
-            files=tuple(Copied(**one) for one in manifest["files"]),
-        )
-    except (KeyError, TypeError, ValueError) as error:
+        return _BACKUP.validate_python(manifest)
+    except (AttributeError, TypeError, ValueError) as error:
         raise UnreadableError(
             f"The manifest of the backup at {location} cannot be read.", hint="Use another backup."
         ) from error
@@ -296,7 +297,7 @@ def _refuse_other(target: FileStore, before: Backup | None, tables: tuple[Backed
     elif target.exists(
         _STARTED
     ):  # killed before it was finished: going on is right if it was one of this store
-        older = tuple(_backed_up(one) for one in json.loads(target.read(_STARTED)))
+        older = _TABLES.validate_json(target.read(_STARTED))
     elif any(target.exists(f"{one.table}/{FOLDER}") for one in tables):
         raise RefusedError(
             f"{target.root} holds tables that are not a backup.", hint="Choose an empty folder."
@@ -326,17 +327,5 @@ def _check_complete(one: BackedUp, destination: str, options: StorageOptions, co
         )
 
 
-def _backed_up(value: Mapping[str, Any]) -> BackedUp:
-    return BackedUp(
-        table=SystemTableName(value["table"]), version=value["version"], format_id=value["format_id"]
-    )
-
-
 def _root(store: SystemStore) -> str:
     return store.location(SYSTEM_TABLES[0]).removesuffix(f"/{SYSTEM_TABLES[0].name}")
-
-
-def _as_json(value: object) -> str:
-    if isinstance(value, datetime):
-        return value.isoformat()
-    raise TypeError(f"{value!r} has no JSON form")

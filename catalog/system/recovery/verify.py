@@ -108,24 +108,19 @@ def data_files(store: SystemStore, table: SystemTable[Any]) -> DataFiles:
 
 
 def _file_problem(table: SystemTable[Any], files: FileStore, data: DataFiles, piece: Piece) -> Problem | None:
+    damage = Damage.FILE_UNREADABLE
     try:
         size = files.stat(piece.path).size_bytes
         rows = data.read(piece).num_rows
     except FileNotFoundError:
-        message = f"Its data file {piece.path} is gone."
-        return Problem(
-            table=table, damage=Damage.FILE_MISSING, message=message, path=piece.path, rows=piece.rows
-        )
+        damage, message = Damage.FILE_MISSING, f"Its data file {piece.path} is gone."
     except UnreadableError as error:
-        return Problem(
-            table=table, damage=Damage.FILE_UNREADABLE, message=str(error), path=piece.path, rows=piece.rows
-        )
-    if size != piece.size_bytes or (piece.rows is not None and rows != piece.rows):
+        message = str(error)
+    else:
+        if size == piece.size_bytes and piece.rows in (None, rows):
+            return None
         message = f"Its data file {piece.path} is not the one the log speaks of."
-        return Problem(
-            table=table, damage=Damage.FILE_UNREADABLE, message=message, path=piece.path, rows=piece.rows
-        )
-    return None
+    return Problem(table=table, damage=damage, message=message, path=piece.path, rows=piece.rows)
 
 
 def _file_changed(
