@@ -141,9 +141,8 @@ def test_delta_rs_never_retries_on_a_later_version(table: DeltaTableOnDisk) -> N
             str(table.folder), pa.table({"id": [2]}), mode="append", post_commithook_properties=HOOKS
         )
     with pytest.raises(ConflictError, match="at version 2; this was decided on 1"):
-        rs_metadata.set_properties(
-            table.location, requires=1, properties=OURS, run_id="r", storage=StorageOptions()
-        )
+        at = rs_metadata.RsTable(location=table.location, storage=StorageOptions())
+        rs_metadata.set_properties(at, requires=1, properties=OURS, run_id="r")
     assert DeltaTable(str(table.folder)).version() == 2
 
 

@@ -15,6 +15,7 @@ from lakewarden.catalog.model.rows import RollbackState as State
 from lakewarden.catalog.storage.file_store import StorageOptions
 from lakewarden.jobs.engines.delta import rs_restore
 from lakewarden.jobs.engines.delta.engine import DeltaEngine
+from lakewarden.jobs.engines.delta.rs_metadata import RsTable
 from lakewarden.jobs.engines.spark.names import table_at
 from support.builders.rollbacks import Lake
 from support.cases import mostly_long
@@ -57,12 +58,8 @@ def test_spark_restores_what_delta_rs_must_not_and_the_undo_brings_it_again(
 ) -> None:
     sql = table(spark, lake, "t", feature)
     location, head = lake.location("t"), lake.seen("t").version
-    assert (
-        rs_restore.restore(
-            location, requires=head, to=head - 1, run_id="r", apps=(), storage=StorageOptions()
-        )
-        is None
-    )
+    at = RsTable(location=location, storage=StorageOptions())
+    assert rs_restore.restore(at, requires=head, to=head - 1, run_id="r", apps=()) is None
     lake.append("plain", 1)
     lake.append("plain", 2)
     lake.begin(lake.step("plain", 0), lake.step("t", head - 2, wave=1))

@@ -18,6 +18,7 @@ from lakewarden.catalog.metastore.sync_plan import Aspect
 from lakewarden.catalog.storage.file_store import StorageOptions, canonical, open_store
 from lakewarden.daemon.process.embedded_metastore import EmbeddedMetastore
 from lakewarden.jobs.engines.delta.file_statistics import fill_file_statistics
+from lakewarden.jobs.engines.delta.rs_metadata import RsTable
 from lakewarden.jobs.engines.delta.statistics import table_statistics
 from support.builders.named_tables import NamedTable
 
@@ -199,7 +200,8 @@ def test_spark_skips_files_once_their_statistics_are_filled(spark: SparkSession,
         spark.conf.unset("spark.databricks.delta.stats.collect")
     assert files_read(spark, folder, "id = 250") == 4
     location = canonical(str(folder))
-    filled = fill_file_statistics(location, requires=3, run_id="run-7", storage=StorageOptions())
+    at = RsTable(location=location, storage=StorageOptions())
+    filled = fill_file_statistics(at, requires=3, run_id="run-7")
     assert (filled.version, filled.files_added) == (4, 4)
     assert files_read(spark, folder, "id = 250") == 1
     assert files_read(spark, folder, "s = '399'") == 2, "as text the first file's 0 to 99 enclose 399"

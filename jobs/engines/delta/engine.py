@@ -155,14 +155,8 @@ class DeltaEngine:
     def set_properties(
         self, location: str, *, requires: int, properties: Sequence[tuple[str, str]], run_id: str
     ) -> int:
-        storage = self._storage(location)
         version = rs_metadata.set_properties(
-            location,
-            requires=requires,
-            properties=properties,
-            run_id=run_id,
-            storage=storage,
-            installation=self._installation(),
+            self._rs(location), requires=requires, properties=properties, run_id=run_id
         )
         if version is not None:
             return version
@@ -178,16 +172,7 @@ class DeltaEngine:
             )
 
     def restore(self, location: str, *, requires: int, to: int, apps: Sequence[str], run_id: str) -> int:
-        storage = self._storage(location)
-        version = rs_restore.restore(
-            location,
-            requires=requires,
-            to=to,
-            run_id=run_id,
-            apps=apps,
-            storage=storage,
-            installation=self._installation(),
-        )
+        version = rs_restore.restore(self._rs(location), requires=requires, to=to, run_id=run_id, apps=apps)
         if version is not None:
             return version
         with self._stamped(location, run_id, Action.ROLLBACK) as spark:
@@ -203,15 +188,7 @@ class DeltaEngine:
             return file_transactions.remove_files(spark, store, files, requires=requires, record=record)
 
     def add_again(self, location: str, *, requires: int, version: int, record: LineageRecord) -> int:
-        storage = self._storage(location)
-        done = rs_files.add_again(
-            location,
-            requires=requires,
-            version=version,
-            record=record,
-            storage=storage,
-            installation=self._installation(),
-        )
+        done = rs_files.add_again(self._rs(location), requires=requires, version=version, record=record)
         if done is not None:
             return done
         store = self._store(location)
@@ -226,14 +203,7 @@ class DeltaEngine:
         self, location: str, *, requires: int, run_id: str, app: str | None = None, number: int = 1
     ) -> int:
         made = None if app is None else (app, number)
-        version = rs_metadata.fence(
-            location,
-            requires=requires,
-            run_id=run_id,
-            made=made,
-            storage=self._storage(location),
-            installation=self._installation(),
-        )
+        version = rs_metadata.fence(self._rs(location), requires=requires, run_id=run_id, made=made)
         if version is not None:
             return version
         with self._stamped(location, run_id, Action.ROLLBACK) as spark:
@@ -242,7 +212,7 @@ class DeltaEngine:
     def begin_epoch(
         self, location: str, *, restored: int, to: int, apps: Sequence[str], run_id: str
     ) -> int | None:
-        if rs_restore.took_back(location, restored, apps, self._storage(location)):
+        if rs_restore.took_back(self._rs(location), restored, apps):
             return None
         with self._stamped(location, run_id, Action.ROLLBACK) as spark:
             return stream_offsets.begin_epoch(
@@ -250,7 +220,7 @@ class DeltaEngine:
             )
 
     def checkpoint(self, location: str, *, requires: int) -> None:
-        if not rs_metadata.checkpoint(location, requires=requires, storage=self._storage(location)):
+        if not rs_metadata.checkpoint(self._rs(location), requires=requires):
             maintenance.checkpoint(self._spark(location), self._store(location), requires=requires)
 
     def clean_log(self, location: str, *, keep_from: int, proceed: Callable[[], None]) -> FileChange:
@@ -267,13 +237,7 @@ class DeltaEngine:
         return row_diff(self._started(request.location), request)
 
     def fill_file_statistics(self, location: str, *, requires: int, run_id: str) -> FileChange:
-        return fill_file_statistics(
-            location,
-            requires=requires,
-            run_id=run_id,
-            storage=self._storage(location),
-            installation=self._installation(),
-        )
+        return fill_file_statistics(self._rs(location), requires=requires, run_id=run_id)
 
     def interrupt(self) -> None:
         if self._session is not None:
@@ -304,6 +268,11 @@ class DeltaEngine:
     def _stamped(self, location: str, run_id: str, action: Action) -> Iterator[SparkSession]:
         with stamped(self._spark(location), run_id, action, self._installation()) as spark:
             yield spark
+
+    def _rs(self, location: str) -> rs_metadata.RsTable:
+        return rs_metadata.RsTable(
+            location=location, storage=self._storage(location), installation=self._installation
+        )
 
     def _store(self, location: str) -> FileStore:
         return open_store(location, self._storage(location))

@@ -18,15 +18,9 @@ from deltalake.transaction import AddAction
 from lakewarden.catalog.clock import to_millis
 from lakewarden.catalog.formats.delta.reader import DeltaReader
 from lakewarden.catalog.formats.port import DataFile
-from lakewarden.catalog.storage.file_store import FileStore, StorageOptions, open_store
+from lakewarden.catalog.storage.file_store import FileStore, open_store
 from lakewarden.jobs.engines.delta.parquet_footers import Leaf, file_statistics, indexed_leaves
-from lakewarden.jobs.engines.delta.rs_metadata import (
-    NOTHING_AFTERWARDS,
-    committing,
-    marks,
-    once,
-    open_version,
-)
+from lakewarden.jobs.engines.delta.rs_metadata import RsTable, append, open_version
 from lakewarden.jobs.runs.port import FileChange
 
 __all__ = ["SAFE_PATH", "fill_file_statistics"]
@@ -36,9 +30,7 @@ SAFE_PATH: Final = re.compile(r"^[A-Za-z0-9_][A-Za-z0-9_\-./=]*$")
 _READERS: Final = 8
 
 
-def fill_file_statistics(
-    location: str, *, requires: int, run_id: str, storage: StorageOptions, installation: str | None = None
-) -> FileChange:
+def fill_file_statistics(place: RsTable, *, requires: int, run_id: str) -> FileChange:
     """Give statistics to files of version `requires` that have none. `files_added` of the answer counts them.
 
     Left alone are files with deletion vectors (delta-rs would lose those), with paths that may be spelt in
@@ -46,23 +38,15 @@ def fill_file_statistics(
     does not know. Without any to fill there is no commit (`version` None).
     Raises `ConflictError` if somebody committed first.
     """
-    table = open_version(location, requires, storage)
+    table = open_version(place, requires)
     if table is None:
         return FileChange(version=None)
-    bare = list(_fillable(DeltaReader(lambda _: storage).files(location, version=requires)))
-    actions = _actions(table, open_store(location, storage), bare)
+    bare = list(_fillable(DeltaReader(lambda _: place.storage).files(place.location, version=requires)))
+    actions = _actions(table, open_store(place.location, place.storage), bare)
     if not actions:
         return FileChange(version=None)
-    failed = f"The statistics of {location} could not be committed."
-    with committing(location, requires, storage, failed=failed, hint="Validate the table."):
-        table.create_write_transaction(
-            [*actions],
-            mode="append",
-            schema=table.schema(),
-            partition_by=table.metadata().partition_columns,
-            commit_properties=once(marks(run_id, installation)),
-            post_commithook_properties=NOTHING_AFTERWARDS,
-        )
+    with place.committing(requires, failed=f"The statistics of {place.location} could not be committed."):
+        append(table, actions, place.once(run_id))
     return FileChange(version=requires + 1, files_added=len(actions))
 
 

@@ -12,57 +12,37 @@ from deltalake.transaction import AddAction
 
 from lakewarden.catalog.errors import PreconditionError
 from lakewarden.catalog.model.lineage_record import LineageRecord, custom_metadata
-from lakewarden.catalog.storage.file_store import StorageOptions, open_store
+from lakewarden.catalog.storage.file_store import open_store
 from lakewarden.catalog.storage.secret_files import current
 from lakewarden.jobs.engines.delta.added_files import Addition, additions, require_on_disk
 from lakewarden.jobs.engines.delta.file_statistics import SAFE_PATH
-from lakewarden.jobs.engines.delta.rs_metadata import (
-    NOTHING_AFTERWARDS,
-    committing,
-    marks,
-    once,
-    open_version,
-)
+from lakewarden.jobs.engines.delta.rs_metadata import RsTable, append, open_version
 
 __all__ = ["add_again", "other_columns"]
 
 
-def add_again(
-    location: str,
-    *,
-    requires: int,
-    version: int,
-    record: LineageRecord,
-    storage: StorageOptions,
-    installation: str | None = None,
-) -> int | None:
+def add_again(place: RsTable, *, requires: int, version: int, record: LineageRecord) -> int | None:
     """Append the files that `version` added, on exactly version `requires`. Returns the new version, None if
     the table's features or a path are not ours to write.
 
     Raises `ConflictError` if somebody committed first, `PreconditionError` if the table has other columns by
     now or a file is gone.
     """
-    table = open_version(location, requires, storage)
+    table = open_version(place, requires)
     if table is None:
         return None
-    store = open_store(location, storage)
+    store = open_store(place.location, place.storage)
     files = additions(store, [version])
     if not all(SAFE_PATH.match(one.file.entry) for one in files):
         return None
-    before = DeltaTable(location, version=version, storage_options=current(storage) or None)
+    before = DeltaTable(place.location, version=version, storage_options=current(place.storage) or None)
     if _columns(before) != _columns(table):
-        raise other_columns(location, version)
+        raise other_columns(place.location, version)
     require_on_disk(store, files)
-    failed = f"The files of version {version} of {location} could not be added again."
-    with committing(location, requires, storage, failed=failed, hint="Validate the table."):
-        table.create_write_transaction(
-            [_action(one) for one in files],
-            mode="append",
-            schema=table.schema(),
-            partition_by=table.metadata().partition_columns,
-            commit_properties=once({**marks(record.run_id, installation), **custom_metadata(record)}),
-            post_commithook_properties=NOTHING_AFTERWARDS,
-        )
+    failed = f"The files of version {version} of {place.location} could not be added again."
+    how = place.once(record.run_id, also=custom_metadata(record))
+    with place.committing(requires, failed=failed):
+        append(table, [_action(one) for one in files], how)
     return requires + 1
 
 

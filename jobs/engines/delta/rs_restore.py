@@ -14,15 +14,8 @@ from deltalake import DeltaTable, Transaction
 
 from lakewarden.catalog.formats.delta.reader import DeltaReader
 from lakewarden.catalog.formats.heads import commit_at
-from lakewarden.catalog.storage.file_store import StorageOptions
 from lakewarden.catalog.storage.secret_files import current
-from lakewarden.jobs.engines.delta.rs_metadata import (
-    NOTHING_AFTERWARDS,
-    committing,
-    marks,
-    once,
-    open_version,
-)
+from lakewarden.jobs.engines.delta.rs_metadata import NOTHING_AFTERWARDS, RsTable, open_version
 
 __all__ = ["restore", "took_back"]
 
@@ -34,42 +27,33 @@ _NEVER: Final = -1
 """The number of an application id that had written nothing yet: batch 0 comes after it."""
 
 
-def restore(
-    location: str,
-    *,
-    requires: int,
-    to: int,
-    run_id: str,
-    apps: Sequence[str],
-    storage: StorageOptions,
-    installation: str | None = None,
-) -> int | None:
+def restore(place: RsTable, *, requires: int, to: int, run_id: str, apps: Sequence[str]) -> int | None:
     """Make the contents, schema and properties of version `to` the new head, on exactly version `requires`.
 
     Returns the new version, None if the table's features or a path are not ours to write. Raises `ConflictError` if
     somebody committed first, `ExecutionError` if files of `to` are gone or the commit was refused for another reason.
     """
-    table = open_version(location, requires, storage)
+    table = open_version(place, requires)
     if table is None:
         return None
-    reader = DeltaReader(lambda _: storage)
-    if not all(_keeps_paths(reader, location, version) for version in (requires, to)):
+    reader = DeltaReader(lambda _: place.storage)
+    if not all(_keeps_paths(reader, place.location, version) for version in (requires, to)):
         return None
-    failed = f"{location} could not be restored to version {to}."
+    failed = f"{place.location} could not be restored to version {to}."
     hint = "Validate the table; `lakewarden rollback show` says how far the rollback came."
-    with committing(location, requires, storage, failed=failed, hint=hint):
+    with place.committing(requires, failed=failed, hint=hint):
         table.restore(
             to,
-            commit_properties=once(marks(run_id, installation), _rewound(location, to, apps, storage)),
+            commit_properties=place.once(run_id, _rewound(place, to, apps)),
             post_commithook_properties=NOTHING_AFTERWARDS,
         )
     version: int = table.version()
     return version
 
 
-def took_back(location: str, restored: int, apps: Sequence[str], storage: StorageOptions) -> bool:
+def took_back(place: RsTable, restored: int, apps: Sequence[str]) -> bool:
     """Whether the restore that made version `restored` has set the numbers of all these in its own commit."""
-    commit = commit_at(DeltaReader(lambda _: storage), location, restored)
+    commit = commit_at(DeltaReader(lambda _: place.storage), place.location, restored)
     told = () if commit is None else commit.transactions
     return {app for app, _ in told}.issuperset(apps)
 
@@ -80,11 +64,9 @@ def _keeps_paths(reader: DeltaReader, location: str, version: int) -> bool:
     return all(_KEPT.fullmatch(file.entry) is not None for file in files)
 
 
-def _rewound(
-    location: str, to: int, apps: Sequence[str], storage: StorageOptions
-) -> list[Transaction] | None:
+def _rewound(place: RsTable, to: int, apps: Sequence[str]) -> list[Transaction] | None:
     if not apps:
         return None
-    target = DeltaTable(location, version=to, storage_options=current(storage) or None)
+    target = DeltaTable(place.location, version=to, storage_options=current(place.storage) or None)
     numbers = {app: target.transaction_version(app) for app in apps}
     return [Transaction(app, _NEVER if number is None else number) for app, number in sorted(numbers.items())]

@@ -64,8 +64,8 @@ def _just_dropped(row: Any, owed: Any, now: Any) -> Any:
     return replace(row, state="dropped", state_reason="dropped from management")
 
 
-def _at_head(location: str, version: int, storage: Any) -> Any:
-    return importlib.import_module("deltalake").DeltaTable(location)
+def _at_head(place: Any, version: int) -> Any:
+    return importlib.import_module("deltalake").DeltaTable(place.location)
 
 
 HOLES: Final = (

@@ -140,22 +140,20 @@ class FakeEngine:
         self, location: str, *, requires: int, properties: Sequence[tuple[str, str]], run_id: str
     ) -> int:
         version = rs_metadata.set_properties(
-            location, requires=requires, properties=properties, run_id=run_id, storage=StorageOptions()
+            _rs(location), requires=requires, properties=properties, run_id=run_id
         )
         if version is None:
             raise ExecutionError(f"{location} uses features that only Spark can write.")
         return version
 
     def unset_properties(self, location: str, *, requires: int, names: Sequence[str], run_id: str) -> int:
-        table = rs_metadata.open_version(location, requires, StorageOptions())
+        table = rs_metadata.open_version(_rs(location), requires)
         if table is None:
             raise ExecutionError(f"{location} uses features that only Spark can write.")
         return self._append(location, requires, run_id, _without(table, names, run_id, self._clock))
 
     def restore(self, location: str, *, requires: int, to: int, apps: Sequence[str], run_id: str) -> int:
-        version = rs_restore.restore(
-            location, requires=requires, to=to, run_id=run_id, apps=apps, storage=StorageOptions()
-        )
+        version = rs_restore.restore(_rs(location), requires=requires, to=to, run_id=run_id, apps=apps)
         if version is None:
             raise ExecutionError(f"{location} has features or paths that only Spark can write.")
         return version
@@ -164,7 +162,7 @@ class FakeEngine:
         self, location: str, *, requires: int, versions: Sequence[int], record: LineageRecord
     ) -> int:
         store = _store(location)
-        if rs_metadata.open_version(location, requires, StorageOptions()) is None:
+        if rs_metadata.open_version(_rs(location), requires) is None:
             raise ExecutionError(f"{location} uses features that only Spark can write.")
         files = additions(store, versions)
         require_live(store, StorageOptions(), files, version=requires)
@@ -185,9 +183,7 @@ class FakeEngine:
         return requires + 1
 
     def add_again(self, location: str, *, requires: int, version: int, record: LineageRecord) -> int:
-        done = rs_files.add_again(
-            location, requires=requires, version=version, record=record, storage=StorageOptions()
-        )
+        done = rs_files.add_again(_rs(location), requires=requires, version=version, record=record)
         if done is None:
             raise ExecutionError(f"{location} has features or paths that only Spark can write.")
         return done
@@ -196,9 +192,7 @@ class FakeEngine:
         self, location: str, *, requires: int, run_id: str, app: str | None = None, number: int = 1
     ) -> int:
         made = None if app is None else (app, number)
-        version = rs_metadata.fence(
-            location, requires=requires, run_id=run_id, made=made, storage=StorageOptions()
-        )
+        version = rs_metadata.fence(_rs(location), requires=requires, run_id=run_id, made=made)
         if version is None:
             raise ExecutionError(f"{location} uses features that only Spark can write.")
         return version
@@ -206,12 +200,12 @@ class FakeEngine:
     def begin_epoch(
         self, location: str, *, restored: int, to: int, apps: Sequence[str], run_id: str
     ) -> int | None:
-        if not rs_restore.took_back(location, restored, apps, StorageOptions()):
+        if not rs_restore.took_back(_rs(location), restored, apps):
             raise ExecutionError(f"{location} uses features that only Spark can write.")
         return None  # the restore has taken them back
 
     def checkpoint(self, location: str, *, requires: int) -> None:
-        rs_metadata.checkpoint(location, requires=requires, storage=StorageOptions())
+        rs_metadata.checkpoint(_rs(location), requires=requires)
 
     def clean_log(self, location: str, *, keep_from: int, proceed: Callable[[], None]) -> FileChange:
         return clean_log(_store(location), keep_from=keep_from, now=self._clock.now(), proceed=proceed)
@@ -238,7 +232,7 @@ class FakeEngine:
         )
 
     def fill_file_statistics(self, location: str, *, requires: int, run_id: str) -> FileChange:
-        return fill_file_statistics(location, requires=requires, run_id=run_id, storage=StorageOptions())
+        return fill_file_statistics(_rs(location), requires=requires, run_id=run_id)
 
     def row_diff(self, request: DiffRequest) -> RowDiff:
         place = local_path(request.location)
@@ -345,6 +339,10 @@ def _schema(columns: Sequence[tuple[str, str]]) -> Schema:
 
 def _once(run_id: str) -> CommitProperties:
     return CommitProperties(custom_metadata={rs_metadata.RUN_ID: run_id}, max_commit_retries=0)
+
+
+def _rs(location: str) -> rs_metadata.RsTable:
+    return rs_metadata.RsTable(location=location, storage=StorageOptions())
 
 
 def _store(location: str) -> FileStore:

@@ -13,6 +13,7 @@ from lakewarden.catalog.formats.delta.reader import DeltaReader
 from lakewarden.catalog.formats.port import Observation
 from lakewarden.catalog.storage.file_store import StorageOptions, canonical
 from lakewarden.jobs.engines.delta.file_statistics import fill_file_statistics
+from lakewarden.jobs.engines.delta.rs_metadata import RsTable
 from lakewarden.jobs.runs.port import FileChange
 
 BARE = {"delta.dataSkippingNumIndexedCols": "32"}
@@ -42,7 +43,9 @@ def observe(location: str) -> Observation:
 
 
 def fill(location: str, requires: int) -> FileChange:
-    return fill_file_statistics(location, requires=requires, run_id="run-1", storage=StorageOptions())
+    return fill_file_statistics(
+        RsTable(location=location, storage=StorageOptions()), requires=requires, run_id="run-1"
+    )
 
 
 def test_every_file_gets_statistics_in_one_commit_that_changes_no_data(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from lakewarden.catalog.formats.delta.reader import DeltaReader
 from lakewarden.catalog.storage.file_store import StorageOptions, canonical, open_store
 from lakewarden.jobs.engines.delta.added_files import additions, require_live
 from lakewarden.jobs.engines.delta.file_statistics import fill_file_statistics
+from lakewarden.jobs.engines.delta.rs_metadata import RsTable
 from lakewarden.jobs.engines.delta.rs_restore import restore
 from support.builders.delta_logs import LogWriter, add, remove
 
@@ -33,8 +34,12 @@ def table(folder: Path, *paths: str) -> LogWriter:
     return made
 
 
+def rs_table(folder: Path) -> RsTable:
+    return RsTable(location=canonical(str(folder)), storage=StorageOptions())
+
+
 def gone_back(folder: Path) -> int | None:
-    return restore(canonical(str(folder)), requires=1, to=0, run_id="r", apps=(), storage=StorageOptions())
+    return restore(rs_table(folder), requires=1, to=0, run_id="r", apps=())
 
 
 def removed(folder: Path, version: int) -> list[str]:
@@ -90,6 +95,6 @@ def test_statistics_are_given_to_no_file_under_another_spelling(
     made = LogWriter(root=tmp_path).create()
     made.commit(add(path, rows=None, size=(tmp_path / unquote(path)).stat().st_size))
     location = canonical(str(tmp_path))
-    change = fill_file_statistics(location, requires=1, run_id="r", storage=StorageOptions())
+    change = fill_file_statistics(rs_table(tmp_path), requires=1, run_id="r")
     assert change.files_added == filled
     assert len(list(DeltaReader().files(location))) == 1
