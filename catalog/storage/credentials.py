@@ -9,14 +9,12 @@ __all__ = ["NO_OPTIONS", "StorageOptions"]
 
 @dataclass(frozen=True, slots=True)
 class StorageOptions:
-    """Credentials and endpoints for one storage, as delta-rs names them. Never printed.
-
-    `files` are options whose values lie in files, by absolute paths; `secret_files.current` has all of them with what
-    the files say now.
-    """
+    """Credentials and endpoints for one storage, as delta-rs names them. Never printed."""
 
     pairs: tuple[tuple[str, str], ...] = ()
     files: tuple[tuple[str, str], ...] = ()
+    """Options whose values lie in files, with absolute paths. `secret_files.current` has all options, with what the
+    files say now."""
 
     @classmethod
     def of(cls, options: Mapping[str, str], files: Mapping[str, str] | None = None) -> "StorageOptions":

@@ -137,10 +137,12 @@ def root_and_path(location: str, path: str) -> tuple[str, str]:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FileEntry:
-    """One entry of a listing: `path` relative to the store's root; directories have size 0."""
+    """One entry of a listing."""
 
     path: str
+    """Relative to the store's root."""
     size_bytes: int
+    """0 for directories."""
     modified_at: datetime
     is_dir: bool = False
 

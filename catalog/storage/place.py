@@ -42,11 +42,12 @@ class Presence(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Place:
-    """A location as it was resolved at one moment. `spelling` is the one that all names of a folder have in common:
-    links are followed, and of several mounts of it the outermost one counts."""
+    """A location as it was resolved at one moment."""
 
     location: str
     spelling: str
+    """What all names of a folder have in common: links are followed, and of several mounts of it the outermost one
+    counts."""
 
     def is_same(self, other: "Place") -> bool:
         """Whether two locations may be one place: on storages of which two names may mean one, only the path counts."""

@@ -26,11 +26,12 @@ _NOTHING_AFTERWARDS: Final = PostCommitHookProperties(create_checkpoint=False, c
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Trial:
-    """What came of it. `is_conditional`: of several commits of one version all but one were refused. `skew` is
-    how far the storage's clock goes before ours."""
+    """What came of a trial."""
 
     is_conditional: bool
+    """Whether of several commits of one version all but one were refused."""
     skew: timedelta
+    """How far the storage's clock is ahead of ours."""
 
 
 def try_out(location: str, options: StorageOptions, clock: Clock) -> Trial:

@@ -33,9 +33,10 @@ _SIGNS: Final = frozenset(":,")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Token:
-    """What is kept of a token. `token_id` is no secret."""
+    """What is kept of a token."""
 
     token_id: str
+    """No secret."""
     user: str
     digest: str
     created_at: datetime

@@ -11,7 +11,7 @@ __all__ = ["EngineSpec"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class EngineSpec:
-    """The engine of one table format. `engine` makes it for a worker process; what is costly (Spark) waits for the
-    first call that needs it."""
+    """The engine of one table format."""
 
     engine: Callable[[WorkerConfig], Engine]
+    """Makes it for a worker process; what is costly (Spark) waits for the first call that needs it."""

@@ -14,14 +14,17 @@ __all__ = ["Meanwhile"]
 
 @dataclass(kw_only=True, slots=True)
 class Meanwhile:
-    """The commits since a run decided on what was `seen`. `kept` is what it decided to keep, and `keeps` how long the
-    table itself keeps the same by its properties (None: nobody knows). `version` is the last one that was read."""
+    """The commits since a run decided."""
 
     ctx: JobContext
     seen: Observation
+    """What it decided on."""
     kept: timedelta
+    """What it decided to keep."""
     keeps: Callable[[JobContext, Observation], timedelta | None]
+    """How long the table keeps the same by its properties; None: nobody knows."""
     version: int
+    """The last one that was read."""
     committed_at: datetime
 
     @classmethod

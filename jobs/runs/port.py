@@ -44,27 +44,28 @@ class Target:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FileChange:
-    """What an engine call did: the version it committed (None: no commit) and how many files and bytes it took away
-    or wrote. `problems` are sentences about what it found damaged and therefore left alone."""
+    """What an engine call did."""
 
     version: int | None
+    """The version it committed, if any."""
     files_removed: int = 0
     bytes_removed: int = 0
     files_added: int = 0
     bytes_added: int = 0
     problems: tuple[str, ...] = ()
+    """Sentences about what it found damaged and therefore left alone."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ColumnStatistics:
-    """One column as Spark's optimizer wants it. `minimum` and `maximum` in Spark's external string form; lengths in
-    bytes; None where it does not apply."""
+    """One column as Spark's optimizer wants it. Lengths in bytes; None where it does not apply."""
 
     name: str
     type: str
     distinct_count: int
     null_count: int
     minimum: str | None = None
+    """In Spark's external string form, as `maximum`."""
     maximum: str | None = None
     average_length: int | None = None
     maximum_length: int | None = None
@@ -73,13 +74,14 @@ class ColumnStatistics:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TableStatistics:
-    """Table statistics of one version: bytes, rows and columns; `sampled_share` of the rows was looked at."""
+    """Table statistics of one version."""
 
     version: int
     total_bytes: int
     rows: int
     columns: tuple[ColumnStatistics, ...] = ()
     sampled_share: float = 1.0
+    """Share of the rows that was looked at."""
 
 
 class Engine(Protocol):
@@ -313,12 +315,7 @@ class Rollbacks(Protocol):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class JobContext:
-    """Everything one run needs. `metastore` is None where none is configured. `still_ours` is called between steps:
-    it raises `ConflictError` once the run was cancelled or its lease was lost, by this process' own clock.
-    `storage` opens the table's folder. `rollbacks` is the journal of rollbacks and what acting on it takes,
-    `guard` what allows the run (jobs/runs/guard.py), `ledger` what stood in its properties before us;
-    None where there is none to respect. `installation` tells which one this is, None where nobody knows; `others` looks
-    for others."""
+    """Everything one run needs."""
 
     target: Target
     run_id: str
@@ -326,13 +323,22 @@ class JobContext:
     clock: Clock
     engine: Engine
     metastore: Metastore | None
+    """None if none is configured."""
     still_ours: Callable[[], None]
+    """Called between steps: raises `ConflictError` once the run was cancelled or its lease was lost, by this process'
+    own clock."""
     storage: StorageOptions = field(default_factory=StorageOptions)
+    """Options to open the table's folder with."""
     rollbacks: Rollbacks | None = None
+    """The journal of rollbacks and what acting on it takes."""
     guard: Guard | None = None
+    """What allows the run (jobs/runs/guard.py)."""
     ledger: Ledger | None = None
+    """What stood in its properties before us; None if there is nothing to respect."""
     installation: Callable[[], str | None] = lambda: None
+    """Tells which one this is, if anybody knows."""
     others: Others | None = None
+    """Looks for other installations."""
 
     def require_allowed(self) -> None:
         """Ask everything that allows the run, as it is now: before anything is deleted, rewound or committed.
@@ -345,14 +351,13 @@ class JobContext:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Report:
-    """How an executor ended when nothing went wrong. `skipped` with a reason means: there was nothing to do.
-
-    `details` is compact JSON for `jobs show` (counts, per-partition results).
-    """
+    """How an executor ended when nothing went wrong."""
 
     message: str
     skipped: bool = False
+    """There was nothing to do; `message` says why."""
     committed_version: int | None = None
     files: int | None = None
     bytes: int | None = None
     details: str | None = None
+    """Compact JSON for `jobs show` (counts, per-partition results)."""

@@ -35,10 +35,11 @@ class _Ours:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Restore:
-    """Version `version` is a RESTORE to `target`; None where nobody can tell."""
+    """A version that is a RESTORE."""
 
     version: int
     target: int | None
+    """The version it went back to; None if nobody can tell."""
 
 
 def traced(reader: TableReader, location: str, present: Mapping[str, str]) -> tuple[OriginalProperty, ...]:

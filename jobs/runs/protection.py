@@ -30,13 +30,12 @@ class KeepReason(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Protection:
-    """What a promise protects at one moment: every version from `oldest_version` to head.
-
-    `is_logged`: every commit after it is still in the log, so the log shows every file they removed or added back.
-    """
+    """What a promise protects at one moment: every version from `oldest_version` to head."""
 
     oldest_version: int
     is_logged: bool
+    """Whether every commit after `oldest_version` is still in the log, which then shows every file that they removed
+    or added back."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -34,27 +34,28 @@ _NULL: Final = "null"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DiffRequest:
-    """Compare two versions of the table at `location`. `keys` are the columns that tell which row is which;
-    without any, whole rows are compared. At most `samples` rows (or keys) come back."""
+    """Compare two versions of the table at `location`."""
 
     name: str
     location: str
     head: int
     target: int
     keys: tuple[str, ...] = ()
+    """Columns that tell which row is which; without any, whole rows are compared."""
     samples: int = 10
+    """At most so many rows (or keys) come back."""
     format: TableFormat = DELTA
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ColumnDifference:
-    """A column that only one version has (the other type is None) or that has two types. `values` are those
-    that are not null of one that only one version has."""
+    """A column that only one version has (the other type is None), or that has two types."""
 
     name: str
     head: str | None
     target: str | None
     values: int | None = None
+    """Of a column that only one version has: how many are not null."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -67,9 +68,10 @@ class SampleRow:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Sample:
-    """Rows that go and rows that come back, of one key (`key` is empty where whole rows are compared)."""
+    """Rows that go and rows that come back, of one key."""
 
     key: tuple[tuple[str, str | None], ...] = ()
+    """Empty if whole rows are compared."""
     goes: tuple[SampleRow, ...] = ()
     comes: tuple[SampleRow, ...] = ()
 
@@ -85,8 +87,7 @@ class KeyCounts:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RowDiff:
-    """Rows as a multiset: a row that head has three times and target once goes twice. `columns` are not the
-    same in both versions; of rows, only what both have in common is compared."""
+    """Rows as a multiset: a row that head has three times and target once goes twice."""
 
     request: DiffRequest
     rows_head: int
@@ -95,6 +96,7 @@ class RowDiff:
     comes: int
     keys: KeyCounts | None = None
     columns: tuple[ColumnDifference, ...] = ()
+    """Those that differ. Of rows, only what both versions have in common is compared."""
     samples: tuple[Sample, ...] = ()
 
 

@@ -52,17 +52,17 @@ class JarSource(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SparkSettings:
-    """What a session is made of. `conf` is the operator's own and wins over everything that lakewarden chooses.
-
-    `master` is `local[*]`, `local[2]`, `yarn` or `k8s://...`; `jars_cache` None means the user's cache folder.
-    """
+    """What a session is made of."""
 
     master: str = "local[*]"
+    """`local[*]`, `local[2]`, `yarn` or `k8s://...`."""
     driver_memory_bytes: int = 1024 * MIB
     metastore_uri: str | None = None
     jar_source: JarSource = JarSource.MAVEN
     jars_cache: Path | None = None
+    """None means the user's cache folder."""
     conf: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+    """The operator's own, which wins over everything that lakewarden chooses."""
 
 
 def is_secret_conf(key: str) -> bool:

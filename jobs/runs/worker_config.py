@@ -17,27 +17,31 @@ __all__ = ["WorkerConfig", "read_config", "secrets_of", "write_config"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class WorkerConfig:
-    """`name` is unique among live workers. `parent` is the process whose end is ours too; None: nobody's.
-
-    `lease` is how long a run stays ours without a report, `heartbeat` how often we report, `longest_run` when a run
-    counts as stuck; after `idle` without work the worker ends; `poll` is how often an idle one asks for work.
-    `system_location` is where the system tables are (None: none, and no rollbacks either), `system_database` where the
-    metastore has them; a rollback can be undone for `undo_for`.
-    """
+    """How a worker process works, and for whom."""
 
     name: str
+    """Unique among live workers."""
     database_url: str = field(repr=False)
     parent: int | None = None
+    """The process whose end is the worker's, too; None: nobody's."""
     spark: SparkSettings = field(default_factory=SparkSettings)
     storage: StorageMap = field(default_factory=StorageMap)
     lease: timedelta = timedelta(seconds=60)
+    """How long a run stays ours without a report."""
     heartbeat: timedelta = timedelta(seconds=10)
+    """How often we report."""
     longest_run: timedelta = timedelta(days=1)
+    """A run that takes longer is stuck."""
     system_location: str | None = None
+    """Where the system tables are; without them there are no rollbacks either."""
     system_database: str = SYSTEM
+    """Where the metastore has them."""
     undo_for: timedelta = timedelta(days=7)
+    """How long a rollback can be undone."""
     idle: timedelta = timedelta(minutes=10)
+    """After so long without work the worker ends."""
     poll: timedelta = timedelta(milliseconds=500)
+    """How often an idle worker asks for work."""
     log_level: str = "info"
 
 

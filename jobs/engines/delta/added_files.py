@@ -18,10 +18,12 @@ __all__ = ["Addition", "additions", "require_live", "require_on_disk"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Addition:
-    """One file as a commit added it: the `line` of its log, and the same understood."""
+    """One file as a commit added it."""
 
     line: str
+    """The line of its log."""
     file: AddFile
+    """The same, understood."""
 
 
 def additions(store: FileStore, versions: Iterable[int]) -> tuple[Addition, ...]:
