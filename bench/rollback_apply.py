@@ -124,7 +124,7 @@ def _rolled_back(folder: Path, places: list[tuple[int, Path]], *, guarded: bool)
     hands = StepExecutor(
         tools=OneFormat(DeltaReader(), FakeEngine(clock)), storage=lambda _: options, permit=permit
     )
-    saga = Saga(journal=journal, hands=hands, undo_for=timedelta(days=7))
+    saga = Saga(journal=journal, executor=hands, undo_for=timedelta(days=7))
     begin = time.perf_counter()
     journal.put(_begun(steps, clock), because="bench")
     done = saga.go_on("bench")

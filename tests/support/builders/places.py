@@ -10,7 +10,6 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
-from support.builders.registries import ANA, made_registry
 
 from lakewarden.catalog.formats.delta.reader import DeltaReader
 from lakewarden.catalog.model.rows import TableRow
@@ -23,6 +22,7 @@ from lakewarden.jobs.executors.purge import purge
 from lakewarden.jobs.executors.vacuum import vacuum
 from lakewarden.jobs.runs.port import JobContext, Report, Target
 from lakewarden.jobs.runs.standings import StoredStandings
+from support.builders.registries import ANA, made_registry
 from support.builders.runs import Bench
 from support.builders.tables import FakeReader
 from support.fakes.engine import FakeEngine

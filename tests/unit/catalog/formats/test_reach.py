@@ -3,7 +3,6 @@
 from pathlib import Path
 
 import pytest
-from support.builders.registries import NOW
 
 from lakewarden.catalog.formats.delta.reader import DeltaReader
 from lakewarden.catalog.formats.files_elsewhere import (
@@ -17,6 +16,7 @@ from lakewarden.catalog.model.rows import Source, TableRow
 from lakewarden.catalog.storage.file_store import canonical
 from lakewarden.catalog.storage.place import Moment
 from support.builders.delta_logs import LogWriter, add, remove
+from support.builders.registries import NOW
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
-from support.builders.registries import ANA, ROOT, folder, made_registry
 
 from lakewarden.catalog.errors import ConflictError, RefusedError
 from lakewarden.catalog.formats.port import LogProblem, Observation
@@ -15,6 +14,7 @@ from lakewarden.catalog.registry.governance import set_policy
 from lakewarden.catalog.registry.register import register
 from lakewarden.catalog.registry.service import Registry
 from lakewarden.catalog.system.port import TABLES
+from support.builders.registries import ANA, ROOT, folder, made_registry
 from support.builders.tables import FakeReader
 
 

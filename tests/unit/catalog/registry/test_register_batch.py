@@ -5,7 +5,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from support.builders.registries import ANA, ROOT, folder, made_registry
 
 from lakewarden.catalog.errors import LakewardenError, NotAllowedError, RefusedError, UnavailableError
 from lakewarden.catalog.formats.port import LogProblem, Observation
@@ -19,6 +18,7 @@ from lakewarden.catalog.registry.removal import drop
 from lakewarden.catalog.registry.service import Registered, Registry
 from lakewarden.catalog.storage.file_store import canonical
 from lakewarden.catalog.system.port import HEALTH, TABLES
+from support.builders.registries import ANA, ROOT, folder, made_registry
 from support.builders.tables import FakeReader
 
 

@@ -5,7 +5,6 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from support.builders.registries import ANA, BO, NOW, ROOT, folder, made_registry
 
 from lakewarden.catalog.errors import (
     LakewardenError,
@@ -38,6 +37,7 @@ from lakewarden.catalog.registry.register import register
 from lakewarden.catalog.registry.removal import begin_purge, drop, purged, rename, undrop
 from lakewarden.catalog.registry.service import Registry
 from lakewarden.catalog.system.port import HEALTH, TABLES
+from support.builders.registries import ANA, BO, NOW, ROOT, folder, made_registry
 from support.builders.tables import FakeReader, observation
 
 

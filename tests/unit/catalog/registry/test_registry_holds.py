@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.builders.registries import ANA, NOW, ROOT, folder, made_registry
 
 from lakewarden.catalog.errors import PreconditionError, RefusedError, UsageError
 from lakewarden.catalog.model.pending_purge import MARKER, Purging
@@ -17,6 +16,7 @@ from lakewarden.catalog.registry.register import register
 from lakewarden.catalog.registry.removal import begin_purge, drop, rename, undrop
 from lakewarden.catalog.registry.service import Registry
 from lakewarden.catalog.storage.file_store import canonical, open_store
+from support.builders.registries import ANA, NOW, ROOT, folder, made_registry
 from support.builders.tables import FakeReader, observation
 
 

@@ -9,7 +9,6 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
-from support.builders.registries import ANA
 
 from lakewarden.catalog.errors import PreconditionError, RefusedError, UnavailableError
 from lakewarden.catalog.formats.delta.reader import DeltaReader
@@ -22,6 +21,7 @@ from lakewarden.catalog.storage.place import Moment, Presence
 from lakewarden.jobs.deletion.file_places import FilePlaces
 from support.builders.clones import shallow_clone
 from support.builders.places import Estate, bound, overwritten, paths
+from support.builders.registries import ANA
 from support.builders.runs import delta_table, parquet_file
 
 ROWS = pa.table({"id": pa.array(range(4), pa.int64())})
