@@ -184,7 +184,11 @@ class Saga:
         store, rollback_id = self.journal.store, row.rollback_id
         if is_aside(store, row.table_id, rollback_id=rollback_id):
             return
-        self.executor.require_head(step)
+
+        def permit() -> None:
+            self.executor.permit(row, step)
+            self.executor.require_head(step)
+
         set_aside(
             store,
             self.journal.clock,
@@ -192,7 +196,7 @@ class Saga:
             state,
             rollback_id=rollback_id,
             actor=row.actor or rollback_id,
-            permit=lambda: self.executor.permit(row, step),
+            permit=permit,
         )
         reach("rollback.set_aside")
 

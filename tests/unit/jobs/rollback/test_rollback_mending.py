@@ -264,22 +264,24 @@ def test_a_row_that_is_changed_on_every_try_is_given_up(lake: Lake) -> None:
     assert lake.row("source").state is TableState.ACTIVE
 
 
-def test_a_table_somebody_wrote_to_since_the_plan_is_not_set_aside(lake: Lake) -> None:
+@pytest.mark.parametrize("when", [1, 2], ids=["before the step", "right before the row is written"])
+def test_a_table_somebody_wrote_to_since_the_plan_is_not_set_aside(lake: Lake, when: int) -> None:
     lake.manage("source")
     lake.begin(lake.aside("source", Kind.DROP))
     calls = iter(range(9))
-    stopped = lake.go_on(still_ours=lambda: lake.append("source", 5) if next(calls) == 1 else None)
+    stopped = lake.go_on(still_ours=lambda: lake.append("source", 5) if next(calls) == when else None)
     assert stopped.head.state is State.CONFLICT
     assert lake.row("source").state is TableState.ACTIVE
 
 
-def test_a_table_made_anew_with_as_many_versions_is_not_set_aside(lake: Lake) -> None:
+@pytest.mark.parametrize("when", [1, 2], ids=["before the step", "right before the row is written"])
+def test_a_table_made_anew_with_as_many_versions_is_not_set_aside(lake: Lake, when: int) -> None:
     lake.manage("source")
     lake.begin(lake.aside("source", Kind.DROP))
     calls = iter(range(9))
 
     def made_anew() -> None:
-        if next(calls) == 1:
+        if next(calls) == when:
             shutil.rmtree(lake.path("source"))
             for number in (5, 6, 7, 8):
                 lake.append("source", number)
