@@ -47,6 +47,10 @@ NO_ROW: Final = re.compile(r"lakewarden: the change <([^\n<]*)> has no (before|a
 """What a source says in Spark where an envelope lacks the row that its code speaks of."""
 
 
+_MARKS: Final = "concat('<>', char(10), char(13))"
+"""What an unknown code is told without: it would end the sentence that it stands in."""
+
+
 class Cdc(StrEnum):
     """Where changes come from: a column with an operation's code, Debezium, Delta's change feed."""
 
@@ -108,17 +112,19 @@ def _debezium(names: dict[str, str], keys: Sequence[str], tie: str | None, *, in
     """`before`, `after` and `op` as structs and a code. A tombstone has nothing of them; a message (`m`) is no row. A
     change of the key is a deletion of the old one, too."""
     _require(names, Cdc.DEBEZIUM, "before", "after", "op", "ts_ms")
-    same = " AND ".join(f"before.{quoted(key)} <=> after.{quoted(key)}" for key in keys) or "TRUE"
-    goes, stays = _change(_there("before"), is_gone=True), _change(_there("after"), is_gone=False)
+    before, after, op, ts_ms = (quoted(names[one]) for one in ("before", "after", "op", "ts_ms"))
+    same = " AND ".join(f"{before}.{quoted(key)} <=> {after}.{quoted(key)}" for key in keys) or "TRUE"
+    goes = _change(_there(before, "before", op), is_gone=True)
+    stays = _change(_there(after, "after", op), is_gone=False)
     changes = (
-        f"CASE WHEN {_deletes('op')} THEN array({goes}) "
-        f"WHEN before IS NULL OR ({same}) THEN array({stays}) ELSE array({goes}, {stays}) END"
+        f"CASE WHEN {_deletes(op)} THEN array({goes}) "
+        f"WHEN {before} IS NULL OR ({same}) THEN array({stays}) ELSE array({goes}, {stays}) END"
     )
     beside = () if tie is None or in_row else (f"{tie} AS {TIE}",)
     told = () if tie is None else (f"{_CHANGE}.{_ROW}.{tie} AS {TIE}" if in_row else TIE,)
     return FrameSteps(
-        columns=(f"explode({changes}) AS {_CHANGE}", f"ts_ms AS {ORDER}", *beside),
-        where="(op IS NOT NULL OR before IS NOT NULL OR after IS NOT NULL) AND NOT (lower(op) <=> 'm')",
+        columns=(f"explode({changes}) AS {_CHANGE}", f"{ts_ms} AS {ORDER}", *beside),
+        where=f"({op} IS NOT NULL OR {before} IS NOT NULL OR {after} IS NOT NULL) AND NOT (lower({op}) <=> 'm')",
         unfolded=(f"{_CHANGE}.{_ROW}.*", f"{_CHANGE}.{GONE}", ORDER, *told),
     )
 
@@ -127,9 +133,9 @@ def _change(row: str, *, is_gone: bool) -> str:
     return f"named_struct('{_ROW}', {row}, '{GONE}', {is_gone})"
 
 
-def _there(side: str) -> str:
+def _there(row: str, side: str, op: str) -> str:
     """A side of an envelope; that it is not there is an error."""
-    return f"coalesce({side}, raise_error(concat('lakewarden: the change <', op, '> has no {side}')))"
+    return f"coalesce({row}, raise_error(concat('lakewarden: the change <', {op}, '> has no {side}')))"
 
 
 def _delta(names: dict[str, str], *, settles_order: bool) -> FrameSteps:
@@ -149,7 +155,8 @@ def _delta(names: dict[str, str], *, settles_order: bool) -> FrameSteps:
 def _deletes(code: str) -> str:
     """Whether a code is one of a deletion; one that nobody knows is an error."""
     deletes, puts = (", ".join(f"'{one}'" for one in codes) for codes in (_DELETES, _PUTS))
-    unknown = f"raise_error(concat('lakewarden: the change <', coalesce({code}, 'NULL'), '> is not known'))"
+    told = f"translate(coalesce({code}, 'NULL'), {_MARKS}, '????')"
+    unknown = f"raise_error(concat('lakewarden: the change <', {told}, '> is not known'))"
     return (
         f"CASE WHEN lower({code}) IN ({deletes}) THEN TRUE WHEN lower({code}) IN ({puts}) "
         f"THEN FALSE ELSE {unknown} END"

@@ -7,7 +7,7 @@ with a file's statistics (partitions apart), so the gaps in it are said, too.
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from itertools import pairwise
 from typing import Final
@@ -17,6 +17,7 @@ from lakewarden.jobs.sql.compile.values import TableSchema, quoted
 __all__ = [
     "BUCKETS",
     "FEW",
+    "LONGEST",
     "RANGES",
     "Ends",
     "KeyFacts",
@@ -33,6 +34,8 @@ RANGES: Final = 32
 """Into so many ranges the values of a key are put, where there are more."""
 BUCKETS: Final = 1024
 """Into so many buckets they are sorted first, to find the gaps between them."""
+LONGEST: Final = 8192
+"""So many characters the values of one key may have in the condition: it is in the MERGE, and so in every commit."""
 _CLOSE: Final = 0.8
 """Where so many of the values between the smallest and the largest are there, their gaps leave nothing out."""
 _SPAN: Final = 2**62
@@ -160,6 +163,7 @@ def _one(
     if kind in _INTEGERS:  # a value that the target's type cannot hold is still one
         kind = max(kind, ours.get(name, kind), key=tuple(_INTEGERS).index)
     column = f"target.{quoted(fact.column)}"
+    fact = _bounded(fact, kind)
     if fact.values is not None:
         listed = ", ".join(_literal(value, kind) for value in fact.values)
         found = f"{column} IN ({listed})" if fact.values else "FALSE"
@@ -170,6 +174,16 @@ def _one(
     else:
         return ""
     return f"(({found}) OR {column} IS NULL)" if fact.nulls else found
+
+
+def _bounded(fact: KeyFacts, kind: str) -> KeyFacts:
+    """The same of values that are too long to be written down: no more than their ends, if these are not."""
+    values = fact.values or ()
+    if sum(map(len, values)) > LONGEST:
+        texts = sorted(values) if _TEXTS.fullmatch(kind) else ()  # code points and UTF-8 have one order
+        fact = replace(fact, values=None, ranges=((texts[0], texts[-1]),) if texts else ())
+    is_long = sum(len(end) for ends in fact.ranges for end in ends) > LONGEST
+    return replace(fact, ranges=()) if is_long else fact
 
 
 def _between(column: str, ranges: Sequence[tuple[str, str]], kind: str) -> str:

@@ -186,6 +186,37 @@ def test_what_an_envelope_says_besides_rows_is_told_in_our_words(
     assert lake.held(table) == [(1, "a")]
 
 
+def test_a_code_with_blanks_is_told_in_our_words(lake: Lake) -> None:
+    table, schema = lake.table((1, "a"), schema="id bigint, v string"), "id bigint, v string, op string"
+    for code in (" d", "d ", "d\n", "<d>", ""):
+        with pytest.raises(PreconditionError, match="which is unknown") as refused:
+            lake.lw.upsert(lake.rows((1, "a", code), schema=schema), table, keys="id", cdc="op")
+        assert "Codes are" in refused.value.hint
+    assert lake.held(table) == [(1, "a")]
+
+
+def test_names_are_compared_as_delta_does_it_whatever_the_session_says(lake: Lake) -> None:
+    table = lake.table((1, "a"), (2, "b"), schema="ID bigint, V string")
+    row = "struct<Id: bigint, v: string>"
+    lake.spark.conf.set("spark.sql.caseSensitive", "true")
+    try:
+        rows = lake.rows((1, "A"), (3, "c"), schema="Id bigint, v string")
+        assert (
+            lake.lw.upsert(rows, table, keys="ID", when="newer by V", duplicates="last by v").rows_inserted
+            == 1
+        )
+        envelopes = lake.rows(
+            ((2, "b"), (9, "z"), "u", 10), schema=f"Before {row}, AFTER {row}, OP string, Ts_ms bigint"
+        )
+        lake.lw.upsert(envelopes, table, keys=["iD"], cdc="debezium")
+        twice = lake.rows((1, "x", "y"), schema="id bigint, v string, V string")
+        with pytest.raises(UsageError, match="differ in nothing but case"):
+            lake.lw.upsert(twice, table, keys="ID")
+    finally:
+        lake.spark.conf.unset("spark.sql.caseSensitive")
+    assert lake.held(table) == [(1, "a"), (3, "c"), (9, "z")]
+
+
 def test_an_envelope_of_two_tables_is_refused(lake: Lake) -> None:
     table = lake.table((1, "a"), schema="id bigint, v string")
     schema = f"before struct<id: bigint>, after {ROW}, op string, ts_ms bigint"

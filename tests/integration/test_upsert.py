@@ -305,6 +305,15 @@ def test_keys_of_any_kind_are_found_again_in_files_and_in_partitions(lake: Lake)
         assert (made.rows_inserted, done.rows_inserted, done.rows_deleted) == (4, 0, 3)
 
 
+def test_long_keys_are_not_written_into_the_commit(lake: Lake) -> None:
+    keys = [(f"{number:03}{'x' * 20_000}", number) for number in range(100)]
+    table = lake.table(*keys, schema="k string, n int")
+    done = lake.lw.upsert(lake.rows(*keys, schema="k string, n int"), table, keys="k")
+    assert (done.rows_updated, done.rows_inserted, done.pruning) == (100, 0, "")
+    newest = max(Path(table, "_delta_log").glob("*.json"))
+    assert newest.stat().st_size < 20_000
+
+
 def test_other_tables_than_deltas_are_refused(lake: Lake) -> None:
     lake.spark.sql(f"CREATE TABLE {lake.database}.plain (id bigint) USING parquet")
     with pytest.raises(UsageError, match="not a Delta table"):

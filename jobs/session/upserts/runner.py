@@ -53,6 +53,8 @@ _SMALL: Final = 512 * MIB
 _PAUSES: Final = (0.2, 0.5, 1.0, 2.0)
 """Seconds, while somebody else makes the table that is missing."""
 _NOT_EMPTY: Final = "DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION"
+_CASE: Final = "spark.sql.caseSensitive"
+"""Names are compared as Delta does it; two that differ in nothing but case are refused."""
 _ESCAPED: Final = "spark.sql.parser.escapedStringLiterals"
 
 
@@ -81,6 +83,7 @@ class Upserts:
             require_whole_versions(self._plans, request.frame)
         # Every try begins with what the session says now: its settings, and its views.
         session: Any = self._plans.spark._jsparkSession.cloneSession()
+        session.conf().set(_CASE, "false")
         made: list[str] = []
         done = retried(
             lambda: self._tried(session.cloneSession(), request, made),

@@ -22,8 +22,14 @@ def test_a_code_says_what_became_of_its_row() -> None:
 
 def test_an_envelope_has_the_row_after_or_before() -> None:
     rows = change_rows(Cdc.DEBEZIUM, schema("before", "after", "op", "ts_ms", "source"), "op", keys=("k",))
-    assert "before.`k` <=> after.`k`" in rows.columns[0] and rows.columns[1] == f"ts_ms AS {ORDER}"
-    assert "op IS NOT NULL" in rows.where
+    assert "`before`.`k` <=> `after`.`k`" in rows.columns[0] and rows.columns[1] == f"`ts_ms` AS {ORDER}"
+    assert "`op` IS NOT NULL" in rows.where
+
+
+def test_an_envelope_is_asked_by_its_own_names() -> None:
+    rows = change_rows(Cdc.DEBEZIUM, schema("BEFORE", "After", "OP", "Ts_Ms"), "op", keys=("K",))
+    assert "`BEFORE`.`K` <=> `After`.`K`" in rows.columns[0] and rows.columns[1] == f"`Ts_Ms` AS {ORDER}"
+    assert "`OP` IS NOT NULL" in rows.where
 
 
 def test_what_orders_changes_of_one_moment_is_told_beside_the_row() -> None:
@@ -31,7 +37,7 @@ def test_what_orders_changes_of_one_moment_is_told_beside_the_row() -> None:
     beside = change_rows(Cdc.DEBEZIUM, envelope, "op", tie="`source`.`lsn`")
     assert beside.columns[-1] == f"`source`.`lsn` AS {TIE}" and beside.unfolded[-1] == TIE
     inside = change_rows(Cdc.DEBEZIUM, envelope, "op", tie="`seq`", tie_in_row=True)
-    assert inside.columns[-1] == f"ts_ms AS {ORDER}" and inside.unfolded[-1].endswith(f".`seq` AS {TIE}")
+    assert inside.columns[-1] == f"`ts_ms` AS {ORDER}" and inside.unfolded[-1].endswith(f".`seq` AS {TIE}")
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from lakewarden.jobs.upsert.changes import ORDER, TIE
 from lakewarden.jobs.upsert.options import UpsertOptions, options_of
 from lakewarden.jobs.upsert.pruning import (
     FEW,
+    LONGEST,
     Ends,
     KeyFacts,
     bucket_of,
@@ -170,6 +171,18 @@ def test_a_key_of_another_type_than_the_targets_leaves_nothing_out() -> None:
 def test_texts_are_left_out_where_the_session_reads_backslashes_otherwise() -> None:
     facts = (KeyFacts(column="k", values=("x",)),)
     assert pruning_of(facts, schema(k="string"), schema(k="string"), escapes=False) == ""
+
+
+def test_long_texts_are_not_written_into_every_commit() -> None:
+    long = tuple(f"{number:03}{'x' * 20_000}" for number in range(100))
+    texts = (KeyFacts(column="k", values=long),)
+    assert pruning_of(texts, schema(k="string"), schema(k="string")) == ""
+    ends = (KeyFacts(column="k", ranges=((long[0], long[-1]),)),)
+    assert pruning_of(ends, schema(k="string"), schema(k="string")) == ""
+    some = (KeyFacts(column="k", values=("a", *(f"m{'x' * 2_000}{number}" for number in range(9)), "z")),)
+    assert pruning_of(some, schema(k="string"), schema(k="string")) == "target.`k` BETWEEN 'a' AND 'z'"
+    few = tuple("y" * (LONGEST // FEW) for _ in range(FEW))
+    assert "IN (" in pruning_of((KeyFacts(column="k", values=few),), schema(k="string"), schema(k="string"))
 
 
 def test_many_keys_become_ranges_with_the_widest_gaps_open() -> None:
