@@ -203,6 +203,9 @@ def _check_partitions(action: Convert, metastore: Metastore, files: list[str]) -
                 hint="Move them into the table's own folder, or away.",
             )
         return
+    if entry is not None:  # Hive writes 1.5 where Spark writes 1.50
+        decimals = [(one.name, one.type) for one in entry.partition_columns if one.type.startswith("decimal")]
+        refuse_partition_types(decimals, {folder_of(path) for path in files})
     registered = registered_folders(metastore.partitions(*_name(action)), place)
     elsewhere = sorted(name for name, folder in registered.items() if folder is None)
     if elsewhere:

@@ -22,16 +22,18 @@ _WHOLE: Final = {
     "TINYINT": 8, "BYTE": 8, "SMALLINT": 16, "SHORT": 16, "INT": 32, "INTEGER": 32, "BIGINT": 64, "LONG": 64,
 }  # fmt: skip
 _PLAIN: Final = frozenset(
-    [*_WHOLE, "BOOLEAN", "FLOAT", "REAL", "DOUBLE", "STRING", "BINARY", "DATE", "TIMESTAMP", "TIMESTAMP_NTZ",
-     "TIMESTAMP_LTZ", "DECIMAL", "DEC", "NUMERIC"]
+    [*_WHOLE, "BOOLEAN", "FLOAT", "REAL", "DOUBLE", "STRING", "BINARY", "DATE", "DECIMAL", "DEC", "NUMERIC"]
 )  # fmt: skip
+_MOMENTS: Final = frozenset(["TIMESTAMP", "TIMESTAMP_NTZ", "TIMESTAMP_LTZ"])
+"""What Delta's CONVERT cannot read in PARTITIONED BY. A folder's name does not say its time zone, either."""
 _SIZED: Final = re.compile(r"^(?:(?P<text>CHAR|CHARACTER|VARCHAR)\((?P<length>\d{1,9})\)"
                            r"|(?:DECIMAL|DEC|NUMERIC)\((?P<precision>\d{1,2})(?:,(?P<scale>\d{1,2}))?\))$"
                            )  # fmt: skip
 _DECIMAL_DIGITS: Final = 38
 _INT64_DIGITS: Final = 19
 _DATE: Final = re.compile(r"^[+-]?\d{4,7}(-\d{1,2}(-\d{1,2}([ T].*)?)?)?$")
-_DECIMAL: Final = re.compile(r"^[+-]?(\d+(?:\.\d*)?|\.\d+)([eE][+-]?\d+)?$")
+_DECIMAL: Final = re.compile(r"^[+-]?(?P<whole>\d+)(?:\.(?P<rest>\d+))?$")
+_DECIMAL_DEFAULT: Final = (10, 0)
 _SWITCHES: Final = frozenset(["t", "true", "y", "yes", "1", "f", "false", "n", "no", "0"])
 _FORBIDDEN_LETTERS: Final = frozenset(" ,;{}()\n\t=")
 _UNREADABLE: Final = (
@@ -46,6 +48,11 @@ def refuse_partition_types(columns: Sequence[tuple[str, str]], folders: Iterable
     """Raise `RefusedError` for a type that no partition column has,
     and for a folder whose value is none of its type."""
     for column, text in columns:
+        if "".join(text.upper().split()) in _MOMENTS:
+            raise RefusedError(
+                f"Delta converts no folders into a partition column of type {text.upper()}, as {column} would be.",
+                hint="Give it the type STRING, or DATE where all of its values are days.",
+            )
         if not _is_type(text):
             raise RefusedError(
                 f"{text} is not a type for the partition column {column}.",
@@ -59,7 +66,7 @@ def refuse_partition_types(columns: Sequence[tuple[str, str]], folders: Iterable
             if equals and kind is not None and not _fits(unquote(value), kind):
                 raise RefusedError(
                     f"The folder {part} does not fit the type {kind} of {column}.",
-                    hint="Give the column another type, such as STRING.",
+                    hint=_hint(kind),
                 )
 
 
@@ -111,8 +118,15 @@ def _is_type(text: str) -> bool:
     )
 
 
+def _hint(kind: str) -> str:
+    if kind.startswith(("DEC", "NUMERIC")):
+        return "Values of a decimal have all of its digits behind the point (1.50). Give the column the type STRING."
+    return "Give the column another type, such as STRING."
+
+
 def _fits(value: str, kind: str) -> bool:
-    """Whether Spark may read a folder's value as one of the type: false only where it surely does not."""
+    """Whether a folder's value may be read as one of the type, by Spark and by delta-rs: false only where it surely is
+    not."""
     text = value.strip()
     if value == NULL_PARTITION:
         return True
@@ -122,7 +136,22 @@ def _fits(value: str, kind: str) -> bool:
         return _DATE.match(text) is not None
     if kind == "BOOLEAN":
         return text.lower() in _SWITCHES
-    return not kind.startswith(("DEC", "NUMERIC")) or _DECIMAL.match(text) is not None
+    sized = _SIZED.match(kind)
+    if sized is not None and sized["text"] is not None:
+        return len(value) <= int(sized["length"])
+    return not kind.startswith(("DEC", "NUMERIC")) or _is_decimal(text, sized)
+
+
+def _is_decimal(text: str, sized: re.Match[str] | None) -> bool:
+    """Whether a number is written with the very digits behind the point that its type has: delta-rs opens no table with
+    another one."""
+    precision, scale = (
+        _DECIMAL_DEFAULT if sized is None else (int(sized["precision"]), int(sized["scale"] or 0))
+    )
+    number = _DECIMAL.match(text)
+    if number is None or len(number["rest"] or "") != scale:
+        return False
+    return len(number["whole"].lstrip("0")) <= precision - scale
 
 
 def _is_whole(text: str, bits: int) -> bool:

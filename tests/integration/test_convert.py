@@ -189,6 +189,8 @@ def test_a_folder_is_converted_by_path_with_its_partition_columns(
     assert "PARTITIONED BY (k STRING, s STRING)" in refused.value.hint
     with pytest.raises(RefusedError, match="does not fit the type"):
         conversions.of(None, location, partitioned_by=(("k", "date"), ("s", "string")))
+    with pytest.raises(RefusedError, match=r"k=0 does not fit the type DECIMAL\(10,2\)"):
+        conversions.of(None, location, partitioned_by=(("k", "decimal(10, 2)"), ("s", "string")))
     with pytest.raises(RefusedError, match="is not a type for the partition column k"):
         conversions.of(None, location, partitioned_by=(("k", "int) ; drop"), ("s", "string")))
     assert no_log(location)
@@ -197,6 +199,23 @@ def test_a_folder_is_converted_by_path_with_its_partition_columns(
     )
     assert report.files == observed(location).files_without_statistics
     assert spark.read.format("delta").load(f"file:{folder}").where("k = 1 AND s = 'a/b'").count() == 3
+
+
+def test_a_decimal_partition_is_converted_as_spark_writes_it_and_refused_as_hive_does(
+    spark: SparkSession, conversions: Conversions, db: str
+) -> None:
+    name = f"{db}.prices"
+    spark.sql(f"CREATE TABLE {name} (a int) PARTITIONED BY (k decimal(10,2)) STORED AS parquet")
+    spark.sql(f"INSERT INTO {name} PARTITION (k = 1.50) VALUES (1)")
+    folder = Path(conversions.location(name).removeprefix("file://"))
+    (folder / "k=1.50").rename(folder / "k=1.5")
+    spark.sql(f"ALTER TABLE {name} DROP PARTITION (k = 1.50)")
+    spark.sql(f"ALTER TABLE {name} ADD PARTITION (k = 1.5) LOCATION '{folder}/k=1.5'")
+    with pytest.raises(RefusedError, match=r"k=1\.5 does not fit the type DECIMAL\(10,2\)"):
+        conversions.of(name)
+    (folder / "k=1.5").rename(folder / "k=1.50")
+    report = conversions.of(None, str(folder.as_uri()), partitioned_by=(("k", "decimal(10,2)"),))
+    assert report.files == 1 and observed(folder.as_uri()).partition_columns == ("k",)
 
 
 def test_a_conversion_that_was_interrupted_after_its_first_commit_is_finished(

@@ -170,8 +170,7 @@ def test_a_folder_without_files_and_one_with_garbage_are_refused_before_the_run(
 @pytest.mark.parametrize(
     ("type_", "fits"),
     [
-        ("INT", True), ("decimal(10, 2)", True), ("varchar(20)", True), ("Timestamp_NTZ", True),
-        ("string", True),
+        ("INT", True), ("decimal(10, 2)", True), ("varchar(20)", True), ("string", True),
         ("NOSUCHTYPE", False), ("INT)", False), ("decimal(99,2)", False), ("decimal(5,9)", False),
         ("array<int>", False),
         ("char(0)", False), ("INT COMMENT 'x'", False),
@@ -184,7 +183,14 @@ def test_partition_types_are_parsed(type_: str, fits: bool) -> None:
         else pytest.raises(RefusedError, match="is not a type for the partition column p")
     )
     with refused:
-        refuse_partition_types([("p", type_)], ["p=1"])
+        refuse_partition_types([("p", type_)], [])
+
+
+@pytest.mark.parametrize("type_", ["timestamp", "TIMESTAMP_NTZ", "Timestamp_LTZ"])
+def test_moments_are_refused_as_partitions_before_the_run(cli: Cli, tmp_path: Path, type_: str) -> None:
+    pq.write_table(pa.table({"id": [1]}), _made(tmp_path / "raw" / "p=2026-01-02 03%3A04%3A05") / "a.parquet")
+    said = cli("tables", "convert", str(tmp_path / "raw"), "--partitioned-by", f"p {type_}", "--dry-run")
+    assert said.code == 5 and f"a partition column of type {type_.upper()}" in said.err
 
 
 def test_a_folder_whose_value_is_none_of_its_type_is_refused(cli: Cli, tmp_path: Path) -> None:
@@ -200,6 +206,10 @@ def test_a_folder_whose_value_is_none_of_its_type_is_refused(cli: Cli, tmp_path:
         ("TINYINT", "128", False), ("bigint", "9" * 30, False), ("boolean", "true", True),
         ("boolean", "maybe", False),
         ("decimal(3, 0)", "1", True), ("decimal(3,0)", "one", False), ("STRING", "a%2Fb", True),
+        ("decimal(10,2)", "1.50", True), ("decimal(10,2)", "-0.01", True), ("decimal(10,2)", "1.5", False),
+        ("decimal(10,2)", "1", False), ("decimal(10,2)", "1e2", False), ("decimal(4,2)", "123.00", False),
+        ("numeric", "7", True), ("DEC", "7.0", False),
+        ("varchar(3)", "abc", True), ("varchar(3)", "abcd", False), ("char(3)", "ab", True),
         ("INT", "__HIVE_DEFAULT_PARTITION__", True), ("INT", "²", False),
     ],
 )  # fmt: skip
