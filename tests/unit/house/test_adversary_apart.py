@@ -39,3 +39,8 @@ def _imports(name: str) -> set[str]:
             case ast.Import(names=names):
                 found |= {one.name for one in names}
     return found - {"support.adversary"}
+
+
+def test_the_oracle_of_upserts_imports_nothing_of_the_product() -> None:
+    for name in ("oracle", "values"):
+        assert "lakewarden" not in (FOLDER.parent / "upsert_oracle" / f"{name}.py").read_text()
