@@ -27,7 +27,19 @@ from sqlalchemy.sql.functions import FunctionElement
 
 from lakewarden.catalog.state.port import RunState
 
-__all__ = ["BOOKMARK", "FORGOTTEN", "HINT", "LEASE", "META", "RUN", "RUN_LINE", "STEPS", "Steps", "now_ms"]
+__all__ = [
+    "BOOKMARK",
+    "FORGOTTEN",
+    "HINT",
+    "LEASE",
+    "META",
+    "RUN",
+    "RUN_LINE",
+    "STEPS",
+    "SYSTEM_HEAD",
+    "Steps",
+    "now_ms",
+]
 
 _METADATA: Final = MetaData()
 
@@ -127,6 +139,16 @@ BOOKMARK: Final = Table(
     Column("value", BigInteger, nullable=False),
 )
 
+SYSTEM_HEAD: Final = Table(
+    "lakewarden_system_head",
+    _METADATA,
+    Column("location", Text, primary_key=True),
+    Column("name", String(20), primary_key=True),
+    Column("version", BigInteger, nullable=False),
+    Column("digest", String(64), nullable=False),
+)
+"""What the system tables at a location were when they were last seen."""
+
 RUN_LINE: Final = Table(
     "lakewarden_run_line",
     _METADATA,
@@ -155,6 +177,7 @@ STEPS: Final[Steps] = (
     (DDL("ALTER TABLE lakewarden_run ADD COLUMN hint TEXT"),),  # type: ignore[no-untyped-call]  # SQLAlchemy
     (DDL("ALTER TABLE lakewarden_run ADD COLUMN runtime VARCHAR(40) DEFAULT 'delta' NOT NULL"),),  # type: ignore[no-untyped-call]  # SQLAlchemy
     (CreateTable(RUN_LINE), CreateIndex(_LINES_BY_RUN), CreateIndex(_LINES_BY_TIME)),
+    (CreateTable(SYSTEM_HEAD),),
 )
 """Step n takes the database from schema version n to n + 1. Steps are only ever appended; none is changed."""
 

@@ -1,6 +1,6 @@
 """Ports of the operational database: who leads, what to look at, what is to be run, how far something was read."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -8,6 +8,7 @@ from math import inf
 from typing import Final, Protocol
 
 from lakewarden.catalog.model.rows import Action, Outcome, TableRow
+from lakewarden.catalog.model.system_head import SystemHead
 
 __all__ = [
     "CANCELLED",
@@ -27,6 +28,7 @@ __all__ = [
     "RunLog",
     "RunRequest",
     "RunState",
+    "SystemHeads",
     "runtime_of",
 ]
 
@@ -71,6 +73,16 @@ class Bookmarks(Protocol):
 
     def put(self, name: str, value: int) -> None:
         """Move it, forward or back. Raises `UnavailableError`."""
+
+
+class SystemHeads(Protocol):
+    """The newest commits of the system tables at one location that this database has heard of, by table name."""
+
+    def get(self) -> Mapping[str, SystemHead]:
+        """None of a table that it never heard of. Raises `UnavailableError`."""
+
+    def put(self, heads: Mapping[str, SystemHead]) -> None:
+        """Remember these instead of what it knew of the same tables. Raises `UnavailableError`."""
 
 
 class HintKind(StrEnum):

@@ -178,6 +178,10 @@ class SystemStore(Protocol):
         A key that is there already is left as it is, so that repeating an append after a crash adds nothing.
         """
 
+    def digest(self, table: SystemTable[Any], version: int) -> str | None:
+        """What tells the commit of this version from any other one; None where the log has no such entry (any more).
+        Read anew. Raises `UnavailableError`."""
+
     def added(self, table: SystemTable[R], version: int) -> tuple[R, ...]:
         """The rows of an append-only table that one of its commits added, in key order; none where files were only
         rewritten. Raises `NotFoundError` if the log does not reach back to the version before, or not up to it.

@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
+from hashlib import sha256
 from typing import Any, TypeVar
 
 from deltalake.transaction import AddAction
@@ -22,7 +23,7 @@ from lakewarden.catalog.storage.file_store import StorageOptions
 from lakewarden.catalog.system.codec import codec, keys_of
 from lakewarden.catalog.system.commits import Note, admit, commit, leader_token, removal
 from lakewarden.catalog.system.files import ColumnCache, DataFiles
-from lakewarden.catalog.system.handles import Handles, answering
+from lakewarden.catalog.system.handles import Handles, answering, commit_path
 from lakewarden.catalog.system.migrate import create_table, end_upgrade, upgrade
 from lakewarden.catalog.system.patch import Patch, Rewrite, patch, rewrites
 from lakewarden.catalog.system.port import (
@@ -139,6 +140,13 @@ class DeltaSystemStore:
             return Patch(rows=tuple(row for key, row in wanted.items() if key not in known))
 
         return self._settle(table, decide, note, merge=False).version
+
+    def digest(self, table: SystemTable[Any], version: int) -> str | None:
+        with answering(table.name):
+            try:
+                return sha256(self._handles.store(table).read(commit_path(version))).hexdigest()
+            except FileNotFoundError:
+                return None
 
     def added(self, table: SystemTable[R], version: int) -> tuple[R, ...]:
         if version == 0:

@@ -73,6 +73,8 @@ def build_daemon(services: Services, *, pages: bool = True) -> Service:
         holder=holder,
         ttl=settings.lease_ttl,
         settle=settings.run_lease,
+        history=services.history,
+        answers=services.require_answer,
     )
     own_workers = 0 if settings.workers_external else settings.workers_count
     pool = services.worker_pool(own_workers, on_failure=metrics.worker_restarts.inc)
@@ -194,7 +196,7 @@ def _cycle(
             streams=_clerk(services, memory, harvest).record,
             unrecorded=lambda fence: services.audit_spool.drain(store, fence=fence),
             no_spark=services.no_spark,
-            disks=services.inspection.disks,
+            disks=services.disks,
         )
     )
 

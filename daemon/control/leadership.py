@@ -9,6 +9,7 @@ an older token is refused. A frozen daemon that is resumed can therefore do no h
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import timedelta
 from typing import Final
 
@@ -22,6 +23,7 @@ from lakewarden.catalog.errors import (
 from lakewarden.catalog.failpoints import reach
 from lakewarden.catalog.state.port import Lease, Leases
 from lakewarden.catalog.system.port import Fence, SystemStore
+from lakewarden.catalog.validation.system_history import SystemHistory
 from lakewarden.daemon.telemetry.log import get_log
 
 __all__ = ["Leadership"]
@@ -37,7 +39,8 @@ class Leadership:
     Invariant: `fence` is not None only while the lease is believed to be held, and then all seven system tables carry
     its token or a newer one.
     `settle` is how long a leader waits before it plans if the operational database is new while the system tables are
-    not (somebody deleted it): workers that live report their runs in that time, so none is planned twice.
+    not (somebody deleted it): workers that live report their runs in that time, so none is planned twice. `answers`
+    raises `UnavailableError` where whoever reads the system tables would wait for ever.
     """
 
     def __init__(
@@ -49,9 +52,12 @@ class Leadership:
         holder: str,
         ttl: timedelta,
         settle: timedelta,
+        history: SystemHistory,
+        answers: Callable[[], None] = lambda: None,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._leases, self._store, self._name, self._holder = leases, store, name, holder
+        self._history, self._answers = history, answers
         self._ttl, self._settle, self._monotonic = ttl, settle.total_seconds(), monotonic
         self._lock = threading.RLock()
         self._lease: Lease | None = None
@@ -94,13 +100,17 @@ class Leadership:
         self._stopped.set()
         if self._renewer is not None:
             self._renewer.join()
+        if self.fence is not None:
+            with suppress(LakewardenError):  # who comes next says it
+                self._history.follow()
         self._give_up("this daemon stops")
 
     def step(self) -> Fence | None:
         """Take or keep the lease; become leader in the system tables where that is new. None: somebody else leads.
 
         Raises `UnavailableError` when the database or the storage does not answer, `PreconditionError` while the system
-        tables wait for an upgrade: who may not write to them does not stand in the way of one of before who may.
+        tables wait for an upgrade, or are older than the database knows: who may not write to them does not stand in
+        the way of one of before who may, nor of a repair.
         """
         if self._monotonic() < self._not_before:
             if self._unfit is not None:
@@ -109,19 +119,20 @@ class Leadership:
         self._unfit = None
         if not self._renew():
             return None
-        with self._lock:
-            lease, incarnation, fenced = self._lease, self._incarnation, self._fence is not None
-        if lease is not None and incarnation is not None and not fenced:
-            reach("leader.leased")
-            try:
-                self._raise_fence(lease, incarnation)
-            except ConflictError:
-                raise
-            except PreconditionError as error:
-                self._unfit, self._not_before = error, self._monotonic() + self._ttl.total_seconds()
-                self._give_up("this daemon may not write to the system tables as they are")
-                raise
-            reach("leader.fenced")
+        try:
+            self._answers()
+        except UnavailableError:  # another daemon's disk may answer
+            self._give_up("the system tables are on a disk that does not answer")
+            raise
+        try:
+            self._history.follow()
+            self._fence_in()
+        except ConflictError:
+            raise
+        except PreconditionError as error:
+            self._unfit, self._not_before = error, self._monotonic() + self._ttl.total_seconds()
+            self._give_up("this daemon may not write to the system tables as they are")
+            raise
         with self._lock:
             self._advance()
             return self.fence
@@ -130,6 +141,14 @@ class Leadership:
         """A commit was refused because a newer leader exists: stop leading and let it go first."""
         self._not_before = self._monotonic() + _PENANCE * self._ttl.total_seconds()
         self._give_up("a newer leader has committed")
+
+    def _fence_in(self) -> None:
+        with self._lock:
+            lease, incarnation, fenced = self._lease, self._incarnation, self._fence is not None
+        if lease is not None and incarnation is not None and not fenced:
+            reach("leader.leased")
+            self._raise_fence(lease, incarnation)
+            reach("leader.fenced")
 
     def _raise_fence(self, lease: Lease, incarnation: str) -> None:
         """Seven commits, not under the lock: on slow storage the lease has to be renewed meanwhile."""

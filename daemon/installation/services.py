@@ -17,9 +17,12 @@ from lakewarden.catalog.registry.other_installations import Others
 from lakewarden.catalog.registry.service import Registry
 from lakewarden.catalog.state.port import Bookmarks, Inbox, Leases, Queue, RunLog
 from lakewarden.catalog.storage.file_store import StorageOptions
+from lakewarden.catalog.storage.troubles import silent
 from lakewarden.catalog.system.audit_spool import AuditSpool
 from lakewarden.catalog.system.port import SystemStore
 from lakewarden.catalog.system.store import DeltaSystemStore
+from lakewarden.catalog.validation.system_history import SystemHistory
+from lakewarden.daemon.fleet.disks import Disks
 from lakewarden.daemon.fleet.inspector import Inspection
 from lakewarden.daemon.installation.lazily import later
 from lakewarden.daemon.settings.settings import Settings, load_settings
@@ -31,7 +34,7 @@ from lakewarden.jobs.runs.spark_settings import JarSource
 if TYPE_CHECKING:
     from lakewarden.catalog.formats import registry as formats
     from lakewarden.catalog.metastore import hive
-    from lakewarden.catalog.state import bookmarks, db, inbox, lease, queue, run_log
+    from lakewarden.catalog.state import bookmarks, db, inbox, lease, queue, run_log, system_heads
     from lakewarden.daemon.workers import pool
     from lakewarden.jobs.engines.spark import jars as spark_jars
     from lakewarden.jobs.engines.spark.s3 import jars as s3_jars
@@ -44,6 +47,7 @@ else:
     lease = later("lakewarden.catalog.state.lease")
     queue = later("lakewarden.catalog.state.queue")
     run_log = later("lakewarden.catalog.state.run_log")
+    system_heads = later("lakewarden.catalog.state.system_heads")
     pool = later("lakewarden.daemon.workers.pool")
     spark_jars = later("lakewarden.jobs.engines.spark.jars")
     s3_jars = later("lakewarden.jobs.engines.spark.s3.jars")
@@ -78,8 +82,14 @@ class Services:
         return self.settings.storage_for(location)
 
     @cached_property
+    def disks(self) -> Disks:
+        """Which disks do not answer."""
+        return Disks()
+
+    @cached_property
     def store(self) -> SystemStore:
-        """The system tables."""
+        """The system tables. Raises `UnavailableError` if they are on a disk that does not answer."""
+        self.require_answer()
         location = self.settings.system_location
         return DeltaSystemStore(location, self.storage(location), actor=self.user)
 
@@ -109,6 +119,12 @@ class Services:
         return bookmarks.DatabaseBookmarks(self._database)
 
     @cached_property
+    def history(self) -> SystemHistory:
+        """Whether the system tables are those that the database last saw."""
+        heads = system_heads.DatabaseSystemHeads(self._database, self.settings.system_location)
+        return SystemHistory(self.store, heads)
+
+    @cached_property
     def readers(self) -> tuple[TableReader, ...]:
         """One reader per table format."""
         return formats.readers(self.storage)
@@ -128,6 +144,7 @@ class Services:
             readers=self.readers,
             metastore=lambda: self.metastore,
             storage=self.storage,
+            disks=self.disks,
         )
 
     @cached_property
@@ -229,6 +246,12 @@ class Services:
             ended.set()
             tender.join()
             workers.drain(self.settings.workers_drain)
+
+    def require_answer(self) -> None:
+        """Raise `UnavailableError` if the system tables are on a disk that hangs: a reader would wait for ever."""
+        location = self.settings.system_location
+        if self.disks.holds(location, self.disks.ask([location])):
+            raise silent(location)
 
     def require_initialised(self) -> None:
         """Raise `PreconditionError` unless `lakewarden init` was run here."""

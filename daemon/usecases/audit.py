@@ -6,13 +6,13 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from lakewarden.catalog.errors import LakewardenError, UnrecordedError
+from lakewarden.catalog.errors import LakewardenError, UnavailableError, UnrecordedError
 from lakewarden.catalog.model.rows import AuditRow, TableRow
 from lakewarden.catalog.policy.access import Actor, Caller, Permission, audit_row, require
 from lakewarden.catalog.registry.governance import meant
 from lakewarden.catalog.system.port import AUDIT, Fence
 from lakewarden.daemon.installation.services import Services
-from lakewarden.daemon.usecases.declared import RuleSubject, UseCase
+from lakewarden.daemon.usecases.declared import ACTS, RuleSubject, UseCase
 
 __all__ = ["Part", "Refusal", "note_done", "note_refusals", "run"]
 
@@ -91,13 +91,13 @@ def run(
     commit; the whole has one only if it fails. What cannot be written now is kept, and written by the next call or
     cycle, which the log says of what was done; under a `fence`, whose holder repeats it, that is an error. Where the
     audit itself may be damaged, `unrecorded` is told why there is no entry. Raises `NotAllowedError`,
-    and `UnrecordedError` if it was done and cannot be kept either.
+    `PreconditionError` where it would act by older system tables, `UnrecordedError` if it cannot be kept either.
     """
     allowed, why = True, None
     actor, what = Actor(caller), on or where
     try:
-        for row in rows() if rows is not None else _concerned(services, use_case.subject, where, actor):
-            require(caller, use_case.deed, row)
+        concerned = rows() if rows is not None else _concerned(services, use_case.subject, where, actor)
+        _require_allowed(services, caller, use_case, concerned)
         yield actor
     except LakewardenError as error:
         allowed, why = False, str(error)
@@ -130,6 +130,16 @@ def run(
                 unrecorded(str(told))
             elif told is not None and why is None:
                 raise told  # else what went wrong before is what has to be told
+
+
+def _require_allowed(
+    services: Services, caller: Caller, use_case: UseCase, concerned: Iterable[TableRow | None]
+) -> None:
+    for row in concerned:
+        require(caller, use_case.deed, row)
+    if use_case in ACTS:
+        with suppress(UnavailableError):  # whoever does the work asks again, right before it
+            services.history.require()
 
 
 def _put_down(

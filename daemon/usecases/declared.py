@@ -10,7 +10,7 @@ from typing import Final
 
 from lakewarden.catalog.policy.access import Permission
 
-__all__ = ["FREE", "GOVERNED", "RuleSubject", "UseCase"]
+__all__ = ["ACTS", "FREE", "GOVERNED", "RuleSubject", "UseCase"]
 
 
 class RuleSubject(StrEnum):
@@ -89,6 +89,9 @@ GOVERNED: Final = (
     FOLLOW_RESTORE,
 )  # fmt: skip
 """What goes through `run`."""
+
+ACTS: Final = frozenset({CONVERT, DROP, RUN, SYNC, APPLY, GO_ON, UNDO, ROLL_BACK, LEAVE, FOLLOW_RESTORE})
+"""What goes on to change tables by what the system tables say of them: not while those are older ones."""
 
 FREE: Final = (
     "init", "daemon", "worker", "gateway", "status", "top", "why", "doctor", "sql", "config show",

@@ -41,6 +41,9 @@ def initialise(services: Services, admin: str, *, take_over: bool = False) -> In
     private_folder(services.settings.home)
     services.store.create(system_rows(services.store, now=services.clock.now(), actor=admin))
     reach("init.created")
+    if created:
+        with suppress(UnavailableError):  # else whoever asks it next says that these are others
+            services.history.accept()
     return Initialised(created=created, metastore_note=_enlist(services, take_over=take_over))
 
 

@@ -18,6 +18,7 @@ from lakewarden.catalog.state.port import RunState
 from lakewarden.catalog.system.port import ROLLBACKS, TABLES
 from lakewarden.catalog.units import count_of, sentence
 from lakewarden.catalog.validation.reverted_reads import READS_REVERTED
+from lakewarden.catalog.validation.system_history import DECIDE
 from lakewarden.daemon.installation.services import Services
 from lakewarden.daemon.telemetry.failed_cycles import Troubles
 from lakewarden.daemon.usecases.runs.unsettled import unsettled_runs
@@ -38,7 +39,8 @@ class Status:
     without, and why; `tables_paused` and `tables_held` count those that are so by themselves or by a scope;
     `runs_failed` and `runs_waiting` (for consent) count work of the last day that came to nothing and was not
     done since; `rollbacks_waiting` are those that stopped at a conflict, by id; `unreadable` says which system
-    tables could not be asked for either. `attention` says in sentences what wants somebody, nothing where all
+    tables could not be asked for either, `older` which are not those that the database has seen.
+    `attention` says in sentences what wants somebody, nothing where all
     is well."""
 
     home: str
@@ -65,6 +67,7 @@ class Status:
     runs_waiting: int
     rollbacks_waiting: tuple[str, ...]
     unreadable: tuple[str, ...]
+    older: tuple[str, ...]
     attention: tuple[str, ...] = ()
 
 
@@ -162,6 +165,7 @@ def status_of(services: Services, found: pa.Table | None = None) -> Status:
         runs_waiting=0 if unsettled is None else unsettled.waiting,
         rollbacks_waiting=stopped or (),
         unreadable=tuple(unreadable),
+        older=tuple(f"lakewarden.{one.table.name}: {one.message}" for one in services.history.problems()),
     )
     return replace(status, attention=tuple(_attention(status)))
 
@@ -182,6 +186,8 @@ def _stopped_rollbacks(services: Services) -> tuple[str, ...]:
 
 def _attention(status: Status) -> Iterator[str]:
     """The worst first."""
+    if status.older:
+        yield f"Older system tables lie where newer ones were, and nothing acts. {status.older[0]} {DECIDE}"
     yield from status.unreadable
     if status.leader is None:
         yield "No daemon leads: nothing is looked after."

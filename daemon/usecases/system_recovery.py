@@ -3,10 +3,17 @@ they may be damaged or gone, and so may their audit."""
 
 import shlex
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from itertools import chain
 from pathlib import Path
 
-from lakewarden.catalog.errors import ConflictError, PreconditionError, RefusedError
+from lakewarden.catalog.errors import (
+    ConflictError,
+    LakewardenError,
+    PreconditionError,
+    RefusedError,
+    UnavailableError,
+)
 from lakewarden.catalog.model.rows import GONE
 from lakewarden.catalog.policy.access import Actor, Caller
 from lakewarden.catalog.private_files import private_folder
@@ -23,6 +30,7 @@ from lakewarden.catalog.system.recovery.repair_plan import (
     RepairPlan,
     RestoreTable,
     Step,
+    TakeAsItIs,
     plan_repair,
 )
 from lakewarden.catalog.system.recovery.verify import other_histories, verify
@@ -31,7 +39,7 @@ from lakewarden.daemon.usecases import declared
 from lakewarden.daemon.usecases.audit import run
 from lakewarden.daemon.usecases.sole_repair import sole_repair
 
-__all__ = ["backup_at", "left_over", "mend", "next_step", "planned", "refuse_managed", "step_tables"]
+__all__ = ["backup_at", "mend", "next_step", "planned", "problems", "refuse_managed", "step_tables"]
 
 
 def backup_at(services: Services, folder: str | None) -> BackupSource | None:
@@ -55,19 +63,28 @@ def refuse_managed(services: Services, place: str) -> None:
         )
 
 
+def problems(services: Services, source: BackupSource | None) -> tuple[Problem, ...]:
+    """What is wrong with the system tables, also with where they stand: older ones may lie in their place. While a
+    table's log is damaged nobody sees which of its files are, too, and what lay in a backup may be no better."""
+    found = verify(services.store, source)
+    with suppress(UnavailableError):  # the operational database does not answer, or was never made
+        found += tuple(services.history.problems())
+    return found
+
+
 def planned(services: Services, source: BackupSource | None) -> RepairPlan:
     """What would be done. Raises `PreconditionError` where there is nothing at all, and no backup to make it from."""
-    problems = verify(services.store, source)
+    found = problems(services, source)
     if source is None:
-        if _is_all_gone(problems):
+        if _is_all_gone(found):
             raise PreconditionError(
                 f"There are no system tables at {services.settings.system_location}.",
                 hint="If there never were: `lakewarden init`. If they were lost: "
                 "`lakewarden system repair --backup FOLDER`.",
             )
-        return plan_repair(problems, None)
-    diverged = other_histories(services.store, problems, source)
-    return plan_repair(problems, source.backup, diverged=diverged)
+        return plan_repair(found, None)
+    diverged = other_histories(services.store, found, source)
+    return plan_repair(found, source.backup, diverged=diverged)
 
 
 def mend(
@@ -110,13 +127,9 @@ def _carried_out(
         note=Note(because="repair", actor=actor.name),
         still=still,
     )
+    with suppress(LakewardenError):  # what is still damaged is told by whoever looks next
+        services.history.accept()
     return cancelled
-
-
-def left_over(services: Services, source: BackupSource | None) -> tuple[Problem, ...]:
-    """What is still wrong after a repair. While a table's log is damaged nobody sees which of its files are,
-    too, and what lay in the backup may be no better."""
-    return verify(services.store, source)
 
 
 def next_step(
@@ -161,7 +174,7 @@ def _refuse_led(services: Services) -> None:
 
 
 def _goes_back(plan: RepairPlan) -> bool:
-    return any(isinstance(step, RestoreTable | CutLog) for step in plan.steps)
+    return any(isinstance(step, RestoreTable | CutLog | TakeAsItIs) for step in plan.steps)
 
 
 def _cancelled(services: Services) -> int:
@@ -170,9 +183,11 @@ def _cancelled(services: Services) -> int:
 
 
 def _said(plan: RepairPlan, cancelled: int) -> Iterator[str]:
+    older = {step.table for step in plan.steps if isinstance(step, TakeAsItIs)}
     back = {step.table for step in plan.steps if isinstance(step, RestoreTable | CutLog)}
     if back:
         yield "What lay there was moved into `_broken-...` beside each table's files."
+    back |= older
     if cancelled:
         yield f"{cancelled} queued runs were cancelled; what is still due is planned anew."
     if TABLES in back:
@@ -180,7 +195,7 @@ def _said(plan: RepairPlan, cancelled: int) -> Iterator[str]:
             "Tables that waited to be purged then came back as dropped; "
             "conversions that waited were forgotten."
         )
-    if back & {TABLES, ROLLBACKS}:
+    if older or back & {TABLES, ROLLBACKS}:
         yield (
             "Everything is paused: look at `lakewarden tables list`, holds and policies (what was set since "
             "then is lost), and at `lakewarden rollback list`; then `lakewarden resume`."

@@ -18,9 +18,12 @@ from lakewarden.catalog.model.rows import GONE, RowKind, Source, TableRow, Table
 from lakewarden.catalog.policy.effective import DownstreamPromise
 from lakewarden.catalog.policy.scopes import Governed, govern, scopes_by_name
 from lakewarden.catalog.registry.clones import reaches
+from lakewarden.catalog.state.db import Database
+from lakewarden.catalog.state.system_heads import DatabaseSystemHeads
 from lakewarden.catalog.storage.place import Moment
 from lakewarden.catalog.system.port import HEALTH, LINEAGE, ROLLBACKS, TABLES, Rows, SystemStore
 from lakewarden.catalog.system.store import DeltaSystemStore
+from lakewarden.catalog.validation.system_history import SystemHistory
 from lakewarden.jobs.runs.guard import Standing
 from lakewarden.jobs.runs.worker_config import WorkerConfig
 
@@ -33,16 +36,19 @@ _AT_ONCE: Final = 8
 
 
 class StoredStandings:
-    """`Standings` on the system tables. Not thread-safe."""
+    """`Standings` on the system tables. Not thread-safe. `history`: what they say of a table counts only while they are
+    those that the operational database last saw; None for whoever has asked that already."""
 
-    def __init__(self, store: SystemStore) -> None:
-        self._store = store
+    def __init__(self, store: SystemStore, history: SystemHistory | None = None) -> None:
+        self._store, self._history = store, history
         self._locked: tuple[int, dict[str, str]] = (-1, {})
         self._reaching: tuple[int, tuple[TableRow, ...]] = (-1, ())
         self._moved: tuple[float, tuple[TableRow, ...]] = (-inf, ())
         self._pairs: tuple[tuple[int, int], frozenset[tuple[str, str]]] = ((-1, -1), frozenset())
 
     def of(self, table_id: str) -> Standing:
+        if self._history is not None:
+            self._history.require()
         governed = self.governed(table_id)
         return Standing(
             governed=governed, rollback_id=None if governed is None else self._holders().get(table_id)
@@ -133,9 +139,10 @@ def ids_without_reach(tables: Rows[TableRow]) -> tuple[str, ...]:
     return tuple(table_id for table_id, reach in reaches(tables) if reach is None)
 
 
-def open_standings(config: WorkerConfig) -> StoredStandings | None:
+def open_standings(config: WorkerConfig, database: Database) -> StoredStandings | None:
     """What a worker reads them by; None where it was not told of system tables."""
     location = config.system_location
     if location is None:
         return None
-    return StoredStandings(DeltaSystemStore(location, config.storage.at(location), actor=config.name))
+    store = DeltaSystemStore(location, config.storage.at(location), actor=config.name)
+    return StoredStandings(store, SystemHistory(store, DatabaseSystemHeads(database, location)))

@@ -91,7 +91,7 @@ def _runner(config: WorkerConfig, tools: InstalledTools, lines: RunLines) -> Run
         heartbeat=config.heartbeat,
         longest_run=config.longest_run,
         rollbacks=open_rollbacks(config, tools, queue, DatabaseInbox(database)),
-        standings=open_standings(config),
+        standings=open_standings(config, database),
         ledger=open_ledger(config),
         installation=installation_of(config),
         require_current=fit_for(config),

@@ -81,6 +81,15 @@ def test_an_installation_is_the_same_for_ever(store: SystemStore) -> None:
     assert store.installation() == made and made
 
 
+def test_a_commit_is_told_from_any_other_one_and_known_again(store: SystemStore, another: Open) -> None:
+    store.edit(TABLES, lambda _: [table_row(1)], because="test")
+    version = store.rows(TABLES).version
+    told = [store.digest(TABLES, one) for one in range(version + 2)]
+    assert told[-1] is None and None not in told[:-1] and len(set(told)) == len(told)
+    store.edit(TABLES, lambda _: [table_row(2)], because="test")
+    assert another().digest(TABLES, version) == told[version]
+
+
 def test_creating_it_again_changes_nothing(store: SystemStore) -> None:
     before = [store.rows(table).version for table in SYSTEM_TABLES]
     store.create(system_rows(store, now=NOW, actor="somebody else"))

@@ -7,12 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from lakewarden.catalog.errors import UnreadableError
+from lakewarden.catalog.errors import UnavailableError, UnreadableError
 from lakewarden.catalog.formats.port import LogProblem
 from lakewarden.catalog.model.rows import TableState
 from lakewarden.catalog.storage.file_store import open_store
 from lakewarden.catalog.system.port import HEALTH, TABLES
 from lakewarden.daemon.fleet.disks import Disks
+from lakewarden.daemon.installation.services import open_services
+from lakewarden.daemon.usecases.doctor.checks import examine_only
+from lakewarden.daemon.usecases.doctor.diagnosis import CheckResult
+from lakewarden.daemon.usecases.init import initialise
 from support.builders.daemons import World
 from support.processes.commands import command
 from support.processes.house import House
@@ -93,6 +97,23 @@ def test_a_disk_that_does_not_answer_is_left_alone() -> None:
 
 def assert_back(event: threading.Event) -> None:
     assert event.wait(60)
+
+
+def test_system_tables_on_a_disk_that_does_not_answer_hold_nobody_up(tmp_path: Path) -> None:
+    first = open_services(home=tmp_path)
+    initialise(first, first.user)
+    services, back = open_services(home=tmp_path), threading.Event()
+    services.disks = Disks(patience=0.1, ask=lambda one: assert_back(back), points=lambda: (str(tmp_path),))
+    with pytest.raises(UnavailableError, match="The storage of .*system does not answer"):
+        services.require_initialised()
+    told = {one.check: one for one in examine_only(services, ("system tables", "clock"))}
+    assert {one.verdict for one in told.values()} == {CheckResult.FAIL}
+    assert "does not answer" in told["clock"].message
+    back.set()
+    until = time.monotonic() + 30
+    while services.disks.hanging() and time.monotonic() < until:
+        time.sleep(0.01)
+    services.require_initialised()
 
 
 def test_a_log_that_is_a_pipe_is_told_by_the_reader(tmp_path: Path) -> None:

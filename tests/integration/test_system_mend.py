@@ -11,9 +11,14 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
+from lakewarden.catalog.errors import PreconditionError
 from lakewarden.catalog.state.db import open_database
 from lakewarden.catalog.state.lease import DatabaseLeases
+from lakewarden.catalog.system.port import TABLES
+from lakewarden.daemon.installation.services import open_services
 from lakewarden.daemon.settings.settings import load_settings
+from lakewarden.jobs.runs.standings import open_standings
+from lakewarden.jobs.runs.worker_config import WorkerConfig
 from support.processes.commands import Cli, caller
 
 Harm = Callable[[Path], None]
@@ -228,3 +233,97 @@ def test_what_another_repair_has_mended_since_the_plan_was_made_is_not_repaired_
     assert second.code == 4 and "not as they were when this was planned" in second.err
     assert cli("system", "verify").code == 0
     assert {"db.later"} <= {row["name"] for row in cli("tables", "list", "-o", "json").json}
+
+
+@pytest.fixture
+def older(cli: Cli, home: Path, tmp_path: Path) -> Path:
+    """The system tables as they were before a hold that the daemon has seen; they were put back by hand."""
+    aside, newer = tmp_path / "aside", tmp_path / "newer"
+    assert cli(*ONCE).code == 0
+    shutil.copytree(home / "system", aside)
+    assert cli("tables", "hold", "db.t0", "--reason", "case 4711").code == 0
+    assert cli(*ONCE).code == 0
+    (home / "system").rename(newer)
+    shutil.copytree(aside, home / "system")
+    return newer
+
+
+ONCE = ("daemon", "--once", "--set", "http.port=0")
+
+
+def held(cli: Cli) -> set[str]:
+    return {
+        row["name"] for row in cli("tables", "list", "-o", "json").json if "held" in (row["stopped"] or "")
+    }
+
+
+def is_not_led(cli: Cli) -> bool:
+    said = cli(*ONCE)
+    return said.code == 1 and "was put back from before" in said.err
+
+
+def test_older_system_tables_in_the_place_of_newer_ones_stop_everything(cli: Cli, older: Path) -> None:
+    shown = cli("status", "--check", "-o", "json")
+    assert shown.code == 3
+    assert shown.json["attention"][0].startswith("Older system tables lie where newer ones were")
+    checks = {one["check"]: one for one in cli("doctor", "-o", "json").json}
+    assert (
+        checks["system tables"]["verdict"] == "fail"
+        and "has seen version" in checks["system tables"]["message"]
+    )
+    for command in (
+        ("jobs", "run", "db.t0", "vacuum"),
+        ("tables", "drop", "db.t0", "--purge", "--at-version", "0", "--yes"),
+    ):
+        refused = cli(*command)
+        assert refused.code == 4 and "was put back from before" in refused.err, command
+    assert is_not_led(cli)
+    assert {row["damage"] for row in cli("system", "verify", "-o", "json").json} == {"older"}
+
+
+def test_a_person_goes_on_with_the_older_system_tables(cli: Cli, older: Path) -> None:
+    assert cli("system", "repair", "--yes").code == 4, "it loses what came since"
+    done = cli("system", "repair", "--accept-loss", "--yes")
+    assert done.code == 0 and "Everything is paused" in done.err
+    assert cli("system", "verify").code == 0 and held(cli) == set()
+    assert cli("status", "-o", "json").json["paused"].startswith("an older lakewarden.")
+    assert cli(*ONCE).code == 0
+    assert cli("resume").code == 0 and cli(*ONCE).code == 0
+
+
+def test_the_newer_system_tables_come_back_from_a_backup(
+    cli: Cli, home: Path, older: Path, tmp_path: Path
+) -> None:
+    aside, backup = tmp_path / "aside again", str(tmp_path / "late")
+    (home / "system").rename(aside)
+    older.rename(home / "system")
+    assert cli("system", "backup", backup).code == 0
+    shutil.rmtree(home / "system")
+    aside.rename(home / "system")
+    assert is_not_led(cli)
+    assert cli("system", "repair", "--backup", backup, "--accept-loss", "--yes").code == 0
+    assert cli("system", "verify", "--backup", backup).code == 0 and held(cli) == {"db.t0"}
+    assert cli(*ONCE).code == 0
+
+
+def test_nothing_has_to_be_decided_once_the_newer_system_tables_are_back(
+    cli: Cli, home: Path, older: Path
+) -> None:
+    assert is_not_led(cli)
+    shutil.rmtree(home / "system")
+    older.rename(home / "system")
+    assert cli(*ONCE).code == 0 and held(cli) == {"db.t0"}
+    assert cli("status", "-o", "json").json["older"] == []
+
+
+def test_a_worker_does_not_go_by_older_system_tables(cli: Cli, home: Path, older: Path) -> None:
+    services = open_services(home=home)
+    [row] = services.store.rows(TABLES).find(name="db.t0")
+    settings = services.settings
+    config = WorkerConfig(
+        name="w", database_url=settings.database_url, system_location=settings.system_location
+    )
+    standings = open_standings(config, open_database(settings.database_url))
+    assert standings is not None
+    with pytest.raises(PreconditionError, match="was put back from before"):
+        standings.of(row.table_id)

@@ -23,6 +23,7 @@ class Damage(StrEnum):
     SELF_MISSING = "self_missing"
     PROPERTIES = "properties"
     SCHEMA_OLD = "schema_old"
+    OLDER = "older"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -37,8 +37,9 @@ from lakewarden.catalog.system.recovery.repair_plan import (
     RewriteRows,
     SetAside,
     Step,
+    TakeAsItIs,
 )
-from lakewarden.catalog.system.recovery.restore import pause_everything, put_back, put_files
+from lakewarden.catalog.system.recovery.restore import pause_everything, put_back, put_files, take_as_it_is
 from lakewarden.catalog.system.recovery.set_aside import log_paths, move_aside, note_going_back
 from lakewarden.catalog.system.recovery.settlement import everything_paused
 from lakewarden.catalog.system.recovery.verify import FaultyRows, data_files, faulty_rows
@@ -77,9 +78,10 @@ def repair(
     ]
     if taken:
         _needed(source).check(taken)
-    back = {step.table: step for step in plan.steps if isinstance(step, RestoreTable | CutLog)}
-    if ROLLBACKS in back and TABLES not in back:
-        pause_everything(store, because=_how(back[ROLLBACKS], source), now=now, actor=note.actor)
+    back = {step.table: step for step in plan.steps if isinstance(step, RestoreTable | CutLog | TakeAsItIs)}
+    stops = next((back[table] for table in back if _stops_everything(back[table])), None)
+    if stops is not None and TABLES not in back:
+        pause_everything(store, because=_how(stops, source), now=now, actor=note.actor)
     for step in plan.steps:
         still()
         _carry_out(store, step, source, now=now, note=note)
@@ -94,6 +96,10 @@ def loses_rows_of_tables(plan: RepairPlan) -> bool:
         isinstance(step, DropFiles | RewriteRows) and step.table is TABLES and step.loses is not None
         for step in plan.steps
     )
+
+
+def _stops_everything(step: RestoreTable | CutLog | TakeAsItIs) -> bool:
+    return step.table is ROLLBACKS or isinstance(step, TakeAsItIs)
 
 
 def _carry_out(
@@ -121,6 +127,8 @@ def _carry_out(
             store.create(system_rows(store, now=now, actor=note.actor))
         case PropertiesRepair():
             _set_properties(store, step.table, note)
+        case TakeAsItIs():
+            take_as_it_is(store, step.table, because=_how(step, source), now=now, note=note)
         case _:
             assert_never(step)
 
@@ -139,8 +147,10 @@ def _note_new_logs(store: SystemStore, step: CreateAgain, now: datetime) -> None
             note_going_back(files, now)
 
 
-def _how(step: RestoreTable | CutLog, source: BackupSource | None) -> str:
+def _how(step: RestoreTable | CutLog | TakeAsItIs, source: BackupSource | None) -> str:
     """How a table goes back in time."""
+    if isinstance(step, TakeAsItIs):
+        return f"an older lakewarden.{step.table.name} was put in its place"
     return said_of_cut(step.table, step.version) if isinstance(step, CutLog) else _needed(source).said
 
 

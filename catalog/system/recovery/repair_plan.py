@@ -21,6 +21,7 @@ __all__ = [
     "RewriteRows",
     "SetAside",
     "Step",
+    "TakeAsItIs",
     "plan_repair",
 ]
 
@@ -105,6 +106,14 @@ class PropertiesRepair:
     loses: str | None = None
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TakeAsItIs:
+    """Go on with an older table that lies where a newer one was, settled as one that came back from a backup."""
+
+    table: SystemTable[Any]
+    loses: str | None
+
+
 Step = (
     RestoreFiles
     | RestoreTable
@@ -115,6 +124,7 @@ Step = (
     | RewriteRows
     | CreateAgain
     | PropertiesRepair
+    | TakeAsItIs
 )
 
 
@@ -163,6 +173,11 @@ def plan_repair(
             continue
         if spare:
             steps.append(SetAside(table=table, paths=tuple(spare)))
+        if any(one.damage is Damage.OLDER for one in mine):
+            if backup is not None:
+                steps.append(_restored(table, backup))
+                continue
+            steps.append(TakeAsItIs(table=table, loses=f"Changes of lakewarden.{table.name} that it lacks."))
         steps += _for_contents(table, mine, backup)
     steps.sort(key=_turn)
     if again:
@@ -172,7 +187,7 @@ def plan_repair(
 
 def _turn(step: Step) -> int:
     """Tables whose rows come back from the past last, and the one that makes a store of them as the very last."""
-    return (1 + (step.table is TABLES)) if isinstance(step, RestoreTable) else 0
+    return (1 + (step.table is TABLES)) if isinstance(step, RestoreTable | TakeAsItIs) else 0
 
 
 def _for_log(
@@ -203,13 +218,15 @@ def _for_log(
             version=intact + 1,
             loses=f"Changes of lakewarden.{table.name} after version {intact}.",
         )
-    if backup is None:
-        return None
+    return None if backup is None else _restored(table, backup)
+
+
+def _restored(table: SystemTable[Any], backup: Backup) -> RestoreTable:
     version = backup.version_of(table.name)
     return RestoreTable(
         table=table,
         version=version,
-        files=tuple(held.values()),
+        files=tuple(one for one in backup.files if one.path.startswith(f"{table.name}/")),
         loses=f"Changes of lakewarden.{table.name} after version {version} "
         f"({backup.made_at:%Y-%m-%d %H:%M} UTC).",
     )

@@ -9,7 +9,7 @@ the log's oldest entries first, so that it never looks like a sound older versio
 """
 
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from hashlib import sha256
 from typing import Any
@@ -19,7 +19,7 @@ import orjson
 from lakewarden.catalog.errors import ConflictError
 from lakewarden.catalog.failpoints import reach
 from lakewarden.catalog.formats.delta.log_names import FOLDER, whole_version
-from lakewarden.catalog.storage.file_store import FileStore, open_store
+from lakewarden.catalog.storage.file_store import FileStore, StorageOptions, open_store
 from lakewarden.catalog.system.commits import Note, leader_token
 from lakewarden.catalog.system.handles import open_at
 from lakewarden.catalog.system.migrate import upgrade
@@ -34,7 +34,7 @@ from lakewarden.catalog.system.recovery.settlement import (
 from lakewarden.catalog.system.schema import LEADER
 from lakewarden.catalog.system.store import DeltaSystemStore
 
-__all__ = ["pause_everything", "put_back", "put_files", "staged", "take_place"]
+__all__ = ["pause_everything", "put_back", "put_files", "staged", "take_as_it_is", "take_place"]
 
 
 def put_back(
@@ -100,24 +100,45 @@ def staged(
     for file in sorted(files, key=lambda one: (f"/{FOLDER}/" in one.path, one.path)):
         copy.write(file.path.removeprefix(f"{table.name}/"), origin.read(file.path))
     upgrade(table, copy.root, store.storage(), note)
-    aside = DeltaSystemStore(root, store.storage(), actor=note.actor)
-    if table is TABLES:
-        settled = restored_tables(aside.rows(TABLES).all(), because=because, now=now, actor=note.actor)
-        aside.edit(TABLES, lambda _: settled.changed, delete=lambda _: settled.gone, because=because)
-    elif table is ROLLBACKS:
-        rollbacks = restored_rollbacks(aside.rows(ROLLBACKS).all(), because=because, now=now)
-        aside.edit(ROLLBACKS, lambda _: rollbacks, because=because)
     home = open_store(store.location(table), store.storage())
-    seen = max(
-        (*_tokens(home), leader_token(open_at(copy.root, store.storage(), name=table.name), table.name)),
-        default=0,
-    )
-    # Leaders' tokens count up from 1: a time in seconds is above all that were ever given, known or forgotten.
-    fence = Fence(token=max(seen + 1, int(now.timestamp())), incarnation=f"restore-{uuid.uuid4().hex}")
-    if not aside.fence_off(table, fence):
-        raise ConflictError(f"The copy of lakewarden.{table.name} was changed while it was put back.")
+    _settle(table, root, store.storage(), above=_tokens(home), because=because, now=now, note=note)
     reach("system.restore.staged")
     return copy
+
+
+def take_as_it_is(
+    store: SystemStore, table: SystemTable[Any], *, because: str, now: datetime, note: Note
+) -> None:
+    """Go on with an older table that somebody has put in its place. Interrupted, it is simply done again."""
+    note_going_back(open_store(store.location(table), store.storage()), now)
+    root = store.location(table).removesuffix(f"/{table.name}")
+    _settle(table, root, store.storage(), above=(), because=because, now=now, note=note)
+
+
+def _settle(
+    table: SystemTable[Any],
+    root: str,
+    options: StorageOptions,
+    *,
+    above: Iterable[int],
+    because: str,
+    now: datetime,
+    note: Note,
+) -> None:
+    """Nothing in a table of the past acts by itself, and no leader of before commits to it: its token is above those of
+    `above` and of its own."""
+    store = DeltaSystemStore(root, options, actor=note.actor)
+    if table is TABLES:
+        settled = restored_tables(store.rows(TABLES).all(), because=because, now=now, actor=note.actor)
+        store.edit(TABLES, lambda _: settled.changed, delete=lambda _: settled.gone, because=because)
+    elif table is ROLLBACKS:
+        rollbacks = restored_rollbacks(store.rows(ROLLBACKS).all(), because=because, now=now)
+        store.edit(ROLLBACKS, lambda _: rollbacks, because=because)
+    own = leader_token(open_at(store.location(table), options, name=table.name), table.name)
+    # Leaders' tokens count up from 1: a time in seconds is above all that were ever given, known or forgotten.
+    token = max(max((*above, own), default=0) + 1, int(now.timestamp()))
+    if not store.fence_off(table, Fence(token=token, incarnation=f"restore-{uuid.uuid4().hex}")):
+        raise ConflictError(f"lakewarden.{table.name} was changed while it was put back.")
 
 
 def pause_everything(store: SystemStore, *, because: str, now: datetime, actor: str) -> None:

@@ -8,7 +8,6 @@ from lakewarden.catalog.errors import ConsentError, ExitCode, LakewardenError
 from lakewarden.catalog.policy.original_properties import is_leaving
 from lakewarden.catalog.storage.file_store import canonical
 from lakewarden.catalog.system.recovery.backup import plan_backup, run_backup
-from lakewarden.catalog.system.recovery.verify import verify as verify_tables
 from lakewarden.catalog.units import count_of
 from lakewarden.daemon.cli.commands.leaving import foreseen_as_row, tell_left
 from lakewarden.daemon.cli.common import DryRun, Home, Yes, calling, confirm, opened, opened_anyhow
@@ -19,10 +18,10 @@ from lakewarden.daemon.usecases.audit import run
 from lakewarden.daemon.usecases.runs.leaving import finish, foresee, leave, those_who_leave
 from lakewarden.daemon.usecases.system_recovery import (
     backup_at,
-    left_over,
     mend,
     next_step,
     planned,
+    problems,
     refuse_managed,
     step_tables,
 )
@@ -65,7 +64,7 @@ def verify(source: FromBackup = None, home: Home = None, output: Output = Format
     """Read every row of every system table, whatever state they are in. Exit 3 if something is wrong."""
     services = opened_anyhow(home)
     origin = backup_at(services, source)
-    problems = verify_tables(services.store, origin)
+    found = problems(services, origin)
     rows = [
         {
             "table": f"lakewarden.{one.table.name}",
@@ -74,11 +73,11 @@ def verify(source: FromBackup = None, home: Home = None, output: Output = Format
             "path": one.path,
             "rows": one.rows,
         }
-        for one in problems
+        for one in found
     ]
     show(rows, columns=["table", "damage", "message"], format=output)
     if rows:
-        note(next_step(services, problems, source=source, home=home))
+        note(next_step(services, found, source=source, home=home))
         raise typer.Exit(ExitCode.PARTLY)
     note("All seven system tables are sound.")
 
@@ -126,7 +125,7 @@ def repair(
         )
     confirm(f"Carry out {len(plan.steps)} steps?", yes=yes)
     said = mend(services, calling(services), plan, origin, consent=accept_loss)
-    left = left_over(services, origin)
+    left = problems(services, origin)
     note(f"Repaired in part: {count_of(len(left), 'problem')} left." if left else "Repaired.")
     for sentence in said:
         note(sentence)

@@ -7,17 +7,19 @@ import socket
 import subprocess
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Final
 
-from lakewarden.catalog.errors import LakewardenError, PreconditionError
+from lakewarden.catalog.errors import LakewardenError, PreconditionError, UnavailableError
 from lakewarden.catalog.storage.file_store import local_path
 from lakewarden.catalog.system.port import SYSTEM_TABLES, TABLES
 from lakewarden.catalog.system.query import query
 from lakewarden.catalog.units import about_bytes, count_of, sentence
+from lakewarden.catalog.validation.system_history import DECIDE
 from lakewarden.daemon.installation.admins import distrust, recorded_admins
 from lakewarden.daemon.installation.services import Services
 from lakewarden.daemon.telemetry.failed_cycles import Troubles
@@ -182,6 +184,9 @@ def _system(services: Services) -> Diagnosis:
             troubles.append(f"{name} cannot be read: {sentence(str(error))}")
     if troubles:
         return fail("system tables", " ".join(troubles), _MEND_SYSTEM)
+    with suppress(UnavailableError):  # of the database: a check of its own says so
+        for older in services.history.problems():
+            return fail("system tables", f"lakewarden.{older.table.name}: {older.message}", DECIDE)
     first = f"lakewarden.{TABLES.name}"
     return ok("system tables", f"All {len(versions)} can be read; {first} is at version {versions[first]}.")
 
@@ -285,6 +290,7 @@ def _metastore(services: Services) -> Diagnosis:
 
 
 def _clock(services: Services) -> Diagnosis:
+    services.require_answer()
     place = local_path(services.settings.system_location)
     if place is None or not place.exists():
         return ok(

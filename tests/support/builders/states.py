@@ -17,11 +17,19 @@ from lakewarden.catalog.state.bookmarks import DatabaseBookmarks
 from lakewarden.catalog.state.db import open_database
 from lakewarden.catalog.state.inbox import DatabaseInbox
 from lakewarden.catalog.state.lease import DatabaseLeases
-from lakewarden.catalog.state.port import Bookmarks, Inbox, Leases, Queue, RunLog, RunRequest
+from lakewarden.catalog.state.port import Bookmarks, Inbox, Leases, Queue, RunLog, RunRequest, SystemHeads
 from lakewarden.catalog.state.queue import DatabaseQueue
 from lakewarden.catalog.state.run_log import DatabaseRunLog
+from lakewarden.catalog.state.system_heads import DatabaseSystemHeads
 from support.fakes.clock import ManualClock
-from support.fakes.state import FakeBookmarks, FakeInbox, FakeLeases, FakeQueue, FakeRunLog
+from support.fakes.state import (
+    FakeBookmarks,
+    FakeInbox,
+    FakeLeases,
+    FakeQueue,
+    FakeRunLog,
+    FakeSystemHeads,
+)
 
 __all__ = ["LONG", "SHORT", "State", "database_state", "fake_state", "own_schema", "request", "sqlite_url"]
 
@@ -32,13 +40,14 @@ LONG = timedelta(minutes=5)
 
 @dataclass(frozen=True, kw_only=True)
 class State:
-    """The five ports on one database; `wait` lets time pass for it."""
+    """The six ports on one database; `wait` lets time pass for it."""
 
     leases: Leases
     inbox: Inbox
     queue: Queue
     bookmarks: Bookmarks
     run_log: RunLog
+    heads: SystemHeads
     wait: Callable[[timedelta], None]
 
 
@@ -50,6 +59,7 @@ def fake_state() -> State:
         queue=FakeQueue(clock),
         bookmarks=FakeBookmarks(),
         run_log=FakeRunLog(),
+        heads=FakeSystemHeads(),
         wait=clock.advance,
     )
 
@@ -63,6 +73,7 @@ def database_state(url: str) -> Iterator[State]:
         queue=DatabaseQueue(database),
         bookmarks=DatabaseBookmarks(database),
         run_log=DatabaseRunLog(database),
+        heads=DatabaseSystemHeads(database, "file:///lake/system"),
         wait=lambda duration: time.sleep(duration.total_seconds()),
     )
     database.close()

@@ -4,12 +4,13 @@ They pass the contract suites of the real ones (tests/contract/test_state_*.py).
 """
 
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
 from lakewarden.catalog.clock import Clock
 from lakewarden.catalog.model.rows import Action
+from lakewarden.catalog.model.system_head import SystemHead
 from lakewarden.catalog.state.port import (
     CANCELLED,
     SUPERSEDED,
@@ -22,7 +23,7 @@ from lakewarden.catalog.state.port import (
     RunState,
 )
 
-__all__ = ["FakeBookmarks", "FakeInbox", "FakeLeases", "FakeQueue", "FakeRunLog"]
+__all__ = ["FakeBookmarks", "FakeInbox", "FakeLeases", "FakeQueue", "FakeRunLog", "FakeSystemHeads"]
 
 
 class FakeBookmarks:
@@ -36,6 +37,19 @@ class FakeBookmarks:
 
     def put(self, name: str, value: int) -> None:
         self._values[name] = value
+
+
+class FakeSystemHeads:
+    """`SystemHeads` in memory."""
+
+    def __init__(self) -> None:
+        self._heads: dict[str, SystemHead] = {}
+
+    def get(self) -> Mapping[str, SystemHead]:
+        return dict(self._heads)
+
+    def put(self, heads: Mapping[str, SystemHead]) -> None:
+        self._heads.update(heads)
 
 
 class FakeRunLog:

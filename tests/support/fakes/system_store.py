@@ -1,6 +1,7 @@
 """The system store in memory: what tests of everything above it use. It passes the contract suite of the real one."""
 
 import threading
+import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field
@@ -72,6 +73,7 @@ class _Kept:
     """One table's versions, oldest first, and the newest leader's token."""
 
     versions: list[Mapping[Key, Any]] = field(default_factory=lambda: [{}])
+    digests: list[str] = field(default_factory=lambda: [uuid.uuid4().hex])
     token: int = 0
 
 
@@ -161,6 +163,20 @@ class FakeSystemStore:
 
         return self.edit(table, fresh, fence=fence, because=because).version
 
+    def digest(self, table: SystemTable[Any], version: int) -> str | None:
+        kept = self._of(table).digests
+        return kept[version] or None if 0 <= version < len(kept) else None
+
+    def forget(self, table: SystemTable[Any], version: int) -> None:
+        """The log entry of a version goes with the audit window."""
+        self._of(table).digests[version] = ""
+
+    def put_back(self, table: SystemTable[Any], version: int) -> None:
+        """Somebody puts the table in its place as it was at a version."""
+        with self._lock:
+            kept = self._of(table)
+            del kept.versions[version + 1 :], kept.digests[version + 1 :]
+
     def added(self, table: SystemTable[R], version: int) -> tuple[R, ...]:
         if version == 0:
             return ()
@@ -203,6 +219,7 @@ class FakeSystemStore:
                 return False
             self._admit(table, fence)
             kept.versions.append(rows)
+            kept.digests.append(uuid.uuid4().hex)
             kept.token = kept.token if fence is None else fence.token
             self.commits.append((table.name, because))
             return True

@@ -42,7 +42,7 @@ def main(
         heartbeat=config.heartbeat,
         longest_run=config.longest_run,
         rollbacks=open_rollbacks(config, tools, queue, DatabaseInbox(database)),
-        standings=open_standings(config),
+        standings=open_standings(config, database),
         ledger=open_ledger(config),
     )
     worker = WorkLoop(runner, idle=config.idle, poll=config.poll, parent=config.parent)

@@ -92,7 +92,7 @@ class _Services(Services):
             heartbeat=config.heartbeat,
             longest_run=config.longest_run,
             rollbacks=open_rollbacks(config, tools, self.queue, DatabaseInbox(self._database)),
-            standings=open_standings(config),
+            standings=open_standings(config, self._database),
             ledger=open_ledger(config),
         )
 

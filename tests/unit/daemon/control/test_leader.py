@@ -1,6 +1,7 @@
 """Leadership: lease and fence together, and what happens when either is lost."""
 
 import threading
+from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
@@ -8,10 +9,11 @@ import pytest
 from lakewarden.catalog.errors import FencedError, PreconditionError, UnavailableError
 from lakewarden.catalog.state.port import Lease
 from lakewarden.catalog.system.own_rows import system_rows
-from lakewarden.catalog.system.port import HEALTH, Fence
+from lakewarden.catalog.system.port import HEALTH, TABLES, Fence
+from lakewarden.catalog.validation.system_history import SystemHistory
 from lakewarden.daemon.control.leadership import Leadership
 from support.fakes.clock import ManualClock
-from support.fakes.state import FakeLeases
+from support.fakes.state import FakeLeases, FakeSystemHeads
 from support.fakes.system_store import FakeSystemStore
 
 TTL = timedelta(seconds=15)
@@ -26,8 +28,9 @@ class Cluster:
         self.store = FakeSystemStore()
         self.store.create(system_rows(self.store, now=self.clock.now(), actor="root"))
         self.leases = FakeLeases(self.clock)
+        self.history = SystemHistory(self.store, FakeSystemHeads())
 
-    def daemon(self, holder: str) -> Leadership:
+    def daemon(self, holder: str, answers: Callable[[], None] = lambda: None) -> Leadership:
         return Leadership(
             leases=self.leases,
             store=self.store,
@@ -35,6 +38,8 @@ class Cluster:
             holder=holder,
             ttl=TTL,
             settle=SETTLE,
+            history=self.history,
+            answers=answers,
             monotonic=lambda: self.clock.now().timestamp(),
         )
 
@@ -206,3 +211,43 @@ def test_a_leader_that_lost_its_lease_for_a_moment_does_not_wait_for_workers(clu
     one.fenced()
     cluster.clock.advance(3 * TTL)
     assert one.step() is not None and one.may_plan
+
+
+def test_nobody_leads_while_older_system_tables_lie_where_newer_ones_were(cluster: Cluster) -> None:
+    one, two = cluster.daemon("one"), cluster.daemon("two")
+    assert one.step() is not None and one.step() is not None
+    cluster.store.put_back(TABLES, cluster.store.rows(TABLES).version - 1)
+    with pytest.raises(PreconditionError, match="put back from before"):
+        one.step()
+    assert one.fence is None and not one.may_plan, "a leader stops leading"
+    with pytest.raises(PreconditionError, match="put back from before"):
+        two.step()
+    assert cluster.leases.current("leader") is None, "nobody keeps a repair waiting"
+    cluster.history.accept()
+    cluster.clock.advance(TTL)
+    assert two.step() is not None
+
+
+def test_a_leader_that_stops_remembers_its_last_commits(cluster: Cluster) -> None:
+    one, two = cluster.daemon("one"), cluster.daemon("two")
+    assert one.step() is not None
+    last = cluster.store.rows(HEALTH).version
+    one.stop()
+    cluster.store.put_back(HEALTH, last - 1)
+    with pytest.raises(PreconditionError, match="put back from before"):
+        two.step()
+
+
+def test_a_leader_whose_disk_hangs_lets_another_one_lead(cluster: Cluster) -> None:
+    hangs = threading.Event()
+
+    def answers() -> None:
+        if hangs.is_set():
+            raise UnavailableError("The storage of the system tables does not answer.")
+
+    one, two = cluster.daemon("one", answers), cluster.daemon("two")
+    assert one.step() is not None
+    hangs.set()
+    with pytest.raises(UnavailableError):
+        one.step()
+    assert one.fence is None and two.step() is not None

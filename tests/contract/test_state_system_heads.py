@@ -1,0 +1,33 @@
+"""The SystemHeads port: what the system tables were when they were last seen: on the fake and on both databases."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from lakewarden.catalog.model.system_head import SystemHead
+from lakewarden.catalog.state.port import SystemHeads
+from support.builders.states import database_state, fake_state, own_schema, sqlite_url
+
+
+@pytest.fixture(params=["fake", "sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])
+def heads(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[SystemHeads]:
+    if request.param == "fake":
+        yield fake_state().heads
+    elif request.param == "sqlite":
+        with database_state(sqlite_url(tmp_path)) as state:
+            yield state.heads
+    else:
+        with own_schema(request.getfixturevalue("postgres_url")) as url, database_state(url) as state:
+            yield state.heads
+
+
+def test_nothing_is_known_of_tables_that_were_never_seen(heads: SystemHeads) -> None:
+    assert heads.get() == {}
+
+
+def test_a_head_takes_the_place_of_the_one_before_and_leaves_the_others(heads: SystemHeads) -> None:
+    old, new = SystemHead(version=3, digest="a" * 64), SystemHead(version=2**40, digest="b" * 64)
+    heads.put({"tables": old, "audit": old})
+    heads.put({"tables": new})
+    assert heads.get() == {"tables": new, "audit": old}
