@@ -217,6 +217,18 @@ def test_names_are_compared_as_delta_does_it_whatever_the_session_says(lake: Lak
     assert lake.held(table) == [(1, "a"), (3, "c"), (9, "z")]
 
 
+def test_a_deletion_without_a_key_that_matches_nothing_changes_nothing(lake: Lake) -> None:
+    vectors = {"delta.enableDeletionVectors": "true"}
+    table = lake.table((1, "a"), schema="id bigint, v string", **vectors)
+    changes = lake.rows((1, "b", "u"), (None, None, "d"), schema="id bigint, v string, op string")
+    done = lake.lw.upsert(changes, table, keys="id", cdc="op", null_keys="match")
+    assert (done.rows_inserted, done.rows_updated, done.rows_deleted) == (0, 1, 0)
+    lake.lw.upsert(lake.rows((None, "c"), schema="id bigint, v string"), table, keys="id")
+    assert lake.lw.upsert(changes, table, keys="id", cdc="op", null_keys="match").rows_deleted == 1
+    held = lake.spark.read.format("delta").load(table).collect()
+    assert [tuple(row) for row in held] == [(1, "b")]
+
+
 def test_an_envelope_of_two_tables_is_refused(lake: Lake) -> None:
     table = lake.table((1, "a"), schema="id bigint, v string")
     schema = f"before struct<id: bigint>, after {ROW}, op string, ts_ms bigint"

@@ -55,6 +55,9 @@ _PAUSES: Final = (0.2, 0.5, 1.0, 2.0)
 _NOT_EMPTY: Final = "DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION"
 _CASE: Final = "spark.sql.caseSensitive"
 """Names are compared as Delta does it; two that differ in nothing but case are refused."""
+_VECTORS: Final = "spark.databricks.delta.merge.deletionVectors.persistent"
+"""With them Delta takes an unmatched row of the source for a match if all of its keys are NULL and match NULL: it fails
+on a deletion, which no clause takes."""
 _ESCAPED: Final = "spark.sql.parser.escapedStringLiterals"
 
 
@@ -223,6 +226,8 @@ class Upserts:
                 else:
                     size, facts = prepared.size, prepared.facts
                 self._write_in_one_go(session, target, size)
+                if request.options.delete_when is not None and all(fact.nulls for fact in facts):
+                    session.conf().set(_VECTORS, "false")
                 self._require_unmoved(session, request, source, target)
                 plan = self._plan(session, request, source, target, facts)
                 plans.append(plan)
