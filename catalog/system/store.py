@@ -18,12 +18,13 @@ from deltalake.transaction import AddAction
 
 from lakewarden.catalog.errors import ConflictError, FencedError, NotFoundError
 from lakewarden.catalog.failpoints import reach
+from lakewarden.catalog.formats.delta.log_names import commit_path
 from lakewarden.catalog.model.rows import TableRow
 from lakewarden.catalog.storage.file_store import StorageOptions
 from lakewarden.catalog.system.codec import codec, keys_of
 from lakewarden.catalog.system.commits import Note, admit, commit, leader_token, removal
 from lakewarden.catalog.system.files import ColumnCache, DataFiles
-from lakewarden.catalog.system.handles import Handles, answering, commit_path
+from lakewarden.catalog.system.handles import Handles, answering
 from lakewarden.catalog.system.migrate import create_table, end_upgrade, upgrade
 from lakewarden.catalog.system.patch import Patch, Rewrite, patch, rewrites
 from lakewarden.catalog.system.port import (
