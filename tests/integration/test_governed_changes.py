@@ -60,6 +60,9 @@ WRITTEN = (
     "teradata: DEL",
     "tsql: FROM t JOIN",
     "tsql: DELETE x FROM",
+    "tsql: a query behind WITH, without what is there twice",
+    "tsql: a query behind WITH, its rows numbered",
+    "mysql: the first rows deleted",
     "spark: a query in WHERE",
 )
 """Of each dialect an UPDATE and a DELETE that Delta really runs, in every run; the others in the long one."""
@@ -104,6 +107,32 @@ def test_mysqls_own_words_do_on_mariadb_what_they_do_here(
             there.append((statement, both.connection.execute(statement.encode()).rowcount, both.theirs()))
         spark.conf.unset("lakewarden.dialect")
     assert done == there and len(done) >= 5
+
+
+TIED = "WITH c AS (SELECT *, ROW_NUMBER() OVER (PARTITION BY k ORDER BY id) AS n FROM t) DELETE FROM c WHERE n > 1"
+
+
+@pytest.mark.parametrize(
+    ("dialect", "statement"),
+    mostly_long(
+        [
+            ("mysql", "DELETE FROM t ORDER BY id DESC LIMIT 1"),
+            ("mysql", "UPDATE t SET a = 0 WHERE k = 7 ORDER BY s LIMIT 1"),
+            ("tsql", TIED),
+            ("tsql", "WITH c AS (SELECT *, ROW_NUMBER() OVER (ORDER BY id) AS n FROM t) UPDATE c SET a = n"),
+            ("tsql", "WITH c AS (SELECT TOP (1) * FROM t ORDER BY id DESC) DELETE FROM c"),
+        ],
+        [("mysql", "DELETE FROM t ORDER BY id DESC LIMIT 1"), ("tsql", TIED)],
+    ),
+)
+def test_rows_alike_on_both_sides_of_a_limit_are_an_error_and_nothing_is_changed(
+    both: Both, dialect: str, statement: str
+) -> None:
+    before = both.ours()
+    both.spark.conf.set("lakewarden.dialect", dialect)
+    with pytest.raises(PreconditionError, match="are on both sides of a limit"):
+        both.lw.sql(statement).collect()
+    assert both.ours() == before
 
 
 def test_teradatas_update_is_one_governed_merge(both: Both) -> None:

@@ -17,6 +17,7 @@ from lakewarden.jobs.sql.compile.meaning.functions import numbers_by_chance
 from lakewarden.jobs.sql.compile.meaning.nondeterminism import chances, with_distinct_on
 from lakewarden.jobs.sql.compile.meaning.storing import assigned
 from lakewarden.jobs.sql.compile.merges.compiling import merge_compiled
+from lakewarden.jobs.sql.compile.numbered.rows import refused_where_alike
 from lakewarden.jobs.sql.compile.places import placed, wrong_in
 from lakewarden.jobs.sql.compile.reading import Draft, ambiguous, tables_read
 from lakewarden.jobs.sql.compile.resolving import Resolved, SetColumn, resolved
@@ -147,7 +148,7 @@ def _in_dialect(
 ) -> tuple[SqlStep, tuple[str, ...]]:
     query = with_distinct_on(found.query.copy())
     query, notes = translated(query, dialect)
-    mine = replace(found, query=with_conditions(query))
+    mine = replace(found, query=with_conditions(refused_where_alike(query)))
     values = tuple(replace(one, value=assigned(one.value, one.type, dialect)) for one in mine.values)
     told = dict.fromkeys((*notes, *(note for _, note in chances(found.query, dialect))))
     return step_of(draft.change, mine, values, policy), tuple(told)

@@ -11,9 +11,8 @@ from sqlglot.errors import ParseError, SqlglotError
 
 from lakewarden.catalog.errors import NotAllowedError, UsageError
 from lakewarden.jobs.sql.compile.change import RowChange, name_of, tables_of
-from lakewarden.jobs.sql.compile.clauses import Clauses
+from lakewarden.jobs.sql.compile.clauses import Clauses, Placement
 from lakewarden.jobs.sql.compile.dialects import PARSERS
-from lakewarden.jobs.sql.compile.placement import Placement
 from lakewarden.jobs.sql.compile.places import WrongPartError, told_with_places, wrong_at
 from lakewarden.jobs.sql.compile.precedence import refuse_unclear
 from lakewarden.jobs.sql.compile.shapes import RETURNING, ForeignError, shapes_of

@@ -263,6 +263,7 @@ CONDITIONS: Final[Mapping[str, _Words]] = {
         sentence="An aggregate, a window or a generator does not stand in SET or WHERE.",
         hint="Ask a query for it: (SELECT max(a) FROM t).",
     ),
+    "USER_RAISED_EXCEPTION": _Words(kind=PreconditionError, sentence="{errorMessage}"),
     "NUM_COLUMNS_MISMATCH": _Words(
         kind=UsageError,
         sentence="The parts of a UNION have not as many columns as each other.",

@@ -18,6 +18,8 @@ from lakewarden.jobs.sql.compile.change import (
 )
 from lakewarden.jobs.sql.compile.databases import means, told_apart
 from lakewarden.jobs.sql.compile.dialects import OWN, STRAIGHT
+from lakewarden.jobs.sql.compile.numbered.limits import choose_first_rows
+from lakewarden.jobs.sql.compile.numbered.queries import change_its_table
 from lakewarden.jobs.sql.compile.places import wrong_in
 from lakewarden.jobs.sql.compile.values import Dialect
 
@@ -61,6 +63,10 @@ def shapes_of(tree: exp.Expr, dialect: Dialect) -> tuple[RowChange, ...]:
     if isinstance(tree.this, exp.Table) and isinstance(tree.this.this, exp.Func):
         raise ForeignError("a function for a table")
     notes = leave_hints_out(tree)
+    if dialect is Dialect.MYSQL:
+        notes += choose_first_rows(tree)
+    if dialect is Dialect.TSQL:
+        notes += change_its_table(tree)
     _refuse_clauses(tree)
     with_ = tree.args.get("with_")
     ctes = () if with_ is None else tuple(with_.expressions)

@@ -297,6 +297,58 @@ CASES: Final = {
         "DELETE t FROM t JOIN s JOIN u ON u.k = s.k ON t.k = s.k AND u.e > t.a",
         "DELETE FROM t USING s JOIN u ON u.k = s.k WHERE t.k = s.k AND u.e > t.a",
     ),
+    "mysql: the first rows deleted": (
+        "DELETE FROM t WHERE id > 1 ORDER BY id DESC LIMIT 2",
+        "DELETE FROM t WHERE ctid IN (SELECT ctid FROM t WHERE id > 1 ORDER BY id DESC LIMIT 2)",
+    ),
+    "mysql: the first rows updated, NULL before all": (
+        "UPDATE t SET s = 'first' WHERE k IN (SELECT k FROM s) OR k > 2 ORDER BY t.a, id DESC LIMIT 3",
+        (
+            "UPDATE t SET s = 'first' WHERE ctid IN (SELECT ctid FROM t WHERE k IN (SELECT k FROM s) OR k > 2 "
+            "ORDER BY a NULLS FIRST, id DESC LIMIT 3)"
+        ),
+    ),
+    "tsql: a query behind WITH, without what is there twice": (
+        (
+            "WITH c AS (SELECT *, ROW_NUMBER() OVER (PARTITION BY k ORDER BY id DESC) AS n FROM t WHERE id < 5) "
+            "DELETE FROM c WHERE n > 1"
+        ),
+        (
+            "DELETE FROM t WHERE ctid IN (SELECT ctid FROM (SELECT ctid, row_number() OVER "
+            "(PARTITION BY k ORDER BY id DESC) AS n FROM t WHERE id < 5) AS q WHERE n > 1)"
+        ),
+    ),
+    "tsql: a query behind WITH, its rows numbered": (
+        (
+            "WITH c AS (SELECT x.s AS name, x.a, ROW_NUMBER() OVER (ORDER BY x.a DESC, x.id) AS n FROM t AS x "
+            "WHERE x.id < 5) UPDATE c SET a = n * 10, name = 'numbered' WHERE c.n <> 2"
+        ),
+        (
+            "UPDATE t SET a = q.n * 10, s = 'numbered' FROM (SELECT id, row_number() OVER "
+            "(ORDER BY a DESC NULLS LAST, id) AS n FROM t WHERE id < 5) AS q WHERE q.id = t.id AND q.n <> 2"
+        ),
+    ),
+    "tsql: a query behind WITH, with TOP": (
+        "WITH c AS (SELECT TOP (2) * FROM t WHERE k IS NOT NULL ORDER BY a DESC, id) DELETE FROM c WHERE d < 2",
+        (
+            "DELETE FROM t WHERE d < 2 AND ctid IN (SELECT ctid FROM t WHERE k IS NOT NULL "
+            "ORDER BY a DESC NULLS LAST, id LIMIT 2)"
+        ),
+    ),
+    "tsql: a query behind WITH, counted": (
+        (
+            "WITH c AS (SELECT t.k, s, COUNT(*) OVER (PARTITION BY t.k) AS n FROM t) "
+            "UPDATE c SET s = 'several' WHERE n > 1 AND EXISTS (SELECT 1 FROM s WHERE c.k > s.b - 200)"
+        ),
+        (
+            "UPDATE t SET s = 'several' WHERE k IN (SELECT k FROM t GROUP BY k HAVING count(*) > 1) "
+            "AND EXISTS (SELECT 1 FROM s WHERE t.k > s.b - 200)"
+        ),
+    ),
+    "tsql: a query behind WITH without windows": (
+        "WITH c AS (SELECT id, k AS a, UPPER(s) AS up FROM t WHERE a > 0) DELETE FROM c WHERE a = 1 AND up = 'X'",
+        "DELETE FROM t WHERE a > 0 AND k = 1 AND upper(s) = 'X'",
+    ),
     "mysql: numbers as conditions": (
         "UPDATE t SET a = IF(a + 41, 1, 0), s = CASE WHEN k THEN 'k' ELSE s END WHERE k - 2 OR NOT (d * 2)",
         (

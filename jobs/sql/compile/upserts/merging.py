@@ -12,12 +12,12 @@ from sqlglot import exp
 
 from lakewarden.catalog.errors import UsageError
 from lakewarden.jobs.sql.compile.change import Assignment, Relation, RowChange, name_of
+from lakewarden.jobs.sql.compile.clauses import Placement
 from lakewarden.jobs.sql.compile.emission import named, sql_of
 from lakewarden.jobs.sql.compile.meaning.conditions import with_conditions
 from lakewarden.jobs.sql.compile.meaning.expressions import translated
 from lakewarden.jobs.sql.compile.meaning.nondeterminism import chances, with_distinct_on
 from lakewarden.jobs.sql.compile.meaning.storing import assigned
-from lakewarden.jobs.sql.compile.placement import Placement
 from lakewarden.jobs.sql.compile.places import wrong_in
 from lakewarden.jobs.sql.compile.reading import Draft
 from lakewarden.jobs.sql.compile.resolving import Resolved, SetColumn, resolved

@@ -11,8 +11,8 @@ from sqlglot.errors import ParseError, SqlglotError
 
 from lakewarden.catalog.errors import UsageError
 from lakewarden.jobs.sql.compile.change import Relation, RowChange, assignments_of, refuse_default
+from lakewarden.jobs.sql.compile.clauses import Placement
 from lakewarden.jobs.sql.compile.dialects import PARSERS
-from lakewarden.jobs.sql.compile.placement import Placement
 from lakewarden.jobs.sql.compile.places import told_with_places, wrong_at, wrong_in
 from lakewarden.jobs.sql.compile.reading import (
     Draft,

@@ -1,0 +1,4 @@
+"""Which rows does a statement mean that says so by their number in an order? Pure.
+
+MySQL's ORDER BY ... LIMIT n of a change (`limits`), and SQL Server's change of a query behind WITH (`queries`).
+"""
