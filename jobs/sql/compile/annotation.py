@@ -22,12 +22,21 @@ from lakewarden.jobs.sql.compile.type_families import (
 )
 from lakewarden.jobs.sql.compile.values import Dialect
 
-__all__ = ["MEAN_DIGITS", "NumberAnnotator", "have_room", "is_as_shown", "is_mean", "loses_digits"]
+__all__ = [
+    "MEAN_DIGITS",
+    "NumberAnnotator",
+    "have_room",
+    "is_as_shown",
+    "is_mean",
+    "is_quotient",
+    "loses_digits",
+]
 
 _B = TypeVar("_B", bound=exp.Binary)
 _HIDDEN: Final = "hidden"
 _LOST: Final = "lost"
 _MEAN: Final = "mean"
+_QUOTIENT: Final = "quotient"
 MEAN_DIGITS: Final = 18
 """So many digits behind its point an average of exact numbers has in Spark."""
 _WITH_EXACT_SUMS: Final = frozenset({Dialect.POSTGRES, Dialect.MYSQL})
@@ -50,6 +59,11 @@ def is_mean(kind: exp.DataType | None) -> bool:
     return kind is not None and bool(kind.meta.get(_MEAN))
 
 
+def is_quotient(kind: exp.DataType | None) -> bool:
+    """The same for what a division gives."""
+    return kind is not None and bool(kind.meta.get(_QUOTIENT))
+
+
 def have_room(parts: Iterable[exp.Expr]) -> bool:
     """Whether Spark has a type for all the digits of exact numbers that it compares, or that stand for one another."""
     kinds = [_kind(part) for part in parts]
@@ -69,6 +83,8 @@ class NumberAnnotator(TypeAnnotator):
         self.exact_sums = not _WITH_EXACT_SUMS.isdisjoint(dialects)
         self.exact_parts = Dialect.POSTGRES in dialects
         self.whole_means = Dialect.TSQL in dialects
+        self.exact_quotients = Dialect.MYSQL in dialects
+        self.short_quotients = Dialect.TERADATA in dialects
 
     def _annotate_binary(self, expression: _B) -> _B:
         found = super()._annotate_binary(expression)
@@ -106,7 +122,8 @@ def _decimal(whole: int, scale: int, parts: Collection[exp.DataType], *, as_show
     digits = min(whole + scale, MOST_DIGITS)
     kind = exp.DataType.build(f"DECIMAL({digits}, {min(scale, MOST_DIGITS)})", dialect="spark")
     kind.meta[_HIDDEN] = not as_shown or any(part.meta.get(_HIDDEN) for part in parts)
-    kind.meta[_MEAN] = scale > 6 and any(part.meta.get(_MEAN) for part in parts)
+    for mark in (_MEAN, _QUOTIENT):
+        kind.meta[mark] = scale > 6 and any(part.meta.get(mark) for part in parts)
     kind.meta[_LOST] = scale > 0 and whole + scale > MOST_DIGITS
     return kind
 
@@ -173,14 +190,26 @@ def _part_of_time(self: Any, node: exp.Extract) -> None:
 
 def _quotient(self: Any, node: exp.Div) -> None:
     kinds = [_kind(node.this), _kind(node.expression)]
-    if {family_of_type(one.type) for one in (node.this, node.expression)} == {Family.INTEGER}:
+    families = {family_of_type(one.type) for one in (node.this, node.expression)}
+    if families == {Family.INTEGER} and not self.exact_quotients:
         self._set_type(node, self._maybe_coerce(node.this.type, node.expression.type))
-    elif any(family_of_type(kind) is Family.FLOAT for kind in kinds):
+    elif Family.FLOAT in families:
         self._set_type(node, exp.DType.DOUBLE)
-    elif Family.DECIMAL in map(family_of_type, kinds):
-        self._set_type(node, exp.DType.DECIMAL)  # with as many digits as each dialect likes
+    elif families <= {Family.INTEGER, Family.DECIMAL}:
+        self._set_type(node, _exact_quotient(kinds, short=self.short_quotients))
     else:
         self._annotate_div(node)
+
+
+def _exact_quotient(kinds: list[exp.DataType], *, short: bool) -> exp.DataType:
+    """Teradata's has the digits of the longer side, others have digits of their own."""
+    whole = whole_digits_of_type(kinds[0]) + scale_of_type(kinds[1])
+    if short:
+        return _decimal(whole, max(map(scale_of_type, kinds)), kinds, as_shown=True)
+    scale = max(min(MEAN_DIGITS, MOST_DIGITS - whole), 0)
+    kind = exp.DataType.build(f"DECIMAL({min(whole + scale, MOST_DIGITS)}, {scale})", dialect="spark")
+    kind.meta.update({_MEAN: True, _QUOTIENT: True, _HIDDEN: True})
+    return kind
 
 
 def _literal(self: Any, node: exp.Literal) -> None:

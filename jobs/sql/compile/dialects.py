@@ -112,7 +112,7 @@ class _TSQLParser(_Joins, TSQLParser):
         found: exp.Expr | None = super()._parse_convert(strict, safe)
         if not isinstance(found, exp.Convert) or found.args.get("style") is not None:
             return found
-        return self.expression(exp.Cast(this=found.expression, to=found.this))
+        return self.build_cast(strict=not safe, safe=safe, this=found.expression, to=found.this)
 
     def _parse_update_assignment(self) -> exp.Expr | None:
         index = self._index

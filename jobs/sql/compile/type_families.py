@@ -10,6 +10,7 @@ __all__ = [
     "MOST_DIGITS",
     "NUMBERS",
     "Family",
+    "decimal_of",
     "family_of",
     "family_of_type",
     "scale_of",
@@ -142,6 +143,12 @@ def whole_digits_of_type(kind: exp.DataType) -> int:
             return 0
         case _:
             return MOST_DIGITS
+
+
+def decimal_of(digits: int, scale: int) -> exp.DataType:
+    """A DECIMAL that may stand in a statement: what sqlglot builds of a text has places in that text."""
+    both = [exp.DataTypeParam(this=exp.Literal.number(one)) for one in (digits, scale)]
+    return exp.DataType(this=exp.DType.DECIMAL, expressions=both)
 
 
 def typed(node: exp.Expr) -> exp.DataType:

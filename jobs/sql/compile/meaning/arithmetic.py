@@ -7,6 +7,7 @@ from lakewarden.jobs.sql.compile.meaning.comparisons import is_real, refuse_real
 from lakewarden.jobs.sql.compile.meaning.dates import is_shift, shifted
 from lakewarden.jobs.sql.compile.meaning.functions import Notes
 from lakewarden.jobs.sql.compile.meaning.integers import in_its_bits, promoted
+from lakewarden.jobs.sql.compile.meaning.quotients import quotient
 from lakewarden.jobs.sql.compile.meaning.storing import SPARKS_WORDS
 from lakewarden.jobs.sql.compile.places import wrong_in
 from lakewarden.jobs.sql.compile.type_families import NUMBERS, Family, family_of
@@ -58,24 +59,22 @@ def _are_texts(parts: list[exp.Expr]) -> bool:
 def division(node: exp.Expr, dialect: Dialect, notes: Notes) -> exp.Expr:
     """A quotient or a remainder, where its digits and its zero are those of the dialect."""
     arithmetic(node, dialect, notes)
-    kinds = {family_of(node.this), family_of(node.expression)} - {Family.NULL}
-    if dialect is Dialect.MYSQL:
+    families = {family_of(node.this), family_of(node.expression)}
+    kinds = families - {Family.NULL}
+    if dialect is Dialect.MYSQL and not isinstance(node, exp.Div):
         if not _is_other_than_zero(node.expression) or not kinds <= {Family.INTEGER}:
             raise wrong_in(node, "mysql divides by zero to NULL, Spark does not.", hint=SPARKS_WORDS)
-        if isinstance(node, exp.Div):
-            raise wrong_in(node, "mysql makes a decimal of such a quotient.", hint="Write DIV.")
         return node
-    if kinds <= {Family.INTEGER} and not isinstance(node, exp.Mod):
-        quotient = exp.IntDiv(this=node.this.copy(), expression=node.expression.copy())
-        return in_its_bits(quotient, node.parent, dialect)
-    if isinstance(node, exp.Div) and Family.FLOAT in kinds:
+    if dialect is Dialect.MYSQL and not _is_other_than_zero(node.expression):
+        notes["To divide by zero is an error here, where mysql may find NULL."] = None
+    if kinds <= {Family.INTEGER} and not isinstance(node, exp.Mod) and dialect is not Dialect.MYSQL:
+        whole = exp.IntDiv(this=node.this.copy(), expression=node.expression.copy())
+        return in_its_bits(whole, node.parent, dialect)
+    if isinstance(node, exp.Div):
+        return node if Family.FLOAT in kinds or Family.NULL in families else quotient(node, dialect)
+    if Family.FLOAT not in kinds:
         return node
-    if isinstance(node, exp.Mod) and Family.FLOAT not in kinds:
-        return node
-    raise wrong_in(
-        node, f"{dialect} gives such a quotient another number of digits than Spark.",
-        hint="Cast one side to DOUBLE PRECISION.",
-    )  # fmt: skip
+    raise wrong_in(node, "A remainder of such numbers may be another one in Spark.", hint=SPARKS_WORDS)
 
 
 def _is_other_than_zero(node: exp.Expr) -> bool:

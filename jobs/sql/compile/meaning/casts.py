@@ -7,16 +7,18 @@ from sqlglot import exp
 from lakewarden.jobs.sql.compile.change import EXACT, MAYBE_REAL
 from lakewarden.jobs.sql.compile.meaning.averages import has_own_digits
 from lakewarden.jobs.sql.compile.meaning.functions import Notes, cast_to_text
-from lakewarden.jobs.sql.compile.meaning.storing import SPARKS_WORDS, rounded
+from lakewarden.jobs.sql.compile.meaning.readings import read_as, read_or_null
+from lakewarden.jobs.sql.compile.meaning.storing import SPARKS_WORDS, rounded, stored_exactly
 from lakewarden.jobs.sql.compile.meaning.texts import require_readable
 from lakewarden.jobs.sql.compile.places import wrong_in
-from lakewarden.jobs.sql.compile.type_families import Family, family_of, family_of_type
+from lakewarden.jobs.sql.compile.type_families import Family, decimal_of, family_of, family_of_type
 from lakewarden.jobs.sql.compile.values import Dialect
 
-__all__ = ["cast_as_there"]
+__all__ = ["cast_as_there", "day_by_format"]
 
 _PART_OF_REAL: Final = 24
 """So many bits a FLOAT has at most that is a REAL."""
+_FORMAT: Final = "%Y-%m-%d"
 _DIGITS: Final = {Dialect.MYSQL: 10, Dialect.TSQL: 18}
 """So many digits a DECIMAL has that does not say it, none of them a fraction."""
 
@@ -31,6 +33,13 @@ def cast_as_there(node: exp.Expr, dialect: Dialect, notes: Notes) -> exp.Expr:
         node.set("to", _with_digits(node, dialect))
         node.type = node.args["to"].copy()
     match source, target:
+        case Family.TEXT, _ if type(node) is exp.TryCast and not is_text:
+            found = read_or_null(node, dialect, notes)
+            if found is None:
+                raise wrong_in(node, "TRY_CAST is for texts as whole numbers and days.", hint="Write CAST.")
+            return found
+        case _ if _is_unsigned(node.args["to"]) and dialect is Dialect.MYSQL:
+            raise wrong_in(node, "Spark has no UNSIGNED numbers.", hint="Write SIGNED.")
         case _ if type(node) is not exp.Cast or node.args.get("format") or _is_unsigned(node.args["to"]):
             pass
         case (Family.DECIMAL | Family.FLOAT, Family.INTEGER):
@@ -43,7 +52,8 @@ def cast_as_there(node: exp.Expr, dialect: Dialect, notes: Notes) -> exp.Expr:
         ):
             node.set("to", _floating(node, dialect))
             return node
-        case (Family.DECIMAL, Family.DECIMAL) if dialect in (Dialect.POSTGRES, Dialect.TSQL):
+        case (Family.DECIMAL, Family.DECIMAL):
+            node.set("this", stored_exactly(node.this, node.args["to"], dialect))
             return node
         case (Family.TEXT, Family.INTEGER | Family.TIME | Family.DECIMAL | Family.FLOAT) if is_text:
             if target is Family.FLOAT:
@@ -54,17 +64,43 @@ def cast_as_there(node: exp.Expr, dialect: Dialect, notes: Notes) -> exp.Expr:
             if dialect is Dialect.TSQL:
                 notes["An empty text is an error here, where tsql reads it as 0."] = None
             return node  # what both read, they read alike, and all else is an error
+        case Family.TEXT, _ if (found := _read(node, dialect, notes)) is not None:
+            return found
         case (Family.TIME, Family.TIME) if (
             dialect in (Dialect.POSTGRES, Dialect.TSQL) and not node.to.expressions
         ):
             return _without_zone(node, dialect)
-        case (Family.INTEGER | Family.TEXT | Family.NULL, Family.TEXT):
+        case (_, Family.TEXT):
             cut = cast_to_text(node, source, dialect)
             if cut is not None:
                 return cut
         case _:
             pass
     raise wrong_in(node, "This cast may give something else in Spark.", hint=SPARKS_WORDS)
+
+
+def day_by_format(node: exp.Expr, dialect: Dialect, notes: Notes) -> exp.Expr:
+    """Teradata's CAST(s AS DATE FORMAT 'YYYY-MM-DD')."""
+    cast = exp.Cast(this=node.this.copy(), to=exp.DataType.build("date", dialect="spark"))
+    cast.type = cast.to.copy()
+    said: exp.Expr = node.args["format"]
+    known = dialect is Dialect.TERADATA and said.name == _FORMAT
+    found = read_as(cast, dialect, notes) if known else None
+    if found is None or family_of(node.this) is not Family.TEXT:
+        raise wrong_in(
+            node,
+            "This may be another day in Spark.",
+            hint="Cast texts to DATE, in teradata with FORMAT 'YYYY-MM-DD'.",
+        )
+    return found
+
+
+def _read(node: exp.Expr, dialect: Dialect, notes: Notes) -> exp.Expr | None:
+    """A text that is read as a value of another type."""
+    assert isinstance(node, exp.Cast)
+    if family_of_type(node.to) is Family.FLOAT:
+        node.set("to", _floating(node, dialect))
+    return read_as(node, dialect, notes)
 
 
 def _without_zone(node: exp.Expr, dialect: Dialect) -> exp.Expr:
@@ -91,8 +127,7 @@ def _with_digits(node: exp.Expr, dialect: Dialect) -> exp.DataType:
             f"In {dialect} a number is not rounded to whole ones by this, in Spark it is.",
             hint="Say how many digits it has: DECIMAL(20, 4).",
         )
-    both = [exp.DataTypeParam(this=exp.Literal.number(one)) for one in (digits, 0)]
-    return exp.DataType(this=exp.DType.DECIMAL, expressions=both)
+    return decimal_of(digits, 0)
 
 
 def _is_unsigned(kind: exp.DataType) -> bool:

@@ -10,7 +10,7 @@ from typing import Final
 from sqlglot import exp
 
 from lakewarden.jobs.sql.compile.annotation import have_room
-from lakewarden.jobs.sql.compile.meaning.averages import FEW, has_own_digits, refuse_own_digits
+from lakewarden.jobs.sql.compile.meaning.averages import FEW, has_own_digits, refuse_own_digits, require_exact
 from lakewarden.jobs.sql.compile.meaning.functions import Notes
 from lakewarden.jobs.sql.compile.meaning.storing import SPARKS_WORDS
 from lakewarden.jobs.sql.compile.meaning.texts import (
@@ -54,6 +54,8 @@ def refuse_mixed(parts: list[exp.Expr], node: exp.Expr, dialect: Dialect, *, com
     means = [part for part in parts if has_own_digits(part)]
     if len(means) > 1 or (means and any(_has_many_digits(part) for part in parts if part not in means)):
         refuse_own_digits(means)
+    for part in means:
+        require_exact(part, max((scale_of(other) for other in parts if other is not part), default=0))
     if dialect is Dialect.TERADATA and compared and len({_has_time(part) for part in others} - {None}) > 1:
         raise wrong_in(
             node, "teradata may compare the days alone of a date and a time.", hint="Cast one side."

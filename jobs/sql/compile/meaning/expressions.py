@@ -12,8 +12,8 @@ from lakewarden.catalog.errors import UsageError
 from lakewarden.jobs.sql.compile.annotation import loses_digits
 from lakewarden.jobs.sql.compile.grouping import group_joins
 from lakewarden.jobs.sql.compile.meaning.arithmetic import arithmetic, division, mean, summed
-from lakewarden.jobs.sql.compile.meaning.averages import refuse_own_digits
-from lakewarden.jobs.sql.compile.meaning.casts import cast_as_there
+from lakewarden.jobs.sql.compile.meaning.averages import refuse_own_digits, refuse_quotient, require_exact
+from lakewarden.jobs.sql.compile.meaning.casts import cast_as_there, day_by_format
 from lakewarden.jobs.sql.compile.meaning.comparisons import (
     FEWER_DIGITS,
     is_real,
@@ -301,7 +301,10 @@ def _told_apart(node: exp.Expr, dialect: Dialect, notes: Notes) -> exp.Expr:
 
 
 def _windowed(node: exp.Expr, dialect: Dialect, notes: Notes) -> exp.Expr:
-    note_texts(node.args.get("partition_by") or (), dialect, notes, ordered=False)
+    parts = node.args.get("partition_by") or ()
+    note_texts(parts, dialect, notes, ordered=False)
+    for part in parts:
+        refuse_quotient(part)
     return _function(node, dialect, notes)
 
 
@@ -312,8 +315,15 @@ def _limit(node: exp.Expr, dialect: Dialect, notes: Notes) -> exp.Expr:
 
 
 def _order(node: exp.Expr, dialect: Dialect, notes: Notes) -> exp.Expr:
+    refuse_quotient(node.this)
     note_texts([node.this], dialect, notes, ordered=True)
     return node
+
+
+def _rounded(node: exp.Expr, dialect: Dialect, notes: Notes) -> exp.Expr:
+    digits = node.args.get("decimals")
+    require_exact(node.this, int(digits.name) if digits is not None and digits.name.isdigit() else 0)
+    return _function(node, dialect, notes)
 
 
 def _selected(node: exp.Expr, dialect: Dialect, notes: Notes) -> exp.Expr:
@@ -343,6 +353,7 @@ _JUDGES: Final[Mapping[tuple[type[exp.Expr], ...], Callable[[exp.Expr, Dialect, 
     _ARITHMETIC: arithmetic,
     (exp.Div, exp.IntDiv, exp.Mod): division,
     (exp.Cast,): cast_as_there,
+    (exp.StrToDate,): day_by_format,
     (exp.DPipe,): _joined_texts,
     (exp.Greatest, exp.Least): _extreme_of,
     (exp.Like,): _like,
@@ -355,6 +366,7 @@ _JUDGES: Final[Mapping[tuple[type[exp.Expr], ...], Callable[[exp.Expr, Dialect, 
     (exp.Limit,): _limit,
     (exp.Ordered,): _order,
     (exp.Min, exp.Max): _extreme,
+    (exp.Round, exp.Floor, exp.Ceil): _rounded,
     DATES: lambda node, dialect, notes: date_in_spark(node, dialect),
     FUNCTIONS: _function,
 }

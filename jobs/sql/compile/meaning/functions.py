@@ -9,7 +9,15 @@ from typing import Final
 
 from sqlglot import exp
 
-from lakewarden.jobs.sql.compile.type_families import NUMBERS, Family, family_of, typed
+from lakewarden.jobs.sql.compile.annotation import is_as_shown
+from lakewarden.jobs.sql.compile.type_families import (
+    NUMBERS,
+    Family,
+    family_of,
+    scale_of_type,
+    typed,
+    whole_digits_of_type,
+)
 from lakewarden.jobs.sql.compile.values import Dialect
 
 __all__ = ["FUNCTIONS", "Notes", "cast_to_text", "function_in_spark", "numbers_by_chance"]
@@ -27,8 +35,10 @@ _BY_CHANCE: Final = (exp.RowNumber, exp.Lag, exp.Lead, exp.FirstValue, exp.LastV
 _OVER_ALL: Final = (exp.Sum, exp.Count, exp.Min, exp.Max)
 _OPEN: Final = ("UNBOUNDED", "CURRENT ROW")
 _LENGTH_IN_TSQL: Final = 30
-_DIGITS: Final = 20
-"""So many characters a BIGINT has at most."""
+_WIDTHS: Final = {exp.DType.TINYINT: 4, exp.DType.SMALLINT: 6, exp.DType.INT: 11, exp.DType.DATE: 10}
+"""So many characters values of a type have at most."""
+_WIDEST: Final = 20
+"""The same of a BIGINT."""
 _FRACTIONS: Final = {"0": "SECOND", "3": "MILLISECOND"}
 _OTHER_LETTERS: Final = (
     "UPPER and LOWER go by Unicode: letters beyond ASCII, such as ß and İ, "
@@ -57,10 +67,12 @@ def numbers_by_chance(node: exp.Window) -> bool:
 
 
 def cast_to_text(node: exp.Cast, source: Family, dialect: Dialect) -> exp.Expr | None:
-    """A cast of a whole number, a text or NULL to text, cut off after as many characters as the type says.
+    """A cast of a number, a day, a text or NULL to text, cut off after as many characters as the type says.
 
-    None where it would be padded, or may fail.
+    None where it would be padded, may fail, or has another form in Spark.
     """
+    if not _has_one_form(node.this, source, dialect):
+        return None
     kind = node.to
     endless = kind.is_type("text") or (dialect is Dialect.MYSQL and kind.is_type("char", "nchar"))
     if not endless and not kind.is_type("varchar", "nvarchar"):
@@ -74,7 +86,24 @@ def cast_to_text(node: exp.Cast, source: Family, dialect: Dialect) -> exp.Expr |
         return None
     if source is Family.TEXT:
         return exp.Left(this=node.this.copy(), expression=said.copy())
-    return _text(node.this) if int(said.name) >= _DIGITS else None
+    if int(said.name) >= _width(node.this, source):
+        return _text(node.this)
+    return exp.Left(this=_text(node.this), expression=said.copy()) if dialect is Dialect.POSTGRES else None
+
+
+def _has_one_form(value: exp.Expr, source: Family, dialect: Dialect) -> bool:
+    """Whether a value becomes the same text in Spark."""
+    if source in (Family.INTEGER, Family.TEXT, Family.NULL):
+        return True
+    shown = isinstance(value.type, exp.DataType) and is_as_shown(value.type) and bool(value.type.expressions)
+    return dialect is not Dialect.TERADATA and (_is_date(value) or (source is Family.DECIMAL and shown))
+
+
+def _width(value: exp.Expr, source: Family) -> int:
+    kind = typed(value)
+    if source is Family.DECIMAL:
+        return whole_digits_of_type(kind) + scale_of_type(kind) + len("-0.")
+    return _WIDTHS.get(kind.this, _WIDEST)
 
 
 def _concat(node: exp.Expr, dialect: Dialect, notes: Notes) -> exp.Expr | None:

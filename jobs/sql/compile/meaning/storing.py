@@ -6,7 +6,7 @@ from typing import Final
 from sqlglot import exp
 
 from lakewarden.jobs.sql.compile.annotation import is_as_shown
-from lakewarden.jobs.sql.compile.meaning.averages import FEW, refuse_own_digits
+from lakewarden.jobs.sql.compile.meaning.averages import FEW, refuse_own_digits, require_exact, to_even
 from lakewarden.jobs.sql.compile.meaning.texts import require_readable
 from lakewarden.jobs.sql.compile.places import wrong_in
 from lakewarden.jobs.sql.compile.type_families import (
@@ -21,7 +21,7 @@ from lakewarden.jobs.sql.compile.type_families import (
 )
 from lakewarden.jobs.sql.compile.values import DIALECT_KEY, Dialect
 
-__all__ = ["SPARKS_WORDS", "assigned", "rounded"]
+__all__ = ["SPARKS_WORDS", "assigned", "rounded", "stored_exactly"]
 
 SPARKS_WORDS: Final = (
     f"Write it in Spark's SQL after SET {DIALECT_KEY} = spark, or make a view that computes it."
@@ -62,10 +62,8 @@ def assigned(value: exp.Expr, kind: exp.DataType, dialect: Dialect) -> exp.Expr:
                 value, f"{dialect} makes other digits of a floating-point number than Spark.",
                 hint=SPARKS_WORDS,
             )  # fmt: skip
-        case (Family.DECIMAL, Family.DECIMAL) if dialect is Dialect.TERADATA and scale_of(
-            value
-        ) > scale_of_type(kind):
-            raise wrong_in(value, f"{dialect} rounds it in another way than Spark.", hint=SPARKS_WORDS)
+        case (Family.DECIMAL, Family.DECIMAL):
+            return stored_exactly(value, kind, dialect)
         case _:
             pass
     return value
@@ -124,15 +122,22 @@ def _is_type(kind: exp.DataType | None, name: str) -> bool:
 
 def rounded(value: exp.Expr, source: Family, dialect: Dialect) -> exp.Expr:
     """A number as it becomes a whole one."""
+    require_exact(value, 0)
     if dialect in (Dialect.TSQL, Dialect.TERADATA):
         return value  # cut off, as Spark does
-    if source is Family.DECIMAL and scale_of(value) == 0:
+    if source is Family.DECIMAL:
+        return value if scale_of(value) == 0 else exp.Round(this=value.copy())
+    return exp.Anonymous(this="RINT", expressions=[value.copy()])
+
+
+def stored_exactly(value: exp.Expr, kind: exp.DataType, dialect: Dialect) -> exp.Expr:
+    """A decimal as it becomes one with as many digits as its type says: halves are rounded up, in Teradata to even
+    digits."""
+    scale = scale_of_type(kind)
+    require_exact(value, scale)
+    if dialect is not Dialect.TERADATA or scale_of(value) <= scale:
         return value
-    if dialect is Dialect.POSTGRES:
-        if source is Family.DECIMAL:
-            return exp.Round(this=value.copy())
-        return exp.Anonymous(this="RINT", expressions=[value.copy()])
-    raise wrong_in(value, f"{dialect} rounds it, Spark cuts it off.", hint=SPARKS_WORDS)
+    return to_even(value, scale)
 
 
 def _require_one_form(value: exp.Expr, source: Family, dialect: Dialect) -> None:

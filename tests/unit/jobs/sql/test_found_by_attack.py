@@ -48,7 +48,7 @@ def sql(text: str, dialect: str) -> str:
         ("mysql teradata", "day = at", "another day of a time"),
         ("mysql", "ok = 'true'", "'true' may be another truth"),
         ("tsql", "ok = 'yes'", "'yes' may be another truth"),
-        ("mysql", "a = CAST(a AS UNSIGNED)", "This cast may give something else"),
+        ("mysql", "a = CAST(a AS UNSIGNED)", "Spark has no UNSIGNED numbers"),
         ("mysql", "a = IF(s, 1, 2)", "Spark takes no text for a condition"),
         ("postgres", "at = CURRENT_TIMESTAMP(0)", "may mean something else"),
         ("postgres", "s = concat_ws(s, s, 'x')", "CONCAT_WS may mean something else"),

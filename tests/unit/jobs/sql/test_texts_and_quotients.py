@@ -1,0 +1,150 @@
+"""Texts that are read as other values, and quotients, in the dialects whose servers are not there: by their manuals."""
+
+import re
+
+import pytest
+
+from lakewarden.catalog.errors import UsageError
+from lakewarden.jobs.sql.compile.compiler import compiled
+from lakewarden.jobs.sql.compile.reading import draft_of
+from lakewarden.jobs.sql.compile.values import ColumnType, Compiled, Dialect
+
+TYPES = {"id": "int", "big": "bigint", "s": "string", "m": "decimal(10,2)", "n": "decimal(9,4)",
+         "long": "decimal(38,2)", "d": "date", "ts": "timestamp_ntz", "x": "decimal(18,6)"}  # fmt: skip
+SCHEMA = tuple(ColumnType(name=name, type=kind) for name, kind in TYPES.items())
+
+
+def done(change: str, dialect: str) -> Compiled:
+    draft = draft_of(f"UPDATE t SET {change}", Dialect(dialect))
+    assert draft is not None
+    return compiled(draft, {draft.tables[0]: SCHEMA})
+
+
+def said(change: str, dialect: str) -> str:
+    (step,) = done(change, dialect).steps
+    return step.sql.replace("`", "").partition(" = ")[2].replace("t.", "")
+
+
+def forms(change: str, dialect: str) -> list[str]:
+    return [
+        one.replace(r"\\p{Cntrl}", r"\x00-\x1f")
+        for one in re.findall("RLIKE '([^']*)'", said(change, dialect))
+    ]
+
+
+@pytest.mark.parametrize(
+    ("dialect", "change", "read", "unread"),
+    [
+        ("mysql", "big = CAST(s AS SIGNED)", "12| -5|+7|007", "12 |1.5|1e3|x||- 5"),
+        ("mysql", "big = CONVERT(s, SIGNED)", "12", "12x"),
+        (
+            "mysql",
+            "d = CAST(s AS DATE)",
+            "2024-01-05|2024-1-5",
+            "2024|20240105|24-01-05|0000-01-01|2024-01-05 10:00",
+        ),
+        (
+            "mysql",
+            "ts = CAST(s AS DATETIME)",
+            "2024-01-05 1:02:03|2024-01-05",
+            "2024-01-05 10:00:00.5|10:00:00",
+        ),
+        ("mysql", "ts = CAST(s AS DATETIME(2))", "2024-01-05 10:00:00.25", "2024-01-05 10:00:00.255"),
+        ("postgres", "m = s::numeric(10, 2)", "1.5| -1.005 |2.", "1e3|NaN|.5|x"),
+        ("tsql", "m = CAST(s AS DECIMAL(10, 2))", "1.5|-1.25 |2", "1.255|1e3|$1|1,000"),
+        ("tsql", "d = CAST(s AS DATE)", "2024-01-05", "2024-1-5|20240105|05.01.2024|"),
+        ("tsql", "ts = CONVERT(DATETIME2, s)", "2024-01-05 10:00:00.5|2024-01-05", "2024-01-05T10:00:00"),
+        ("teradata", "id = CAST(s AS INTEGER)", "12| -5 ", "12.5||x"),
+        ("teradata", "d = CAST(s AS DATE)", "2024-01-05", "24/01/05|2024-1-5"),
+        ("teradata", "d = CAST(s AS DATE FORMAT 'YYYY-MM-DD')", "2024-01-05", "2024-1-5"),
+        (
+            "teradata",
+            "ts = CAST(s AS TIMESTAMP(0))",
+            "2024-01-05 10:00:00",
+            "2024-01-05|2024-01-05 10:00:00.5",
+        ),
+    ],
+)
+def test_a_text_is_read_in_the_form_that_every_database_reads_alike(
+    dialect: str, change: str, read: str, unread: str
+) -> None:
+    (form,) = forms(change, dialect)
+    assert [one for one in read.split("|") if not re.fullmatch(form, one)] == []
+    assert [one for one in unread.split("|") if re.fullmatch(form, one)] == []
+    assert done(change, dialect).notes[0].endswith(f" is an error here, where {dialect} may read it.")
+    assert "RAISE_ERROR(CONCAT('\\'', s, '\\' is not read as " in said(change, dialect)
+
+
+@pytest.mark.parametrize(
+    ("change", "read", "none", "unclear"),
+    [
+        ("id = TRY_CAST(s AS INT)", "12| -5 |99999999999", "x|1.5|$1|1,000|12a", "|-|- 5|+|1\t"),
+        ("id = TRY_CONVERT(INT, s)", "12", "x", ""),
+        (
+            "d = TRY_CAST(s AS DATE)",
+            "2024-01-05|2024-02-30",
+            "x|n/a|not known",
+            "|  |20240105|5.1.2024|5 Jan",
+        ),
+    ],
+)
+def test_try_cast_is_null_for_what_is_surely_none_and_an_error_where_that_is_not_clear(
+    change: str, read: str, none: str, unclear: str
+) -> None:
+    form, surely_none = forms(change, "tsql")
+    assert all(re.search(form, one) for one in read.split("|"))
+    assert all(re.search(surely_none, one) for one in none.split("|"))
+    assert [one for one in unclear.split("|") if re.search(form, one) or re.search(surely_none, one)] == []
+    assert said(change, "tsql").startswith("TRY_CAST(CASE WHEN NOT (s RLIKE ")
+
+
+@pytest.mark.parametrize(
+    ("dialect", "change", "found"),
+    [
+        ("mysql", "id = CAST(s AS UNSIGNED)", "no UNSIGNED numbers"),
+        ("tsql", "ts = CAST(s AS DATETIME)", "may give something else"),
+        ("tsql", "m = TRY_CAST(s AS DECIMAL(10, 2))", "TRY_CAST is for texts as whole numbers and days"),
+        ("teradata", "d = CAST(s AS DATE FORMAT 'DD/MM/YYYY')", "YYYY-MM-DD"),
+        ("tsql", "s = CAST(id AS VARCHAR(5))", "may give something else"),
+        ("teradata", "s = CAST(m AS VARCHAR(20))", "may give something else"),
+        ("tsql", "m = long / long", "another number of digits"),
+        ("postgres", "m = long / n", "another number of digits"),
+        ("teradata", "m = FLOOR(m) / 3", "another number of digits"),
+    ],
+)
+def test_what_may_be_another_value_is_refused(dialect: str, change: str, found: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        done(change, dialect)
+    assert found in f"{caught.value} {caught.value.hint}"
+
+
+@pytest.mark.parametrize(
+    ("dialect", "change", "found"),
+    [
+        ("tsql", "m = m / 3", "CAST(m AS DECIMAL(14, 6)) / 3"),
+        ("tsql", "m = m / n", "CAST(m AS DECIMAL(14, 6)) / CAST(n AS DECIMAL(9, 4))"),
+        ("tsql", "id = m / 2", "CAST(m AS DECIMAL(14, 6)) / 2"),
+        ("teradata", "m = m / 3", "BROUND(CAST(m AS DECIMAL(10, 2)) / 3, 2)"),
+        (
+            "teradata",
+            "m = m / n",
+            "BROUND(BROUND(CAST(m AS DECIMAL(12, 4)) / CAST(n AS DECIMAL(9, 4)), 4), 2)",
+        ),
+        ("teradata", "m = m * 1.1", "BROUND(m * 1.1, 2)"),
+        ("teradata", "m = CAST(x AS DECIMAL(10, 2))", "CAST(BROUND(x, 2) AS DECIMAL(10, 2))"),
+        ("mysql", "m = m / 3", "CAST(m AS DECIMAL(14, 6)) / 3"),
+        ("mysql", "id = m", "ROUND(m)"),
+        ("tsql", "s = CAST(id AS VARCHAR(11))", "CAST(id AS STRING)"),
+        ("tsql", "s = CAST(d AS VARCHAR(10))", "CAST(d AS STRING)"),
+        ("tsql", "s = CAST(m AS VARCHAR(13))", "CAST(m AS STRING)"),
+        ("postgres", "s = id::varchar(5)", "LEFT(CAST(id AS STRING), 5)"),
+    ],
+)
+def test_it_is_said_in_sparks_words(dialect: str, change: str, found: str) -> None:
+    assert said(change, dialect) == found
+
+
+def test_that_mysql_may_find_null_for_a_division_by_zero_is_told() -> None:
+    told = "To divide by zero is an error here, where mysql may find NULL."
+    assert done("m = m / 3", "mysql").notes == ()
+    assert done("m = m / CAST(id AS DECIMAL(2, 0))", "mysql").notes == (told,)
