@@ -137,28 +137,39 @@ def an_error_there_and_here(spark: SparkSession, server: Server) -> None:
 
 
 def numbers(count: int, seed: int) -> list[tuple[object, ...]]:
+    """Dividends and divisors: of every other row, the quotient is about half way between two numbers of two digits."""
     chance = Random(seed)
     found = list[tuple[object, ...]]()
     for number in range(count):
-        m, n = (
-            Decimal(chance.choice((chance.randint(-999, 999), chance.randint(-(10**8), 10**8)))) for _ in "mn"
-        )
         b = chance.choice((1, 2, 3, 7, 8, 16, 125, 4096, -6, chance.randint(1, 2 * 10**9)))
+        n = Decimal(chance.choice((chance.randint(1, 999), chance.randint(-(10**8), -1)))) / 10000
+        m = Decimal(chance.choice((chance.randint(-999, 999), chance.randint(-(10**8), 10**8)))) / 100
+        if number % 2:
+            divisor = chance.choice((Decimal(b), n, Decimal(3), Decimal(7)))
+            half = Decimal(2 * chance.randint(-(10**4), 10**4) + 1) / 200 * divisor
+            m = half.quantize(Decimal("0.01")) + Decimal(chance.randint(-1, 1)) / 100
+            m = m if abs(m) < 10**8 else Decimal("0.05")
+        m = m or Decimal("0.01")
         halves = chance.randint(-9, 9) + 0.5
-        found.append(
-            (number, chance.randint(-(10**6), 10**6), b, m / 100, (n or 1) / 10000, halves, *[None] * 4)
-        )
+        found.append((number, chance.randint(-(10**6), 10**6), b, m, n, halves, *[None] * 4))
     return found
 
 
+OF_EACH = pytest.mark.parametrize(
+    "count", [300, pytest.param(20_000, marks=pytest.mark.long)], ids=["few", "many"]
+)
+
+
+@OF_EACH
 @pytest.mark.postgres
-def test_quotients_are_postgresqls(spark: SparkSession, postgres: PostgresServer) -> None:
-    divided_alike(spark, postgres, 300)
+def test_quotients_are_postgresqls(spark: SparkSession, postgres: PostgresServer, count: int) -> None:
+    divided_alike(spark, postgres, count)
 
 
+@OF_EACH
 @pytest.mark.mariadb
-def test_quotients_are_mariadbs(spark: SparkSession, mariadb: MariadbServer) -> None:
-    divided_alike(spark, mariadb, 300)
+def test_quotients_are_mariadbs(spark: SparkSession, mariadb: MariadbServer, count: int) -> None:
+    divided_alike(spark, mariadb, count)
 
 
 def divided_alike(spark: SparkSession, server: Server, count: int) -> None:
@@ -167,6 +178,26 @@ def divided_alike(spark: SparkSession, server: Server, count: int) -> None:
         for statement in QUOTIENTS[server.dialect]:
             ours = meaning(spark, statement, Dialect(server.dialect), world=world)
             assert ours == theirs(connection, statement, "q"), statement
+
+
+def test_try_cast_finds_null_for_what_is_none_and_an_error_where_that_is_not_clear(
+    spark: SparkSession,
+) -> None:
+    said = ("12", " -7 ", "x", "1.5", "99999999999999999999", "2024-01-05", "2024-02-30", "n/a")
+    rows = [(number, "n", one, *[None] * 6) for number, one in enumerate(said)]
+    world = World(schemas={"texts": schema(TEXTS)}, rows={"texts": rows})
+    with set_to(spark, FAST):
+        whole = meaning(
+            spark, "UPDATE texts SET n = TRY_CAST(s AS BIGINT) WHERE id < 5", Dialect.TSQL, world=world
+        )
+        found = whole.tables["texts"]
+        assert [row[3] for row in found] == [12, -7, *[None] * 6]
+        days = meaning(
+            spark, "UPDATE texts SET d = TRY_CONVERT(DATE, s) WHERE id > 4", Dialect.TSQL, world=world
+        )
+        assert [str(row[6]) for row in days.tables["texts"][5:]] == ["2024-01-05", "None", "None"]
+        with pytest.raises(PySparkException, match="'12' is not read as DATE alike"):
+            meaning(spark, "UPDATE texts SET d = TRY_CAST(s AS DATE) WHERE id = 0", Dialect.TSQL, world=world)
 
 
 @pytest.mark.parametrize(
