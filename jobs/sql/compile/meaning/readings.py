@@ -24,6 +24,8 @@ _LOCAL: Final = {
 """Each dialect's time without a zone. How SQL Server reads a text as DATETIME is a matter of language."""
 _NO_NUMBERS: Final = frozenset({*exp.DataType.UNSIGNED_INTEGER_TYPES, exp.DType.BIT})
 _OTHER_FORMS: Final = "A text in another form than {} is an error here, where {} may read it."
+_END: Final = "(?!(?s:.))"
+"""$ may stand before a last line break."""
 _SIX: Final = 6
 """So many digits of a second there are at most."""
 _EXAMPLES: Final = {
@@ -34,7 +36,7 @@ _EXAMPLES: Final = {
 }
 _SAFE: Final = {
     Family.INTEGER: r"[^ 0-9+\p{Cntrl}-]",
-    Family.TIME: r"^ *[^ 0-9\p{Cntrl}][^0-9]*$",
+    Family.TIME: r"^ *[^ 0-9\p{Cntrl}][^0-9]*" + _END,
 }
 """What is surely no whole number, no date in any form."""
 
@@ -50,7 +52,7 @@ def read_as(node: exp.Cast, dialect: Dialect, notes: Notes) -> exp.Expr | None:
         node.set("to", exp.DataType.build("TIMESTAMP_NTZ", dialect="spark"))
         node.type = node.to.copy()
     notes[_OTHER_FORMS.format(_example(kind), dialect)] = None
-    node.set("this", _guarded(node.this, kind, [f"^{form}$"]))
+    node.set("this", _guarded(node.this, kind, [f"^{form}{_END}"]))
     return node
 
 
@@ -63,7 +65,7 @@ def read_or_null(node: exp.Cast, dialect: Dialect, notes: Notes) -> exp.Expr | N
     if dialect is not Dialect.TSQL or form is None or not known:
         return None
     notes[_OTHER_FORMS.format(_example(kind), dialect)] = None
-    node.set("this", _guarded(node.this, kind, [f"^{form}$", _SAFE[family]]))
+    node.set("this", _guarded(node.this, kind, [f"^{form}{_END}", _SAFE[family]]))
     return node
 
 
@@ -105,8 +107,8 @@ def _fraction(kind: exp.DataType, dialect: Dialect) -> str:
 
 def _guarded(text: exp.Expr, kind: exp.DataType, forms: list[str]) -> exp.Expr:
     """The text where it has one of these forms, else an error."""
-    form = f"It is read in this form: {_example(kind)}."
-    said = f"' is not read as {kind.sql(dialect='spark')} alike by every database. {form}"
+    example = f"It is read in this form: {_example(kind)}."
+    said = f"' is not read as {kind.sql(dialect='spark')} alike by every database. {example}"
     read = exp.or_(
         *(exp.RegexpLike(this=text.copy(), expression=exp.Literal.string(form)) for form in forms), copy=False
     )

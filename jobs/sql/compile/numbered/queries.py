@@ -80,14 +80,17 @@ def change_its_table(tree: exp.Expr) -> tuple[str, ...]:
 
 def _require_alone(tree: exp.Expr, target: exp.Table, cte: exp.CTE) -> None:
     """Raise `UsageError` where the statement reads the query beside changing it."""
-    item = tree.this if isinstance(tree.this, exp.Table) else target
-    again = tree.args.get("from_")
-    joined = item.args.get("joins") or item.args.get("alias") or again
-    mentioned = [one for one in tree.find_all(exp.Table) if one.name.lower() == target.name.lower()]
-    named = [one for one in mentioned if one is not item and one is not target and not one.db]
-    if joined or named or item.name.lower() != target.name.lower():
+    item, name = tree.this if isinstance(tree.this, exp.Table) else target, target.name.lower()
+    joined = item.args.get("joins") or item.args.get("alias") or tree.args.get("from_")
+    called = (one for one in tree.find_all(exp.Table, exp.Subquery) if one is not item and one is not target)
+    again = [
+        one
+        for one in called
+        if one.alias_or_name.lower() == name or (one.name.lower() == name and not one.db)
+    ]
+    if joined or again or item.name.lower() != name:
         raise wrong_in(
-            named[0] if named else item,
+            again[0] if again else item,
             f"{target.name} is a query behind WITH, and is read here, too.",
             hint=_HINT,
         )
@@ -103,8 +106,9 @@ def _read(cte: exp.CTE, others: list[str]) -> _Query:
     query = cte.this
     from_ = query.args.get("from_") if isinstance(query, exp.Select) else None
     table = None if from_ is None else from_.this
-    odd = [part for key, part in query.args.items() if part and key not in _READ]
-    if not isinstance(table, exp.Table) or table.args.get("joins") or odd:
+    odd = any(part and key not in _READ for key, part in query.args.items())
+    counts = any(one.find_ancestor(exp.Window, exp.Select) is query for one in query.find_all(exp.AggFunc))
+    if not isinstance(table, exp.Table) or table.args.get("joins") or odd or counts:
         raise wrong_in(query, f"The rows of {cte.alias} are not those of one table.", hint=_HINT)
     if not table.db and table.name.lower() in others:
         raise wrong_in(table, f"{cte.alias} reads another query behind WITH.", hint=_HINT)

@@ -35,7 +35,7 @@ def forms(change: str, dialect: str) -> list[str]:
 @pytest.mark.parametrize(
     ("dialect", "change", "read", "unread"),
     [
-        ("mysql", "big = CAST(s AS SIGNED)", "12| -5|+7|007", "12 |1.5|1e3|x||- 5"),
+        ("mysql", "big = CAST(s AS SIGNED)", "12| -5|+7|007", "12 |1.5|1e3|x||- 5|12\n"),
         ("mysql", "big = CONVERT(s, SIGNED)", "12", "12x"),
         (
             "mysql",
@@ -55,7 +55,7 @@ def forms(change: str, dialect: str) -> list[str]:
         ("tsql", "d = CAST(s AS DATE)", "2024-01-05", "2024-1-5|20240105|05.01.2024|"),
         ("tsql", "ts = CONVERT(DATETIME2, s)", "2024-01-05 10:00:00.5|2024-01-05", "2024-01-05T10:00:00"),
         ("teradata", "id = CAST(s AS INTEGER)", "12| -5 ", "12.5||x"),
-        ("teradata", "d = CAST(s AS DATE)", "2024-01-05", "24/01/05|2024-1-5"),
+        ("teradata", "d = CAST(s AS DATE)", "2024-01-05", "24/01/05|2024-1-5|2024-01-05\n"),
         ("teradata", "d = CAST(s AS DATE FORMAT 'YYYY-MM-DD')", "2024-01-05", "2024-1-5"),
         (
             "teradata",
@@ -69,8 +69,8 @@ def test_a_text_is_read_in_the_form_that_every_database_reads_alike(
     dialect: str, change: str, read: str, unread: str
 ) -> None:
     (form,) = forms(change, dialect)
-    assert [one for one in read.split("|") if not re.fullmatch(form, one)] == []
-    assert [one for one in unread.split("|") if re.fullmatch(form, one)] == []
+    assert [one for one in read.split("|") if not re.match(form, one)] == []
+    assert [one for one in unread.split("|") if re.match(form, one)] == []
     assert done(change, dialect).notes[0].endswith(f" is an error here, where {dialect} may read it.")
     assert "RAISE_ERROR(CONCAT('\\'', s, '\\' is not read as " in said(change, dialect)
 
