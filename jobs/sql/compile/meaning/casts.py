@@ -100,6 +100,8 @@ def _read(node: exp.Expr, dialect: Dialect, notes: Notes) -> exp.Expr | None:
     assert isinstance(node, exp.Cast)
     if family_of_type(node.to) is Family.FLOAT:
         node.set("to", _floating(node, dialect))
+        if node.to.is_type("float") and dialect is not Dialect.POSTGRES:
+            return None  # which may read 64 bits first, and round twice
     return read_as(node, dialect, notes)
 
 

@@ -25,7 +25,7 @@ def choose_first_rows(tree: exp.Expr) -> tuple[str, ...]:
         raise wrong_in(most, "LIMIT without ORDER BY chooses rows by chance.", hint=_HINT)
     if not isinstance(target, exp.Table) or target.args.get("joins") or tree.args.get("tables"):
         raise wrong_in(most, "LIMIT is for a change of one table, without others.", hint=_HINT)
-    if not isinstance(most, exp.Literal) or not most.is_int:
+    if not isinstance(most, exp.Literal) or not most.is_int or limit.args.get("offset") is not None:
         raise wrong_in(most, "LIMIT takes a number that is written.", hint=_HINT)
     where = tree.args.get("where")
     condition = None if where is None else where.this

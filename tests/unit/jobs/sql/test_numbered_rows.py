@@ -109,6 +109,7 @@ def test_a_query_of_one_table_without_windows_is_a_plain_change_of_it() -> None:
         ("mysql", "DELETE FROM t LIMIT 3", "chooses rows by chance", "3"),
         ("mysql", "DELETE FROM t ORDER BY 1 LIMIT 3", "chooses rows by chance", "3"),
         ("mysql", "UPDATE t SET a = 1 ORDER BY (SELECT 1) LIMIT 3", "chooses rows by chance", "3"),
+        ("mysql", "DELETE FROM t ORDER BY id LIMIT 2, 3", "a number that is written", "3"),
         (
             "mysql",
             "UPDATE t JOIN s ON t.k = s.k SET t.a = 1 ORDER BY t.k LIMIT 2",

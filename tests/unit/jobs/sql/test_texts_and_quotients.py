@@ -106,6 +106,7 @@ def test_try_cast_is_null_for_what_is_surely_none_and_an_error_where_that_is_not
         ("tsql", "m = TRY_CAST(s AS DECIMAL(10, 2))", "TRY_CAST is for texts as whole numbers and days"),
         ("teradata", "d = CAST(s AS DATE FORMAT 'DD/MM/YYYY')", "YYYY-MM-DD"),
         ("tsql", "s = CAST(id AS VARCHAR(5))", "may give something else"),
+        ("mysql", "x = CAST(s AS FLOAT)", "may give something else"),
         ("teradata", "s = CAST(m AS VARCHAR(20))", "may give something else"),
         ("tsql", "m = long / long", "another number of digits"),
         ("postgres", "m = long / n", "another number of digits"),
@@ -142,6 +143,34 @@ def test_what_may_be_another_value_is_refused(dialect: str, change: str, found: 
 )
 def test_it_is_said_in_sparks_words(dialect: str, change: str, found: str) -> None:
     assert said(change, dialect) == found
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "CASE WHEN id = 1 THEN m / 3 ELSE m END",
+        "CASE WHEN id = 1 THEN m / 3 END",
+        "coalesce(m / 3, 0)",
+        "nullif(m / 3, 0)",
+        "greatest(m / 3, 1)",
+        "abs(m / 3)",
+        "m / 3 / 7",
+        "round(coalesce(m / 3, 0), 2)",
+        "(SELECT max(m / 3) FROM t AS o)",
+        "(SELECT sum(m / 3) FROM t AS o)",
+        "(SELECT y FROM (SELECT m / 3 AS y, id FROM t AS o) AS q WHERE q.id = t.id)",
+        "(SELECT y FROM (SELECT lag(m / 3) OVER (ORDER BY id) AS y, id FROM t AS o) AS q WHERE q.id = t.id)",
+        "(SELECT y FROM (SELECT first_value(m / 3) OVER (ORDER BY id) AS y FROM t AS o) AS q WHERE y > 1)",
+        "(SELECT max(y) FROM (SELECT m / 3 AS y FROM t AS o UNION ALL SELECT m FROM t AS p) AS q)",
+        "(SELECT max(m) FROM t AS o GROUP BY m / 3)",
+        "(SELECT max(m) OVER (PARTITION BY m / 3) FROM t AS o WHERE o.id = t.id)",
+        "(SELECT o.m FROM t AS o WHERE o.id = t.id ORDER BY m / 3 LIMIT 1)",
+        "(SELECT o.m FROM t AS o WHERE o.m / 3 IN (SELECT p.m / 3 FROM t AS p))",
+    ],
+)
+def test_a_quotient_is_rounded_before_anything_else_is_done_with_it(value: str) -> None:
+    with pytest.raises(UsageError, match="the last digits of a quotient would matter"):
+        done(f"m = {value}", "postgres")
 
 
 def test_that_mysql_may_find_null_for_a_division_by_zero_is_told() -> None:
