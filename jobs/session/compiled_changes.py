@@ -30,7 +30,6 @@ from lakewarden.jobs.sql.compile.refusals import is_known, query_in_merge, retur
 from lakewarden.jobs.sql.compile.values import (
     DIALECT_KEY,
     MATCHES_KEY,
-    TWICE,
     ColumnType,
     Compiled,
     Dialect,
@@ -146,11 +145,6 @@ def wrong_rows_explained(draft: Draft | None = None, *, merges: bool = False) ->
     try:
         yield
     except (PySparkException, Py4JJavaError) as error:
-        if TWICE in str(error):
-            raise PreconditionError(
-                "Several rows of the source have one key.",
-                hint=f"Make keys unique, or choose: SET {MATCHES_KEY} = any, or last by <column>.",
-            ) from error
         if _SEVERAL not in str(error):
             if draft is not None:
                 raise _of_compiled(error, draft) from error

@@ -23,8 +23,8 @@ __all__ = [
     "ambiguous",
     "draft_of",
     "is_change",
+    "only_statement",
     "outer_tokens",
-    "parse_error",
     "refuse_run_comments",
     "refuse_system",
     "refuse_unclear_order",
@@ -147,7 +147,26 @@ def ambiguous(dialects: tuple[Dialect, ...], why: UsageError | str = "") -> Usag
     )
 
 
+def only_statement(text: str, dialect: Dialect, plain: str | None = None) -> exp.Expr:
+    """The one statement of a text, by the dialect's parser; `plain` is what it reads in place of the text, with
+    everything where it was. Raises `UsageError`, with the place, for what it cannot read."""
+    try:
+        tree = _parsed(text if plain is None else plain, dialect)
+    except ParseError as error:
+        raise _parse_error(text, error) from error
+    return exp.Expression() if tree is None else tree
+
+
 def _tree(text: str, dialect: Dialect) -> exp.Expr:
+    tree = _parsed(text, dialect)
+    if not isinstance(tree, exp.Update | exp.Delete):
+        raise ForeignError("no UPDATE or DELETE")
+    if isinstance(tree, exp.Update):
+        _refuse_twice(text)
+    return tree
+
+
+def _parsed(text: str, dialect: Dialect) -> exp.Expr | None:
     try:
         trees = [tree for tree in PARSERS[dialect].parse(text) if tree is not None]
     except ParseError:
@@ -158,11 +177,7 @@ def _tree(text: str, dialect: Dialect) -> exp.Expr:
         raise UsageError(
             "These are several statements.", hint="Run one after the other, each by a call of its own."
         )
-    if not trees or not isinstance(trees[0], exp.Update | exp.Delete):
-        raise ForeignError("no UPDATE or DELETE")
-    if isinstance(trees[0], exp.Update):
-        _refuse_twice(text)
-    return trees[0]
+    return trees[0] if trees else None
 
 
 def _refuse_twice(text: str) -> None:
@@ -194,21 +209,23 @@ def _unreadable(
     output = next((token for token in outer_tokens(text) if token.text.upper() == "OUTPUT"), None)
     if output is not None and dialect in (None, Dialect.TSQL):
         return wrong_at(output.start, RETURNING, hint="Leave it out, and SELECT the rows afterwards.")
-    told = parse_error(text, max(unread, key=lambda one: one[0])[1])
+    told = _parse_error(text, max(unread, key=lambda one: one[0])[1])
     if "`" in text:
         told.hint = _QUOTES
     return told
 
 
-def parse_error(text: str, error: ParseError) -> WrongPartError:
+def _parse_error(text: str, error: ParseError) -> WrongPartError:
     """What a parser says of a text that it cannot read, with the place."""
-    described = str(error.errors[0].get("description") or "") if error.errors else ""
+    if not error.errors:
+        return wrong_at(None, "The statement cannot be read.", hint="Look for an unclosed quote.")
+    described = str(error.errors[0].get("description") or "")
     if not described or "<class" in described:
         described = "Something is missing here"
     elif "<Token" in described:
         described = "This cannot be read here"
     return wrong_at(
-        _offset(text, error) if error.errors else None,
+        _offset(text, error),
         f"{described.rstrip('.')}.",
         hint="docs/sql.md has a table of the forms that statements may have.",
     )

@@ -69,6 +69,8 @@ def _query_after(tokens: Sequence[Token], end: int) -> int | None:
 _SUFFIX: Final = re.compile(r"\b(\d+)(?:[SYLDF]|BD)\b")
 """What Spark writes behind a number for its type."""
 _NOTHING: Final = "Nothing was changed."
+_OURS: Final = "errorMessage"
+"""What raise_error() was given, which compiled statements have in our words."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,9 +106,11 @@ def _words(said: Condition) -> _Words | None:
 
 
 class _Bare(dict[str, str]):
-    """What a condition is about without Spark's quotes; what it does not say is a value."""
+    """What a condition is about without Spark's quotes; what is not said is a value, and what we say stays as it is."""
 
     def __getitem__(self, key: str) -> str:
+        if key == _OURS and key in self:
+            return super().__getitem__(key)
         said = super().__getitem__(key).strip("\"'`").replace("`", "") if key in self else "a value"
         return _SUFFIX.sub(r"\1", said)
 

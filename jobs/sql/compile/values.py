@@ -12,7 +12,6 @@ __all__ = [
     "KEYS_PROPERTY",
     "MATCHES_KEY",
     "OPERATION_KEY",
-    "TWICE",
     "Chosen",
     "ColumnType",
     "Compiled",
@@ -34,8 +33,6 @@ MATCHES_KEY: Final = "lakewarden.matches"
 OPERATION_KEY: Final = "lakewarden.operation"
 KEYS_PROPERTY: Final = "lakewarden.keys"
 """The table property that names the columns which tell the rows of a table apart."""
-TWICE: Final = "lakewarden: several rows with one key"
-"""What a source says in Spark where it has several rows with one key."""
 
 
 class Dialect(StrEnum):

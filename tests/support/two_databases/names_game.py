@@ -3,11 +3,12 @@
 Spark is asked about many at once.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import reduce
 
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
@@ -91,21 +92,35 @@ def _judged(
         except UsageError as error:
             yield Named(seed=seed, condition=condition, outcome=Outcome.REFUSED, why=str(error))
         except PySparkException as error:
-            yield Named(
-                seed=seed, condition=condition, outcome=Outcome.UNKNOWN_TO_SPARK, why=str(error)[:300]
-            )
-    found: dict[int, list[int]] = {seed: [] for seed in frames}
-    for seed, row in reduce(DataFrame.unionAll, frames.values()).collect() if frames else ():
-        found[seed].append(row)
+            yield _unknown(seed, condition, error)
+    found = _rows(frames)
     for seed, condition, wanted in asked:
-        if seed in frames:
-            same = sorted(found[seed]) == wanted
+        rows = found.get(seed)
+        if isinstance(rows, Exception):
+            yield _unknown(seed, condition, rows)
+        elif rows is not None:
             yield Named(
                 seed=seed,
                 condition=condition,
-                outcome=Outcome.SAME if same else Outcome.DIFFERENT,
-                why=f"ours: {sorted(found[seed])}, theirs: {wanted}; {_query(seed, condition, dialect)}",
+                outcome=Outcome.SAME if sorted(rows) == wanted else Outcome.DIFFERENT,
+                why=f"ours: {sorted(rows)}, theirs: {wanted}; {_query(seed, condition, dialect)}",
             )
+
+
+def _unknown(seed: int, condition: str, error: Exception) -> Named:
+    return Named(seed=seed, condition=condition, outcome=Outcome.UNKNOWN_TO_SPARK, why=str(error)[:300])
+
+
+def _rows(frames: Mapping[int, DataFrame]) -> Mapping[int, list[int] | Exception]:
+    """What each finds; each alone, where Spark fails at one of them."""
+    try:
+        listed = reduce(DataFrame.unionAll, frames.values()).collect() if frames else []
+    except (PySparkException, Py4JJavaError) as error:
+        if len(frames) == 1:
+            return dict.fromkeys(frames, error)
+        alone = [_rows({seed: frame}) for seed, frame in frames.items()]
+        return {seed: rows for one in alone for seed, rows in one.items()}
+    return {seed: [row for number, row in listed if number == seed] for seed in frames}
 
 
 def _query(seed: int, condition: str, dialect: Dialect) -> str:

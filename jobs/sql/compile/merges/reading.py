@@ -5,7 +5,6 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from sqlglot import exp
-from sqlglot.errors import ParseError, SqlglotError
 
 from lakewarden.catalog.errors import UsageError
 from lakewarden.jobs.sql.compile.change import (
@@ -17,13 +16,12 @@ from lakewarden.jobs.sql.compile.change import (
     with_joins,
 )
 from lakewarden.jobs.sql.compile.clauses import Clauses, MergeClause, Seen
-from lakewarden.jobs.sql.compile.dialects import PARSERS
 from lakewarden.jobs.sql.compile.places import told_with_places, wrong_at, wrong_in, wrong_part
 from lakewarden.jobs.sql.compile.precedence import refuse_unclear
 from lakewarden.jobs.sql.compile.reading import (
     Draft,
+    only_statement,
     outer_tokens,
-    parse_error,
     refuse_system,
     tables_read,
 )
@@ -100,23 +98,18 @@ def _draft(text: str, dialect: Dialect, *, chosen: bool) -> Draft | None:
 
 
 def _tree(text: str, dialect: Dialect) -> exp.Merge | None:
+    """The MERGE; None for what Spark alone has to read."""
     try:
-        trees = [tree for tree in PARSERS[dialect].parse(text) if tree is not None]
-    except ParseError as error:
+        tree = only_statement(text, dialect)
+    except UsageError:
         if dialect is Dialect.SPARK:
             return None
-        raise parse_error(text, error) from error
-    except SqlglotError as error:
-        if dialect is Dialect.SPARK:
-            return None
-        raise UsageError("The statement cannot be read.", hint="Look for an unclosed quote.") from error
-    if len(trees) == 1 and isinstance(trees[0], exp.Merge):
-        return trees[0]
+        raise
+    if isinstance(tree, exp.Merge):
+        return tree
     if dialect is Dialect.SPARK:
         return None
-    raise UsageError(
-        "These are several statements.", hint="Run one after the other, each by a call of its own."
-    )
+    raise wrong_in(tree, f"{dialect} has no such MERGE.", hint="docs/sql.md has a table of the forms.")
 
 
 def _asks(merge: exp.Merge) -> bool:

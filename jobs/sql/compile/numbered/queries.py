@@ -82,11 +82,12 @@ def _require_alone(tree: exp.Expr, target: exp.Table, cte: exp.CTE) -> None:
     """Raise `UsageError` where the statement reads the query beside changing it."""
     item, name = tree.this if isinstance(tree.this, exp.Table) else target, target.name.lower()
     joined = item.args.get("joins") or item.args.get("alias") or tree.args.get("from_")
-    called = (one for one in tree.find_all(exp.Table, exp.Subquery) if one is not item and one is not target)
+    others = [one for one in tree.find_all(exp.Table, exp.Subquery) if one is not item and one is not target]
     again = [
         one
-        for one in called
-        if one.alias_or_name.lower() == name or (one.name.lower() == name and not one.db)
+        for one in others
+        if one.alias_or_name.lower() == name
+        or (isinstance(one, exp.Table) and not one.db and one.name.lower() == name)
     ]
     if joined or again or item.name.lower() != name:
         raise wrong_in(

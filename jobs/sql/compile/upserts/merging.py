@@ -30,7 +30,7 @@ from lakewarden.jobs.sql.compile.type_families import (
     scale_of_type,
 )
 from lakewarden.jobs.sql.compile.values import (
-    TWICE,
+    MATCHES_KEY,
     Compiled,
     Dialect,
     MatchPolicy,
@@ -47,6 +47,10 @@ __all__ = ["upsert_compiled"]
 _BECAUSE: Final = "Rows are matched by {keys}; what is not there is added."
 _ONE: Final = "Rows are found by the WHERE; if there are none, one is added."
 _RANK: Final = "`lakewarden_rank`"
+_SEVERAL: Final = (
+    "Several rows of the source have one key. "
+    f"Make keys unique, or choose: SET {MATCHES_KEY} = any, or last by <column>."
+)
 
 _STORED: Final = TableName(parts=("lakewarden_rows",))
 """Stands for the rows of the source as they will be stored: in the types of the table's columns."""
@@ -323,7 +327,7 @@ def _source(parts: _Halves, policy: MatchPolicy) -> str:
         query = f"SELECT {', '.join(names)} FROM ({ranked}) WHERE {_RANK} = 1 OR {lacking}"
     once = (
         f"CASE WHEN count(*) OVER ({among}) > 1 AND NOT ({lacking}) "
-        f"THEN raise_error('{TWICE}') ELSE {keys[0]} END"
+        f"THEN raise_error('{_SEVERAL}') ELSE {keys[0]} END"
     )
     listed = ", ".join(f"{once} AS {name}" if name == keys[0] else name for name in names)
     return f"SELECT {listed} FROM ({query})"

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from sqlglot import Token, TokenType, exp
-from sqlglot.errors import ParseError, SqlglotError
+from sqlglot.errors import SqlglotError
 
 from lakewarden.catalog.errors import UsageError
 from lakewarden.jobs.sql.compile.change import Relation, RowChange, assignments_of, refuse_default
@@ -16,8 +16,8 @@ from lakewarden.jobs.sql.compile.dialects import PARSERS
 from lakewarden.jobs.sql.compile.places import told_with_places, wrong_at, wrong_in
 from lakewarden.jobs.sql.compile.reading import (
     Draft,
+    only_statement,
     outer_tokens,
-    parse_error,
     refuse_run_comments,
     refuse_system,
     refuse_unclear_order,
@@ -111,7 +111,7 @@ def _key_list(text: str, begin: int, end: int, dialect: Dialect) -> tuple[str, .
 def _insert(
     text: str, plain: str, dialect: Dialect, *, keys: tuple[str, ...] = (), ours: bool = False
 ) -> Draft:
-    tree = _tree(text, plain, dialect)
+    tree = only_statement(text, dialect, plain)
     if not isinstance(tree, exp.Insert):
         raise UsageError("This is no INSERT.", hint="docs/sql.md has a table of the forms.")
     _refuse_clauses(tree, text)
@@ -216,7 +216,7 @@ def _conflict_keys(conflict: exp.Expr) -> tuple[str, ...]:
 def _update_else(text: str, else_: Token, insert: Token, dialect: Dialect) -> Draft:
     """Teradata's: rows that the WHERE finds are updated; if it finds none, one row is inserted."""
     try:
-        (update,) = shapes_of(_tree(text, text[: else_.start], dialect), dialect)
+        (update,) = shapes_of(only_statement(text, dialect, text[: else_.start]), dialect)
     except ForeignError as error:
         raise wrong_at(0, "Teradata has no such UPDATE.", hint="Write UPDATE t SET ... WHERE ...") from error
     plain = " " * (insert.end + 1 - len("INSERT")) + "INSERT" + text[insert.end + 1 :]
@@ -266,20 +266,6 @@ def _draft(
     refuse_system(draft)
     refuse_unclear_order(draft)
     return draft
-
-
-def _tree(text: str, plain: str, dialect: Dialect) -> exp.Expr:
-    try:
-        trees = [tree for tree in PARSERS[dialect].parse(plain) if tree is not None]
-    except ParseError as error:
-        raise parse_error(text, error) from error
-    except SqlglotError as error:
-        raise UsageError("The statement cannot be read.", hint="Look for an unclosed quote.") from error
-    if len(trees) != 1:
-        raise UsageError(
-            "These are several statements.", hint="Run one after the other, each by a call of its own."
-        )
-    return trees[0]
 
 
 def _own(dialect: Dialect, chosen: Dialect | None) -> Dialect:

@@ -123,6 +123,7 @@ def test_no_condition_of_a_compiled_statement_is_told_in_the_words_of_spark(cond
             "There is no function nosuch. Line 1, column 47:",
         ),
         ("SCALAR_SUBQUERY_TOO_MANY_ROWS", {}, "found several rows. Line 1, column 26:"),
+        ("USER_RAISED_EXCEPTION", {"errorMessage": "'12L' is not read as INT."}, "'12L' is not read as INT."),
         (
             "CAST_OVERFLOW_IN_TABLE_INSERT",
             {"columnName": "`a`", "targetType": '"TINYINT"'},

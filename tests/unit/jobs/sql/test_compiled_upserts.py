@@ -68,7 +68,7 @@ def test_mysqls_new_value_may_stand_behind_a_parenthesis(value: str, wanted: str
 
 def test_rows_with_one_key_are_looked_for_in_the_source_unless_it_has_one_row() -> None:
     text = "UPSERT INTO p (k, a) SELECT k, b FROM s"
-    assert "raise_error('lakewarden: several rows with one key')" in statement(text)
+    assert "raise_error('Several rows of the source have one key. " in statement(text)
     assert "Several rows with one key are an error" in done(text).notes[0]
     assert "raise_error" not in done(text, matches="any").steps[0].sql
     assert "ORDER BY `a` DESC NULLS LAST" in done(text, matches="last by s.a").steps[0].sql
@@ -190,7 +190,7 @@ def test_a_form_of_another_dialect_than_the_sessions_is_refused() -> None:
 
 
 def test_rows_of_values_are_looked_through_for_one_key_from_the_second_on() -> None:
-    once = "raise_error('lakewarden: several rows with one key')"
+    once = "raise_error('Several rows of the source have one key. "
     assert once not in statement("UPSERT INTO p (k, a) VALUES (1, 2)")
     assert done("UPSERT INTO p (k, a) VALUES (1, 2)").notes == ()
     assert once in statement("UPSERT INTO p (k, a) VALUES (1, 2), (1, 3)")
