@@ -4,7 +4,7 @@ from typing import Final
 
 from sqlglot import exp
 
-from lakewarden.jobs.sql.compile.numbered.rows import DIFFERS, Rows, compared
+from lakewarden.jobs.sql.compile.numbered.rows import DIFFERS, NumberedRows, compared
 from lakewarden.jobs.sql.compile.places import wrong_in
 
 __all__ = ["choose_first_rows"]
@@ -29,7 +29,7 @@ def choose_first_rows(tree: exp.Expr) -> tuple[str, ...]:
         raise wrong_in(most, "LIMIT takes a number that is written.", hint=_HINT)
     where = tree.args.get("where")
     condition = None if where is None else where.this
-    rows = Rows(table=target, row=target.alias_or_name, where=condition)
+    rows = NumberedRows(table=target, row=target.alias_or_name, where=condition)
     first = compared(rows, exp.Window(this=exp.RowNumber(), order=order), exp.LTE, most)
     tree.set("limit", None)
     tree.set("where", exp.Where(this=first if condition is None else exp.and_(condition, first)))

@@ -9,7 +9,7 @@ from typing import Final
 
 from sqlglot import exp
 
-from lakewarden.jobs.sql.compile.numbered.rows import DIFFERS, Rows, compared, number_of, value_of
+from lakewarden.jobs.sql.compile.numbered.rows import DIFFERS, NumberedRows, compared, number_of, value_of
 from lakewarden.jobs.sql.compile.places import wrong_in
 
 __all__ = ["change_its_table"]
@@ -40,9 +40,9 @@ class _Query:
     whole: bool
 
     @property
-    def rows(self) -> Rows:
+    def rows(self) -> NumberedRows:
         """The rows of the table that it gives."""
-        return Rows(table=self.table, row=self.name, where=self.where)
+        return NumberedRows(table=self.table, row=self.name, where=self.where)
 
 
 def change_its_table(tree: exp.Expr) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from sqlglot import exp
 
 from lakewarden.jobs.sql.compile.places import wrong_in
 
-__all__ = ["DIFFERS", "Rows", "compared", "number_of", "refused_where_alike", "value_of"]
+__all__ = ["DIFFERS", "NumberedRows", "compared", "number_of", "refused_where_alike", "value_of"]
 
 DIFFERS: Final = (
     "Rows that are alike in an order by which some of them are meant are an error, where {} takes any."
@@ -29,7 +29,7 @@ _VALUE: Final = "lakewarden_value"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Rows:
+class NumberedRows:
     """The rows of a table that are numbered, all where there is no `where`. `row` is what the target is called whose
     number is asked for."""
 
@@ -38,7 +38,7 @@ class Rows:
     where: exp.Expr | None = None
 
 
-def compared(rows: Rows, window: exp.Window, kind: type[exp.Binary], most: exp.Literal) -> exp.Binary:
+def compared(rows: NumberedRows, window: exp.Window, kind: type[exp.Binary], most: exp.Literal) -> exp.Binary:
     """`ROW_NUMBER() OVER (...)` compared with a number; the window says the order."""
     first, last = exp.column(_FIRST), exp.column(_LAST)
     if kind in (exp.LTE, exp.GT):
@@ -50,12 +50,12 @@ def compared(rows: Rows, window: exp.Window, kind: type[exp.Binary], most: exp.L
     return _is(kind, _number(rows, window, decides), most)
 
 
-def number_of(rows: Rows, window: exp.Window) -> exp.Subquery:
+def number_of(rows: NumberedRows, window: exp.Window) -> exp.Subquery:
     """`ROW_NUMBER() OVER (...)` as a value: no rows may be alike in its order."""
     return _number(rows, window, _is(exp.LT, exp.column(_FIRST), exp.column(_LAST)))
 
 
-def value_of(rows: Rows, window: exp.Window) -> exp.Subquery:
+def value_of(rows: NumberedRows, window: exp.Window) -> exp.Subquery:
     """A window that gives rows that are alike in its order the same."""
     return _asked(rows, window, {_VALUE: window}, exp.column(_VALUE))
 
@@ -68,7 +68,7 @@ def refused_where_alike(query: exp.Select) -> exp.Select:
     return query
 
 
-def _number(rows: Rows, window: exp.Window, decides: exp.Expr) -> exp.Subquery:
+def _number(rows: NumberedRows, window: exp.Window, decides: exp.Expr) -> exp.Subquery:
     error = exp.Literal.number(0)
     error.meta[_MARK] = True
     number = exp.Case(ifs=[exp.If(this=decides, true=error)], default=exp.column(_FIRST))
@@ -82,7 +82,9 @@ def _number(rows: Rows, window: exp.Window, decides: exp.Expr) -> exp.Subquery:
     )
 
 
-def _asked(rows: Rows, window: exp.Window, computed: Mapping[str, exp.Expr], value: exp.Expr) -> exp.Subquery:
+def _asked(
+    rows: NumberedRows, window: exp.Window, computed: Mapping[str, exp.Expr], value: exp.Expr
+) -> exp.Subquery:
     """What `value` is, of what is computed over the rows, for the row that is changed."""
     keys = _columns(rows, window)
     numbered = exp.Select(
@@ -104,7 +106,7 @@ def _asked(rows: Rows, window: exp.Window, computed: Mapping[str, exp.Expr], val
     return exp.Subquery(this=found)
 
 
-def _columns(rows: Rows, window: exp.Window) -> Mapping[str, exp.Column]:
+def _columns(rows: NumberedRows, window: exp.Window) -> Mapping[str, exp.Column]:
     """The columns that the window depends on, by name."""
     if window.find(exp.Query) is not None:
         raise wrong_in(
