@@ -65,15 +65,17 @@ def register_batch(
     looked: Callable[[], None] = nobody,
     judged: Callable[[], None] = nobody,
     guarded: Answered = answered,
+    again: bool = False,
 ) -> list[Came]:
     """Manage the tables that are wanted; what came of each, in their order. `looked` is called after each look,
     `judged` after each table that validation judged. Names that are `asked_for` by others are given to none of them.
 
-    A table that is managed already is not read again, and is refused where other values are wanted than it has.
+    A table that is managed already is not read again (unless `again` says so), and is refused where other values are
+    wanted than it has.
     Killed anywhere, the same call goes on: a row without health is read, and gets it. Once the rows are written nothing
     is raised any more: `guarded` gives what else comes up, and the tables are managed without health (`unrecorded`).
     """
-    batch = _begun(registry, wanted, actor, source, threads, looked, asked_for)
+    batch = _begun(registry, wanted, actor, source, threads, looked, asked_for, again)
     many = count_of(len(wanted), "table")
     done = write_checked(
         batch.registry, batch.prepare, because=f"register {many}", threads=threads, judged=judged
@@ -115,6 +117,7 @@ def _begun(
     threads: int,
     looked: Callable[[], None],
     asked_for: Collection[str],
+    again: bool = False,
 ) -> "_Batch":
     """The batch with every table looked at."""
     registry = replace(registry, inspect=_answering(registry.inspect))
@@ -125,7 +128,7 @@ def _begun(
         source=source,
         at=registry.clock.now(),
         places=places_of(registry.store.rows(TABLES)),
-        with_health=frozenset(healths.arrow(["table_id"]).column(0).to_pylist()),
+        with_health=frozenset(() if again else healths.arrow(["table_id"]).column(0).to_pylist()),
     )
     batch = _Batch(registry=registry, healths=healths, asked_for=names_of(wanted).union(asked_for))
     for number, one in enumerate(in_threads(look, wanted, threads=threads)):

@@ -158,6 +158,19 @@ def sweeping(store: Failing, health: HealthRow) -> Inspect:
     return meanwhile
 
 
+def test_health_that_was_written_since_the_table_was_read_stays(
+    registry: Registry, store: Failing, reader: FakeReader, tmp_path: Path
+) -> None:
+    place = folder(reader, tmp_path / "t")
+    register(registry, place, actor=ANA)
+    [health] = store.rows(HEALTH).find(name="default.t")
+    newer = replace(health, version=(health.version or 0) + 7)
+
+    came = register(replace(registry, inspect=sweeping(store, newer)), place, actor=ANA)
+    assert came.health == newer
+    assert store.rows(HEALTH).find(name="default.t") == (newer,)
+
+
 def test_health_of_a_batch_does_not_replace_what_a_sweep_wrote_first(
     registry: Registry, store: Failing, reader: FakeReader, tmp_path: Path
 ) -> None:
