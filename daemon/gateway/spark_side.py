@@ -93,6 +93,9 @@ class SparkSide:
     def __init__(self, services: Services, settings: SparkSettings) -> None:
         self._services, self._settings = services, settings
         self._application: _Application | None = None
+        self._running: dict[str, float | None] = {}
+        """The operations that wait for an answer of Spark's, and when they were cancelled."""
+        self._noting = threading.Lock()
         self._cancelled: float | None = None
         """Since when something may go on that was cancelled."""
         self._lingering = 0
@@ -112,6 +115,7 @@ class SparkSide:
         connection = self._connection(session, operation)
         operation.stop = lambda: self._stop(connection, operation)
         operation.stages = lambda: self._stages(connection, operation)
+        self._running[operation.id] = None
         try:
             user = session.caller.name
             with serving(connection.spark, operation.id, user=user, cancelled=lambda: operation.state.over):
@@ -123,6 +127,9 @@ class SparkSide:
                     _keep_settings(session, connection)
         except SparkEndedError as error:
             raise _lost(session) from error
+        finally:
+            with self._noting:
+                self._running.pop(operation.id, None)
 
     def database(self, session: Session) -> str:
         """The one that names without a database are in."""
@@ -164,10 +171,13 @@ class SparkSide:
             return session_catalog.keys(spark, schema, table)
 
     def tend(self) -> None:
-        """End a Spark that goes on with what was cancelled long ago: an expression looks at nothing while it computes,
-        and nothing else runs where it does."""
+        """End a Spark that goes on with what was cancelled long ago: neither its parser nor its analysis nor an
+        expression looks whether anybody still wants it."""
         application, cancelled = self._application, self._cancelled
         if application is None or cancelled is None or time.monotonic() - cancelled < _PATIENCE_SECONDS:
+            return
+        if any(_is_long_ago(since) for since in list(self._running.values())):
+            self._end(application)
             return
         asked = self._watching.submit(left_tasks, application.root)
         try:
@@ -176,14 +186,17 @@ class SparkSide:
             asked.cancel()
             return
         self._lingering = self._lingering + 1 if left else 0
-        if not left:
+        if not left and not any(self._running.values()):
             self._cancelled = None
         if self._lingering > _LOOKS:  # a single look may come between two of Spark's own figures
-            self._cancelled, self._lingering = None, 0
-            get_log("gateway").warning("Spark goes on with what was cancelled, and is ended")
-            with self._starting:
-                if self._application is application:
-                    self._abandon()
+            self._end(application)
+
+    def _end(self, application: _Application) -> None:
+        self._cancelled, self._lingering = None, 0
+        get_log("gateway").warning("Spark goes on with what was cancelled, and is ended")
+        with self._starting:
+            if self._application is application:
+                self._abandon()
 
     def stop(self) -> None:
         """End the application."""
@@ -271,8 +284,16 @@ class SparkSide:
             return ()
 
     def _stop(self, connection: _SparkConnection, operation: GatewayOperation) -> None:
-        self._cancelled = self._cancelled or time.monotonic()
+        now = time.monotonic()
+        self._cancelled = self._cancelled or now
+        with self._noting:
+            if operation.id in self._running:
+                self._running[operation.id] = now
         self._cancelling.submit(cancel, connection.spark, operation.id)
+
+
+def _is_long_ago(since: float | None) -> bool:
+    return since is not None and time.monotonic() - since > _PATIENCE_SECONDS
 
 
 def _run(connection: _SparkConnection, statement: InSession, text: str) -> DataFrame:

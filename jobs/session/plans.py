@@ -11,6 +11,7 @@ from typing import Any, Final
 from pyspark.sql import DataFrame, SparkSession
 
 from lakewarden.catalog.units import MIB
+from lakewarden.jobs.session.nesting import require_shallow
 
 __all__ = ["JavaPlan", "Plans", "kind"]
 
@@ -70,6 +71,7 @@ class Plans:
 
     def parsed(self, session: Any, text: str) -> JavaPlan:
         """A statement as a plan that knows no tables yet. Raises Spark's ParseException."""
+        require_shallow(text)
         return session.sessionState().sqlParser().parsePlan(text)
 
     def composed(self, session: Any, text: str) -> JavaPlan:
