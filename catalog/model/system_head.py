@@ -1,8 +1,12 @@
 """The head of a system table, as a database remembers it."""
 
 from dataclasses import dataclass
+from typing import Final
 
-__all__ = ["SystemHead"]
+__all__ = ["DIGITS", "SystemHead"]
+
+DIGITS: Final = 15
+"""Hexadecimal digits of a commit's digest that are kept: they fit into a number of 64 bits."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

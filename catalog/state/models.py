@@ -36,7 +36,6 @@ __all__ = [
     "RUN",
     "RUN_LINE",
     "STEPS",
-    "SYSTEM_HEAD",
     "Steps",
     "now_ms",
 ]
@@ -139,16 +138,6 @@ BOOKMARK: Final = Table(
     Column("value", BigInteger, nullable=False),
 )
 
-SYSTEM_HEAD: Final = Table(
-    "lakewarden_system_head",
-    _METADATA,
-    Column("location", Text, primary_key=True),
-    Column("name", String(20), primary_key=True),
-    Column("version", BigInteger, nullable=False),
-    Column("digest", String(64), nullable=False),
-)
-"""What the system tables at a location were when they were last seen."""
-
 RUN_LINE: Final = Table(
     "lakewarden_run_line",
     _METADATA,
@@ -177,7 +166,6 @@ STEPS: Final[Steps] = (
     (DDL("ALTER TABLE lakewarden_run ADD COLUMN hint TEXT"),),  # type: ignore[no-untyped-call]  # SQLAlchemy
     (DDL("ALTER TABLE lakewarden_run ADD COLUMN runtime VARCHAR(40) DEFAULT 'delta' NOT NULL"),),  # type: ignore[no-untyped-call]  # SQLAlchemy
     (CreateTable(RUN_LINE), CreateIndex(_LINES_BY_RUN), CreateIndex(_LINES_BY_TIME)),
-    (CreateTable(SYSTEM_HEAD),),
 )
 """Step n takes the database from schema version n to n + 1. Steps are only ever appended; none is changed."""
 

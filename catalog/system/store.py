@@ -20,6 +20,7 @@ from lakewarden.catalog.errors import ConflictError, FencedError, NotFoundError
 from lakewarden.catalog.failpoints import reach
 from lakewarden.catalog.formats.delta.log_names import commit_path
 from lakewarden.catalog.model.rows import TableRow
+from lakewarden.catalog.model.system_head import DIGITS
 from lakewarden.catalog.storage.file_store import StorageOptions
 from lakewarden.catalog.system.codec import codec, keys_of
 from lakewarden.catalog.system.commits import Note, admit, commit, leader_token, removal
@@ -145,7 +146,7 @@ class DeltaSystemStore:
     def digest(self, table: SystemTable[Any], version: int) -> str | None:
         with answering(table.name):
             try:
-                return sha256(self._handles.store(table).read(commit_path(version))).hexdigest()
+                return sha256(self._handles.store(table).read(commit_path(version))).hexdigest()[:DIGITS]
             except FileNotFoundError:
                 return None
 

@@ -27,7 +27,7 @@ def test_nothing_is_known_of_tables_that_were_never_seen(heads: SystemHeads) -> 
 
 
 def test_a_head_takes_the_place_of_the_one_before_and_leaves_the_others(heads: SystemHeads) -> None:
-    old, new = SystemHead(version=3, digest="a" * 64), SystemHead(version=2**40, digest="b" * 64)
+    old, new = SystemHead(version=3, digest="a" * 15), SystemHead(version=2**40, digest="0b" + "c" * 13)
     heads.put({"tables": old, "audit": old})
     heads.put({"tables": new})
     assert heads.get() == {"tables": new, "audit": old}

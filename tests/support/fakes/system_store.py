@@ -73,7 +73,7 @@ class _Kept:
     """One table's versions, oldest first, and the newest leader's token."""
 
     versions: list[Mapping[Key, Any]] = field(default_factory=lambda: [{}])
-    digests: list[str] = field(default_factory=lambda: [uuid.uuid4().hex])
+    digests: list[str] = field(default_factory=lambda: [uuid.uuid4().hex[:15]])
     token: int = 0
 
 
@@ -219,7 +219,7 @@ class FakeSystemStore:
                 return False
             self._admit(table, fence)
             kept.versions.append(rows)
-            kept.digests.append(uuid.uuid4().hex)
+            kept.digests.append(uuid.uuid4().hex[:15])
             kept.token = kept.token if fence is None else fence.token
             self.commits.append((table.name, because))
             return True
