@@ -1,11 +1,11 @@
 """How far something has been read, by name: one row each."""
 
-from sqlalchemy import select
+from sqlalchemy import Connection, select
 
 from lakewarden.catalog.state.db import Database, insert_or
 from lakewarden.catalog.state.models import BOOKMARK
 
-__all__ = ["DatabaseBookmarks"]
+__all__ = ["DatabaseBookmarks", "put_bookmark"]
 
 
 class DatabaseBookmarks:
@@ -21,6 +21,10 @@ class DatabaseBookmarks:
 
     def put(self, name: str, value: int) -> None:
         with self._database.transaction() as connection:
-            row = insert_or(connection, BOOKMARK).values(name=name, value=value)
-            moved = row.on_conflict_do_update(index_elements=[BOOKMARK.c.name], set_={"value": value})
-            connection.execute(moved)
+            put_bookmark(connection, name, value)
+
+
+def put_bookmark(connection: Connection, name: str, value: int) -> None:
+    """Within a transaction: move it there, or make it."""
+    row = insert_or(connection, BOOKMARK).values(name=name, value=value)
+    connection.execute(row.on_conflict_do_update(index_elements=[BOOKMARK.c.name], set_={"value": value}))

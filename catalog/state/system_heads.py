@@ -10,7 +10,8 @@ from typing import Final
 from sqlalchemy import select
 
 from lakewarden.catalog.model.system_head import DIGITS, SystemHead
-from lakewarden.catalog.state.db import Database, insert_or
+from lakewarden.catalog.state.bookmarks import put_bookmark
+from lakewarden.catalog.state.db import Database
 from lakewarden.catalog.state.models import BOOKMARK
 
 __all__ = ["DatabaseSystemHeads"]
@@ -40,9 +41,5 @@ class DatabaseSystemHeads:
     def put(self, heads: Mapping[str, SystemHead]) -> None:
         with self._database.transaction() as connection:
             for name, head in heads.items():
-                for kind, value in ((_VERSION, head.version), (_DIGEST, int(head.digest, 16))):
-                    row = insert_or(connection, BOOKMARK).values(
-                        name=f"{self._begin}{name} {kind}", value=value
-                    )
-                    keys = [BOOKMARK.c.name]
-                    connection.execute(row.on_conflict_do_update(index_elements=keys, set_={"value": value}))
+                put_bookmark(connection, f"{self._begin}{name} {_VERSION}", head.version)
+                put_bookmark(connection, f"{self._begin}{name} {_DIGEST}", int(head.digest, 16))

@@ -4,7 +4,8 @@ A database that outlives a copy of the system tables knows commits that the copy
 Until a person has decided, nothing that deletes, rewinds or plans may go by such tables.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Final
 
 from lakewarden.catalog.errors import NotFoundError, PreconditionError, UnreadableError
@@ -20,6 +21,8 @@ DECIDE: Final = (
     "backup, `lakewarden system repair --accept-loss` goes on with these."
 )
 
+_Versions = Sequence[tuple[SystemTable[Any], int]]
+
 
 class SystemHistory:
     """Compares the system tables with what the database knows of them, read anew each time. A table that cannot be
@@ -31,38 +34,34 @@ class SystemHistory:
     def problems(self) -> Iterator[Problem]:
         """The tables that lack a commit which this database has seen. Raises `UnavailableError` where the database or
         the storage does not answer."""
-        known = self._heads.get()
-        for table in SYSTEM_TABLES:
-            seen, version = known.get(table.name), self._version(table)
-            if seen is None or version is None:
-                continue
-            message = self._lacking(table, version, seen)
-            if message is not None:
-                yield Problem(table=table, damage=Damage.OLDER, message=message)
+        return self._problems(self._heads.get(), self._versions())
 
     def require(self) -> None:
         """Raise `PreconditionError` if a table lacks a commit which this database has seen."""
-        found = next(self.problems(), None)
-        if found is not None:
-            said = f"{found.message[:1].lower()}{found.message[1:]}"
-            raise PreconditionError(
-                f"lakewarden.{found.table.name} was put back from before: {said}", hint=DECIDE
-            )
+        _refuse(self.problems())
 
     def follow(self) -> None:
         """Remember the tables as they are now. Raises what `require` raises, and remembers nothing then."""
-        self.require()
-        self._remember(self._heads.get())
+        known, versions = self._heads.get(), self._versions()
+        _refuse(self._problems(known, versions))
+        self._remember(known, versions)
 
     def accept(self) -> None:
         """Remember the tables as they are now, whatever was known of them."""
-        self._remember({})
+        self._remember({}, self._versions())
 
-    def _remember(self, known: Mapping[str, SystemHead]) -> None:
+    def _problems(self, known: Mapping[str, SystemHead], versions: _Versions) -> Iterator[Problem]:
+        for table, version in versions:
+            seen = known.get(table.name)
+            message = None if seen is None else self._lacking(table, version, seen)
+            if message is not None:
+                yield Problem(table=table, damage=Damage.OLDER, message=message)
+
+    def _remember(self, known: Mapping[str, SystemHead], versions: _Versions) -> None:
         new = {}
-        for table in SYSTEM_TABLES:
-            version, seen = self._version(table), known.get(table.name)
-            if version is None or (seen is not None and seen.version == version):
+        for table, version in versions:
+            seen = known.get(table.name)
+            if seen is not None and seen.version == version:
                 continue
             digest = self._store.digest(table, version)
             if digest is not None:
@@ -70,11 +69,13 @@ class SystemHistory:
         if new:
             self._heads.put(new)
 
-    def _version(self, table: SystemTable[Any]) -> int | None:
-        try:
-            return self._store.rows(table).version
-        except (NotFoundError, UnreadableError):
-            return None
+    def _versions(self) -> _Versions:
+        """Those of the tables that can be read."""
+        found = []
+        for table in SYSTEM_TABLES:
+            with suppress(NotFoundError, UnreadableError):
+                found.append((table, self._store.rows(table).version))
+        return found
 
     def _lacking(self, table: SystemTable[Any], version: int, seen: SystemHead) -> str | None:
         if version < seen.version:
@@ -85,3 +86,9 @@ class SystemHistory:
         if self._store.digest(table, seen.version) in (seen.digest, None):
             return None
         return f"Its version {seen.version} is another one than the operational database has seen."
+
+
+def _refuse(problems: Iterator[Problem]) -> None:
+    for one in problems:
+        said = f"{one.message[:1].lower()}{one.message[1:]}"
+        raise PreconditionError(f"lakewarden.{one.table.name} was put back from before: {said}", hint=DECIDE)

@@ -113,9 +113,9 @@ class SparkSide:
     ) -> ResultReader:
         """Run a statement in the connection's own session, and gather its rows."""
         connection = self._connection(session, operation)
+        self._running[operation.id] = None  # before anybody can stop it
         operation.stop = lambda: self._stop(connection, operation)
         operation.stages = lambda: self._stages(connection, operation)
-        self._running[operation.id] = None
         try:
             user = session.caller.name
             with serving(connection.spark, operation.id, user=user, cancelled=lambda: operation.state.over):

@@ -4,6 +4,7 @@ stopped. It fails on a few hundred anyway."""
 from typing import Final
 
 from lakewarden.catalog.errors import RefusedError
+from lakewarden.jobs.sql.quotes import outside
 
 __all__ = ["require_shallow"]
 
@@ -23,16 +24,8 @@ def require_shallow(text: str) -> None:
 def _depth(text: str) -> int:
     """The most parentheses that are open at once, outside of literals and quoted names."""
     depth = deepest = 0
-    quote, escaped = "", False
-    for character in text:
-        if escaped:
-            escaped = False
-        elif quote:
-            escaped = character == "\\"
-            quote = "" if character == quote else quote
-        elif character in _QUOTES:
-            quote = character
-        elif character == "(":
+    for character in outside(text, _QUOTES):
+        if character == "(":
             depth += 1
             deepest = max(deepest, depth)
         elif character == ")":

@@ -15,6 +15,7 @@ from lakewarden.catalog.policy.access import Caller, Permission
 from lakewarden.daemon.telemetry.gateway_metrics import GatewayMetrics
 from lakewarden.daemon.telemetry.log import get_log
 from lakewarden.daemon.usecases.audit import Refusal
+from lakewarden.jobs.sql.quotes import outside
 
 __all__ = ["Refusals"]
 
@@ -23,6 +24,7 @@ _OF_ONE_USER: Final = 20
 """Entries of one user in one commit; further kinds of refusals are counted in one more."""
 _OTHERS: Final = "other statements"
 _READ: Final = 1_000
+_QUOTES: Final = "'\""
 _TEXT: Final = 200
 """Characters of a statement: so many are looked at, and so many are kept."""
 
@@ -102,22 +104,8 @@ class Refusals:
 
 def _shown(text: str) -> str:
     """The beginning of a statement, without its literals and what it sets: everybody reads the audit."""
-    begins = _without_literals(text[:_READ].strip())
+    begins = "".join("'...'" if one in _QUOTES else one for one in outside(text[:_READ].strip(), _QUOTES))
     head, equals, _ = begins.partition("=")
     if equals and "SET" in head.upper().split():
         begins = f"{head}= ..."
     return begins if len(begins) <= _TEXT else f"{begins[:_TEXT]}..."
-
-
-def _without_literals(text: str) -> str:
-    shown = list[str]()
-    quote, escaped = "", False
-    for character in text:
-        if not quote:
-            quote = character if character in "'\"" else ""
-            shown.append("'...'" if quote else character)
-        elif escaped or character == "\\":
-            escaped = not escaped
-        elif character == quote:
-            quote = ""
-    return "".join(shown)
