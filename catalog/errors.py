@@ -93,7 +93,7 @@ class RefusedError(LakewardenError):
 
 
 class NotAllowedError(RefusedError):
-    """The caller's role does not cover this."""
+    """The caller's role does not cover this, or a rule for everybody forbids it."""
 
 
 class ClosedTableError(NotAllowedError):

@@ -13,6 +13,7 @@ from lakewarden.catalog.policy.retention_properties import NO_PROPERTIES, Retent
 
 __all__ = [
     "GROUP",
+    "carries_retention",
     "formats",
     "has_versions",
     "is_kept",
@@ -50,6 +51,11 @@ def retention_of(format_: TableFormat | None) -> RetentionProperties:
     """The properties that carry a retention in tables of a format; none where it has none, or is not installed."""
     spec = formats().get(format_ or DELTA)
     return NO_PROPERTIES if spec is None else spec.retention
+
+
+def carries_retention(name: str) -> bool:
+    """Whether a table property of any format here says how long something is kept."""
+    return any(spec.retention.carries(name) for spec in formats().values())
 
 
 def is_kept(name: str) -> bool:

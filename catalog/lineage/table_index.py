@@ -6,13 +6,13 @@ still has each input's location and format UUID. Asked, too, whether a governed 
 
 import threading
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from lakewarden.catalog.errors import ConflictError, NotAllowedError, RefusedError, UnavailableError
+from lakewarden.catalog.errors import ConflictError, NotAllowedError, UnavailableError
 from lakewarden.catalog.model.rollbacks import Rollback, rollbacks_of
-from lakewarden.catalog.model.rows import GONE, RowKind, TableRow
-from lakewarden.catalog.policy.scopes import govern, scopes_by_name
+from lakewarden.catalog.model.rows import GONE, RowKind
+from lakewarden.catalog.policy.scopes import Governed, govern, scopes_by_name
 from lakewarden.catalog.storage.file_store import is_inside
 from lakewarden.catalog.storage.place import is_local_folder
 from lakewarden.catalog.system.port import ROLLBACKS, TABLES, SystemStore
@@ -60,9 +60,9 @@ class TableDirectory:
         return {place: ids[place] for place in locations if place in ids}
 
     def require_unmanaged(self, location: str, called: str, format_id: str | None = None) -> None:
-        """Raise `RefusedError` for what is `called` so, and changes rows or files unrecorded, if a managed table is at
-        a canonical location, or below or around it, or is the one with this UUID, which somebody may just have moved.
-        Raise `UnavailableError` if nobody can tell."""
+        """Raise `NotAllowedError` for what is `called` so, and changes rows or files unrecorded, if a managed table is
+        at a canonical location, or below or around it, or is the one with this UUID, which somebody may just have
+        moved. Raise `UnavailableError` if nobody can tell."""
         known = self._now()
         touched = [
             place
@@ -70,7 +70,7 @@ class TableDirectory:
             if place == location or is_inside(place, location) or is_inside(location, place)
         ]
         for place in touched or known.moved_from(format_id):
-            raise RefusedError(
+            raise NotAllowedError(
                 f"{called} would change {place}, which is managed, without a record. Nothing was run.",
                 hint="INSERT, UPDATE, DELETE, MERGE, CREATE OR REPLACE TABLE AS, VACUUM and ROLLBACK "
                 "TABLE are recorded, each as a statement of its own.",
@@ -84,9 +84,29 @@ class TableDirectory:
         format_id: str | None = None,
         database: str | None = None,
     ) -> None:
-        """Raise `RefusedError` for what is `called` so, and drops or moves the table at a canonical location, with this
-        UUID, or all tables of a database, if one of them is under a legal hold, or closed to readers: at another place
-        nobody would know so. Raise `UnavailableError` if nobody can tell."""
+        """Raise `NotAllowedError` for what is `called` so, and drops or moves the table at a canonical location, with
+        this UUID, or all tables of a database, if one of them is under a legal hold, or closed to readers: at another
+        place nobody would know so. Raise `UnavailableError` if nobody can tell."""
+        for name, governed in self._governed(location, format_id, database):
+            _require_no_hold(name, governed, called)
+            if governed.policy.settings.access_closed:
+                raise NotAllowedError(
+                    f"{name} is closed to readers: {called} is refused, as nobody would know so of what comes "
+                    "of it. Nothing was run.",
+                    hint="Open it first (policy access.closed), or `lakewarden tables drop`.",
+                )
+
+    def require_no_hold(self, called: str, location: str, format_id: str | None = None) -> None:
+        """Raise `NotAllowedError` for what is `called` so, and lets earlier versions of the table at a canonical
+        location, or with this UUID, be deleted, if it is under a legal hold. Raise `UnavailableError` if nobody can
+        tell."""
+        for name, governed in self._governed(location, format_id):
+            _require_no_hold(name, governed, called)
+
+    def _governed(
+        self, location: str | None, format_id: str | None, database: str | None = None
+    ) -> Iterator[tuple[str, Governed]]:
+        """The managed tables there, with this UUID, or in this database, by the rows of this moment."""
         rows = self._store.rows(TABLES)
         scopes = scopes_by_name(rows.find(kind=RowKind.SCOPE))
         places = {*self._now().moved_from(format_id), *(() if location is None else (location,))}
@@ -95,7 +115,7 @@ class TableDirectory:
             found += [row for row in rows.find(kind=RowKind.TABLE) if row.name.startswith(f"{database}.")]
         for row in found:
             if row.kind is RowKind.TABLE and row.state not in GONE:
-                _require_removable(row, scopes, called)
+                yield row.name, govern(row, scopes)
 
     def _now(self) -> _Known:
         rows = self._store.rows(TABLES)
@@ -158,16 +178,9 @@ class TableDirectory:
             return None
 
 
-def _require_removable(row: TableRow, scopes: Mapping[str, TableRow], called: str) -> None:
-    governed = govern(row, scopes)
+def _require_no_hold(name: str, governed: Governed, called: str) -> None:
     if governed.hold is not None:
-        raise RefusedError(
-            f"{row.name} is under a legal hold ({governed.hold}): {called} is refused. Nothing was run.",
+        raise NotAllowedError(
+            f"{name} is under a legal hold ({governed.hold}): {called} is refused. Nothing was run.",
             hint="An admin lifts it: `lakewarden tables hold --lift`.",
-        )
-    if governed.policy.settings.access_closed:
-        raise RefusedError(
-            f"{row.name} is closed to readers: {called} is refused, as nobody would know so of what comes of it. "
-            "Nothing was run.",
-            hint="Open it first (policy access.closed), or `lakewarden tables drop`.",
         )

@@ -104,8 +104,12 @@ class RetentionProperties:
 
     def keeps(self, name: str) -> bool:
         """Whether a table property is ours to keep through a restore: retention, log cleanup, requests to us."""
-        ours = {self.cleanup, *(one.name for one in self._durations())}
-        return name in ours or name.startswith(_OURS)
+        return self.carries(name) or name.startswith(_OURS)
+
+    def carries(self, name: str) -> bool:
+        """Whether this property, in whatever case, says how long something is kept."""
+        ours = (self.cleanup, *(one.name for one in self._durations()))
+        return name.lower() in {one.lower() for one in ours if one is not None}
 
     def _durations(self) -> tuple[Duration, ...]:
         return tuple(one for one in (self.files, self.log) if one is not None)

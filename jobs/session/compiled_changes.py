@@ -13,7 +13,13 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import ParseException, PySparkException
 from pyspark.sql.types import StructField, StructType
 
-from lakewarden.catalog.errors import LakewardenError, PreconditionError, RefusedError, UsageError
+from lakewarden.catalog.errors import (
+    LakewardenError,
+    NotAllowedError,
+    PreconditionError,
+    RefusedError,
+    UsageError,
+)
 from lakewarden.catalog.model.lineage_record import USER_KEY, is_like_record
 from lakewarden.jobs.engines.spark.errors import (
     conditions_of,
@@ -243,12 +249,12 @@ def _is_on(session: Any, key: str) -> bool:
 
 
 def require_sensible(key: str, value: str | None) -> None:
-    """Complain of a setting when it is made, not with the statement that comes next. Raises `UsageError`, also for
-    metadata that would stand in a commit as if it were our record."""
+    """Complain of a setting when it is made, not with the statement that comes next. Raises `UsageError`, and
+    `NotAllowedError` for metadata that would stand in a commit as if it were our record."""
     if key == DIALECT_KEY and value is not None:
         dialect_of(value)
     if key == _USER_METADATA and value is not None and is_like_record(value):
-        raise UsageError(
+        raise NotAllowedError(
             f"userMetadata may not have the key '{USER_KEY}': it is that of lakewarden's own record.",
             hint="Give it another name.",
         )

@@ -206,6 +206,8 @@ class SparkWriter:
         """Raise `NotAllowedError` unless this very plan may be run now."""
         if shape.target is not None:
             self._directory.require_writable(shape.target)
+            if shape.operation is Operation.REPLACE:  # what the table keeps, and for how long, is said anew
+                self._directory.require_no_hold("CREATE OR REPLACE TABLE", shape.target)
         if self._judge is not None:
             self._judge.require_written(plan, shape.target, shape.query)
 
@@ -294,9 +296,7 @@ class SparkWriter:
             pinned = pin(self._plans, session, query, target=shape.target)
         reads = () if pinned is None else pinned.reads
         plan = shape.plan if pinned is None else shape.rebuilt(pinned.plan)
-        self._require(
-            said, shape
-        )  # rights, holds and policies as they are now, of the tables that were found
+        self._require(said, shape)  # rights, holds and policies as they are now
         frame, written = self._recorder.run(
             session,
             lambda: self._plans.run(session, plan),

@@ -210,8 +210,8 @@ class Directory(Protocol):
         """Raise `NotAllowedError` if no user's session may write there: system tables."""
 
     def require_unmanaged(self, location: str, called: str, format_id: str | None = None) -> None:
-        """Raise `RefusedError` if what is `called` so would change a managed table there, or around it, or the one with
-        this UUID, unrecorded."""
+        """Raise `NotAllowedError` if what is `called` so would change a managed table there, or around it, or the one
+        with this UUID, unrecorded."""
 
     def require_removable(
         self,
@@ -221,8 +221,12 @@ class Directory(Protocol):
         format_id: str | None = None,
         database: str | None = None,
     ) -> None:
-        """Raise `RefusedError` if what is `called` so drops or moves a managed table, there, with this UUID, or in this
-        database, that has to stay where it is."""
+        """Raise `NotAllowedError` if what is `called` so drops or moves a managed table, there, with this UUID, or in
+        this database, that has to stay where it is."""
+
+    def require_no_hold(self, called: str, location: str, format_id: str | None = None) -> None:
+        """Raise `NotAllowedError` if what is `called` so lets earlier versions of a managed table there, or with this
+        UUID, be deleted, and the table is under a legal hold."""
 
 
 class Judge(Protocol):

@@ -13,6 +13,7 @@ from TCLIService import ttypes
 from lakewarden.catalog.formats.port import Commit
 from lakewarden.catalog.registry.governance import set_hold, set_policy
 from lakewarden.catalog.registry.registration import WantedTable
+from lakewarden.catalog.system.port import AUDIT
 from lakewarden.daemon.callers import real_user
 from lakewarden.daemon.installation.services import Services, open_services
 from lakewarden.daemon.usecases.init import initialise
@@ -21,6 +22,7 @@ from lakewarden.daemon.usecases.tokens import create_token
 from support.builders.callers import actor
 from support.servers.certificates import self_signed
 from support.servers.gateway import RunningGateway, running_gateway
+from support.servers.receivers import until
 
 pytestmark = pytest.mark.spark
 
@@ -72,7 +74,7 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lake]:
     settings = {
         "gateway.authentication": "token",
         "gateway.readers": "rita,paul",
-        "gateway.writers": "ana",
+        "gateway.writers": "ana,wim",
         "gateway.writers_may": "programs",
         "spark.master": "local[2]",
         "spark.conf.spark.sql.warehouse.dir": (services.settings.home / "warehouse").as_uri(),
@@ -178,6 +180,50 @@ def test_what_no_record_would_tell_of_is_refused(held: Lake, statement: str) -> 
     ):
         ana.execute(statement.format(held=place, system=system))
     assert (held.commits("held", "t"), sorted(place.rglob("*"))) == before[:2]
+
+
+FORGETTING: Final = (
+    "CREATE OR REPLACE TABLE held.t USING delta AS SELECT 3 AS k",
+    "CREATE OR REPLACE TABLE held.t (k INT) USING delta TBLPROPERTIES ('delta.logRetentionDuration' = '1 day')",
+    "ALTER TABLE held.t SET TBLPROPERTIES ('delta.deletedFileRetentionDuration' = 'interval 0 hours')",
+    "ALTER TABLE held.t SET TBLPROPERTIES ('note' = 'x', 'delta.ENABLEexpiredLogCleanup' = 'true')",
+    "ALTER TABLE held.t UNSET TBLPROPERTIES IF EXISTS ('delta.logRetentionDuration')",
+    "ALTER TABLE held.t DROP FEATURE deletionVectors TRUNCATE HISTORY",
+    "DROP TABLE held.t",
+)
+"""After these Delta itself would delete, now or soon, what a legal hold keeps."""
+
+
+def test_nobody_shortens_what_a_legal_hold_keeps(held: Lake) -> None:
+    ana, before = held.cursor("ana"), held.commits("held", "t")
+    for statement in FORGETTING:
+        with pytest.raises(OperationalError, match=r"legal hold .*court.*: .* is refused"):
+            ana.execute(statement)
+    assert held.commits("held", "t") == before
+    ana.execute("ALTER TABLE held.t SET TBLPROPERTIES ('note' = 'kept')")
+    ana.execute("INSERT OVERWRITE held.t VALUES (1), (2)")  # rows may change: their earlier versions stay
+    assert len(held.commits("held", "t")) == len(before) + 2
+
+
+def test_what_nobody_may_do_is_in_the_audit(held: Lake) -> None:
+    """Of somebody who has not tried much else: many kinds of one user's are counted together."""
+    wim = held.cursor("wim")
+    refused = {
+        "TRUNCATE TABLE held.t": "without a record",
+        "DROP TABLE held.t": "legal hold",
+        "BEGIN DELETE FROM held.t; END": "may write",
+        "RESTORE TABLE held.t TO VERSION AS OF 0": "without a record",
+    }
+    for statement, why in refused.items():
+        with pytest.raises(OperationalError, match=why):
+            wim.execute(statement)
+
+    def recorded() -> bool:
+        rows = held.services.store.rows(AUDIT).find(actor="wim")
+        told = {row.on: row.why or "" for row in rows if not row.allowed}
+        return all(why in told.get(statement, "") for statement, why in refused.items())
+
+    until(recorded, 120)
 
 
 @pytest.mark.parametrize(

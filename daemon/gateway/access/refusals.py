@@ -4,6 +4,7 @@ Grouped: the first is written at once, those of the next half minute together, s
 of commits. What cannot be written now is written with what comes next.
 """
 
+import re
 import threading
 from collections.abc import Callable, Iterable
 from dataclasses import replace
@@ -25,6 +26,7 @@ _OF_ONE_USER: Final = 20
 _OTHERS: Final = "other statements"
 _READ: Final = 1_000
 _QUOTES: Final = "'\""
+_NUMBERS: Final = re.compile(r"\b\d[\w.]*")
 _TEXT: Final = 200
 """Characters of a statement: so many are looked at, and so many are kept."""
 
@@ -105,6 +107,7 @@ class Refusals:
 def _shown(text: str) -> str:
     """The beginning of a statement, without its literals and what it sets: everybody reads the audit."""
     begins = "".join("'...'" if one in _QUOTES else one for one in outside(text[:_READ].strip(), _QUOTES))
+    begins = _NUMBERS.sub("0", begins)
     head, equals, _ = begins.partition("=")
     if equals and "SET" in head.upper().split():
         begins = f"{head}= ..."

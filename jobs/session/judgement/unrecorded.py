@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 from typing import Any, Final
 
-from lakewarden.catalog.errors import NotAllowedError, RefusedError
+from lakewarden.catalog.errors import NotAllowedError
+from lakewarden.catalog.formats.registry import carries_retention
 from lakewarden.jobs.session.judgement.plan_tables import PlanTables
 from lakewarden.jobs.session.judgement.said import called, kind_said
 from lakewarden.jobs.session.judgement.statement_kinds import StatementKind
@@ -35,16 +36,16 @@ class UnrecordedRule:
     directory: Directory
 
     def require_readable(self, session: Any, plan: JavaPlan) -> None:
-        """Raise `RefusedError` for a parsed statement of a class that nobody knows, and for one that runs a text which
-        may write."""
+        """Raise `NotAllowedError` for a parsed statement of a class that nobody knows, and for one that runs a text
+        which may write."""
         match kind_said(self.plans, plan):
             case StatementKind.UNKNOWN | StatementKind.INTERNAL:
-                raise RefusedError(
+                raise NotAllowedError(
                     f"lakewarden does not know what Spark's {kind(plan)} changes. Nothing was run.",
                     hint="A session of your own runs it without lakewarden.",
                 )
             case StatementKind.DYNAMIC if not self._only_looks(session, plan):
-                raise RefusedError(
+                raise NotAllowedError(
                     f"{called(self.plans, plan)} is not run where it may write: what it writes is seen "
                     "too late. Nothing was run.",
                     hint="Write its statements one by one. EXECUTE IMMEDIATE takes a text, without USING "
@@ -54,8 +55,8 @@ class UnrecordedRule:
                 self.require_readable(session, plan.logicalPlan())  # Spark would run it to explain it
 
     def require_harmless(self, session: Any, plan: JavaPlan, analysed: JavaPlan) -> None:
-        """Raise `RefusedError` for an analysed statement that changes rows or files of a managed table, and
-        `NotAllowedError` for one that changes a system table."""
+        """Raise `NotAllowedError` for an analysed statement that changes rows or files of a managed table, or a system
+        table, or what a legal hold keeps."""
         kind_ = kind_said(self.plans, plan)
         if kind_ in _LOOKS:
             return
@@ -73,6 +74,21 @@ class UnrecordedRule:
                 self.directory.require_removable(
                     _REMOVING[kind(analysed)], location=one.location, format_id=one.format_id
                 )
+            elif (forgetting := self._forgetting(analysed)) is not None:
+                self.directory.require_no_hold(forgetting, one.location, one.format_id)
+
+    def _forgetting(self, analysed: JavaPlan) -> str | None:
+        """What a statement is called by which Delta may sooner delete earlier versions; None for any other."""
+        match kind(analysed):
+            case "AlterTableDropFeature":
+                return "DROP FEATURE"
+            case "SetTableProperties":
+                keys = list(self.plans.texts(analysed.properties()))
+            case "UnsetTableProperties":
+                keys = [str(key) for key in self.plans.sequence(analysed.propertyKeys())]
+            case _:
+                return None
+        return next((f"a change of {key}" for key in keys if carries_retention(key)), None)
 
     def _only_looks(self, session: Any, plan: JavaPlan) -> bool:
         if kind(plan) != "UnresolvedExecuteImmediate":

@@ -97,6 +97,8 @@ class Writing:
                 self._require_key(name, node)
             elif name in _NAMING:
                 self._require_name(name, node)
+            elif name == "InsertIntoStatement" and kind(node.table()) in _NAMING:
+                self._require_name(kind(node.table()), node.table())
             elif name == "RelationTimeTravel":
                 require_plain_moment(self._plans, node, _refused)
             elif self._is_placed(name, node):

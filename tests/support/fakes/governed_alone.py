@@ -6,6 +6,9 @@ __all__ = ["GovernedAlone"]
 class GovernedAlone:
     """Fails where a statement that is no governed write is asked about."""
 
+    def require_no_hold(self, called: str, location: str, format_id: str | None = None) -> None:
+        return
+
     def require_unmanaged(self, location: str, called: str, format_id: str | None = None) -> None:
         raise AssertionError(f"{called} is no governed write.")
 
