@@ -4,7 +4,6 @@ Imports PySpark, so it is imported late. Called from the threads that operations
 """
 
 import threading
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -17,6 +16,7 @@ from lakewarden.daemon.attach import Writes, attached, run_in_session
 from lakewarden.daemon.gateway.access.closed_tables import require_open
 from lakewarden.daemon.gateway.access.owned_tables import require_own
 from lakewarden.daemon.gateway.access.rights import AccessLevel, reach_of
+from lakewarden.daemon.gateway.cancelled_work import CancelledWork
 from lakewarden.daemon.gateway.operations import GatewayOperation
 from lakewarden.daemon.gateway.results import ResultReader, Store, gathered
 from lakewarden.daemon.gateway.sessions import Session
@@ -63,7 +63,6 @@ _GLANCE_SECONDS: Final = 1.0
 """How long a client that asks how far its statement is may wait for Spark to say so."""
 _PATIENCE_SECONDS: Final = 120.0
 """How long Spark may go on with what was cancelled; on a cluster it ends the executor itself before."""
-_LOOKS: Final = 5
 _OURS: Final = "lakewarden."
 _ENDED: Final = "The gateway's Spark session has ended."
 
@@ -93,13 +92,7 @@ class SparkSide:
     def __init__(self, services: Services, settings: SparkSettings) -> None:
         self._services, self._settings = services, settings
         self._application: _Application | None = None
-        self._running: dict[str, float | None] = {}
-        """The operations that wait for an answer of Spark's, and when they were cancelled."""
-        self._noting = threading.Lock()
-        self._cancelled: float | None = None
-        """Since when something may go on that was cancelled."""
-        self._lingering = 0
-        """How often in a row it was seen to go on."""
+        self._work = CancelledWork(_PATIENCE_SECONDS)
         self._starting = threading.Lock()
         self._cancelling = ThreadPoolExecutor(1, thread_name_prefix="cancel")
         self._watching = ThreadPoolExecutor(1, thread_name_prefix="watch")
@@ -113,7 +106,7 @@ class SparkSide:
     ) -> ResultReader:
         """Run a statement in the connection's own session, and gather its rows."""
         connection = self._connection(session, operation)
-        self._running[operation.id] = None  # before anybody can stop it
+        self._work.begin(operation.id)  # before anybody can stop it
         operation.stop = lambda: self._stop(connection, operation)
         operation.stages = lambda: self._stages(connection, operation)
         try:
@@ -128,8 +121,7 @@ class SparkSide:
         except SparkEndedError as error:
             raise _lost(session) from error
         finally:
-            with self._noting:
-                self._running.pop(operation.id, None)
+            self._work.end(operation.id)
 
     def database(self, session: Session) -> str:
         """The one that names without a database are in."""
@@ -171,32 +163,23 @@ class SparkSide:
             return session_catalog.keys(spark, schema, table)
 
     def tend(self) -> None:
-        """End a Spark that goes on with what was cancelled long ago: neither its parser nor its analysis nor an
-        expression looks whether anybody still wants it."""
-        application, cancelled = self._application, self._cancelled
-        if application is None or cancelled is None or time.monotonic() - cancelled < _PATIENCE_SECONDS:
+        """End a Spark that goes on with what was cancelled long ago."""
+        application = self._application
+        if application is None or not self._work.outlasts(lambda: self._left_tasks(application)):
             return
-        if any(_is_long_ago(since) for since in list(self._running.values())):
-            self._end(application)
-            return
-        asked = self._watching.submit(left_tasks, application.root)
-        try:
-            left = asked.result(_GLANCE_SECONDS)
-        except TimeoutError:
-            asked.cancel()
-            return
-        self._lingering = self._lingering + 1 if left else 0
-        if not left and not any(self._running.values()):
-            self._cancelled = None
-        if self._lingering > _LOOKS:  # a single look may come between two of Spark's own figures
-            self._end(application)
-
-    def _end(self, application: _Application) -> None:
-        self._cancelled, self._lingering = None, 0
         get_log("gateway").warning("Spark goes on with what was cancelled, and is ended")
+        self._work = CancelledWork(_PATIENCE_SECONDS)
         with self._starting:
             if self._application is application:
                 self._abandon()
+
+    def _left_tasks(self, application: _Application) -> int | None:
+        asked = self._watching.submit(left_tasks, application.root)
+        try:
+            return asked.result(_GLANCE_SECONDS)
+        except TimeoutError:
+            asked.cancel()
+            return None
 
     def stop(self) -> None:
         """End the application."""
@@ -284,16 +267,8 @@ class SparkSide:
             return ()
 
     def _stop(self, connection: _SparkConnection, operation: GatewayOperation) -> None:
-        now = time.monotonic()
-        self._cancelled = self._cancelled or now
-        with self._noting:
-            if operation.id in self._running:
-                self._running[operation.id] = now
+        self._work.cancel(operation.id)
         self._cancelling.submit(cancel, connection.spark, operation.id)
-
-
-def _is_long_ago(since: float | None) -> bool:
-    return since is not None and time.monotonic() - since > _PATIENCE_SECONDS
 
 
 def _run(connection: _SparkConnection, statement: InSession, text: str) -> DataFrame:
