@@ -73,13 +73,13 @@ class Pool:
         self._user = user
         self._idle: deque[_ThriftConnection] = deque()
 
-    def call(self, deed: str, work: Callable[[Client], T]) -> T:
-        """Run `work` on a client. `deed` completes "The metastore could not ...".
+    def call(self, action: str, work: Callable[[Client], T]) -> T:
+        """Run `work` on a client. `action` completes "The metastore could not ...".
 
         A connection that was idle may have died since: its first failure is answered by a fresh connection, so
         `work` has to begin with a read when it writes. Raises what `answering` raises.
         """
-        with answering(deed, self.uri):
+        with answering(action, self.uri):
             idle = self._take_idle()
             if idle is not None:
                 try:
@@ -163,7 +163,7 @@ def addresses_of(uri: str) -> tuple[tuple[str, int], ...]:
 
 
 @contextmanager
-def answering(deed: str, uri: str) -> Iterator[None]:
+def answering(action: str, uri: str) -> Iterator[None]:
     """Turn thrift's failures into ours: no answer, a lost compare-and-set, something absent, a refusal."""
     try:
         yield
@@ -173,30 +173,30 @@ def answering(deed: str, uri: str) -> Iterator[None]:
             hint="Check that it runs and metastore.uri; then retry.",
         ) from error
     except AlreadyExistsException as error:
-        raise ConflictError(f"The metastore could not {deed}: there is one already.") from error
+        raise ConflictError(f"The metastore could not {action}: there is one already.") from error
     except ABSENT as error:
         raise NotFoundError(
-            f"The metastore could not {deed}: its database or table is not there.", hint="Check the name."
+            f"The metastore could not {action}: its database or table is not there.", hint="Check the name."
         ) from error
     except MetaException as error:
         if _MODIFIED in (error.message or ""):
             raise ConflictError(
-                f"The metastore could not {deed}: somebody else changed the entry first."
+                f"The metastore could not {action}: somebody else changed the entry first."
             ) from error
         raise UnavailableError(
-            f"The metastore at {uri} could not {deed}.", hint="Its own log says why; retry once it is well."
+            f"The metastore at {uri} could not {action}.", hint="Its own log says why; retry once it is well."
         ) from error
     except (InvalidOperationException, InvalidObjectException, InvalidInputException) as error:
         raise RefusedError(
-            f"The metastore refused to {deed}.", hint="Its own log says which value it does not take."
+            f"The metastore refused to {action}.", hint="Its own log says which value it does not take."
         ) from error
     except TApplicationException as error:
         if error.type != TApplicationException.UNKNOWN_METHOD:
             raise UnavailableError(
-                f"The metastore at {uri} could not {deed}.",
+                f"The metastore at {uri} could not {action}.",
                 hint="Its own log says why; retry once it is well.",
             ) from error
         raise RefusedError(
-            f"The metastore at {uri} does not know how to {deed}.",
+            f"The metastore at {uri} does not know how to {action}.",
             hint="docs/reference/metastore.md lists the versions that are supported.",
         ) from error

@@ -76,24 +76,31 @@ so that the rule was asked and what comes of it goes on record.
 What changes a table for somebody takes an actor, and `run` (daemon/usecases/audit.py) makes one of a caller."""
 
 
-def require(caller: Caller, deed: Permission, row: TableRow | None) -> None:
-    """Raise `NotAllowedError` unless `caller` may do `deed` to the table (or scope) of `row`."""
-    if caller.admin or (deed in _ANYONE and (row is None or row.owner in (None, caller.name))):
+def require(caller: Caller, permission: Permission, row: TableRow | None) -> None:
+    """Raise `NotAllowedError` unless `caller` may do `permission` to the table (or scope) of `row`."""
+    if caller.admin or (permission in _ANYONE and (row is None or row.owner in (None, caller.name))):
         return
-    if deed not in _ADMIN_ONLY and row is not None and row.owner is not None and row.owner == caller.name:
+    if (
+        permission not in _ADMIN_ONLY
+        and row is not None
+        and row.owner is not None
+        and row.owner == caller.name
+    ):
         return
-    doing = f"{_WORDS.get(deed, deed)} {row.name if row is not None else 'this'}"
-    doing = _WITHOUT_TABLE.get(deed, doing)
+    doing = f"{_WORDS.get(permission, permission)} {row.name if row is not None else 'this'}"
+    doing = _WITHOUT_TABLE.get(permission, doing)
     owner = f" (owner: {row.owner})" if row is not None and row.owner else ""
     raise NotAllowedError(
         f"{caller.name} may not {doing}{owner}.",
-        hint="Only an admin may do this." if deed in _ADMIN_ONLY else "Ask the table's owner or an admin.",
+        hint="Only an admin may do this."
+        if permission in _ADMIN_ONLY
+        else "Ask the table's owner or an admin.",
     )
 
 
 def audit_row(
     caller: Caller,
-    deed: Permission,
+    permission: Permission,
     on: str,
     at: datetime,
     *,
@@ -106,7 +113,7 @@ def audit_row(
         audit_id=audit_id or uuid.uuid4().hex,
         at=at,
         actor=caller.name,
-        what=deed,
+        what=permission,
         on=storable(on),
         origin=caller.origin,
         allowed=allowed,

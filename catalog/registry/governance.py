@@ -273,9 +273,14 @@ def declare_checkpoint(
 
 def set_pause(registry: Registry, where: str, reason: str | None, *, actor: Actor) -> TableRow:
     """Pause (with a reason) or resume (None) a table, a namespace (`db.*`) or everything (`*`)."""
-    deed = Permission.RESUME if reason is None else Permission.PAUSE
+    permission = Permission.RESUME if reason is None else Permission.PAUSE
     return _change(
-        registry, where, actor, deed, lambda _, row: replace(row, paused=reason), because=f"{deed} {where}"
+        registry,
+        where,
+        actor,
+        permission,
+        lambda _, row: replace(row, paused=reason),
+        because=f"{permission} {where}",
     )
 
 
@@ -295,16 +300,16 @@ def _change(
     registry: Registry,
     where: str,
     actor: Actor,
-    deed: Permission,
+    permission: Permission,
     change: Callable[[Rows[TableRow], TableRow], TableRow],
     *,
     because: str,
 ) -> TableRow:
-    table_id = None if is_scope(where) else _meant(registry, where, deed).table_id
+    table_id = None if is_scope(where) else _meant(registry, where, permission).table_id
 
     def apply(rows: Rows[TableRow]) -> Iterable[TableRow]:
         current = row_of(rows, table_id) if table_id else _scope(registry, rows, where, actor)
-        require(actor, deed, current)
+        require(actor, permission, current)
         changed = change(rows, current)
         return [registry.touched(changed, actor)] if changed != current else []
 
@@ -320,9 +325,9 @@ def meant(registry: Registry, where: str, actor: Actor) -> TableRow:
     return registry.resolve(where, gone=True)
 
 
-def _meant(registry: Registry, where: str, deed: Permission) -> TableRow:
+def _meant(registry: Registry, where: str, permission: Permission) -> TableRow:
     """The row that is meant: a hold or a pause may be put on a table that waits to be purged, too."""
-    if deed in _ON_WAITING:
+    if permission in _ON_WAITING:
         row = registry.resolve(where, gone=True)
         if row.state is TableState.PURGING:
             return row

@@ -229,7 +229,7 @@ class Registry:
         self,
         row: TableRow,
         actor: Actor,
-        deed: Permission,
+        permission: Permission,
         change: Callable[[TableRow], TableRow],
         *,
         because: str,
@@ -238,7 +238,7 @@ class Registry:
 
         def apply(rows: Rows[TableRow]) -> Iterable[TableRow]:
             current = row_of(rows, row.table_id)
-            require(actor, deed, current)
+            require(actor, permission, current)
             changed = change(current)
             return [self.touched(changed, actor)] if changed != current else []
 

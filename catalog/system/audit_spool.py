@@ -1,4 +1,4 @@
-"""Entries of `lakewarden.audit` that could not be written when their deed was done: files beside the system tables.
+"""Entries of `lakewarden.audit` that could not be written when their call was carried out: files in the system folder.
 
 Whoever writes an entry next, or the leader's next cycle, takes them up. A crash in between finds an entry on record:
 each is written once, by its id.

@@ -61,7 +61,7 @@ class OpenRestores:
     downstream: frozenset[str]
 
     @property
-    def deed(self) -> str:
+    def change(self) -> str:
         """What somebody did to the table, in words."""
         return (
             f"a RESTORE of {self.row.name}" if self.restores else f"moving the head of {self.row.name} back"
@@ -168,7 +168,7 @@ class RestoreCascadeDriver:
         self.rollbacks.keep(found, actor=DAEMON)
         self._forget(one.row, but=plan_hash)
         reach("restored.kept")
-        services, said, begun = self.rollbacks.services, f"apply {plan_hash} after {one.deed}", True
+        services, said, begun = self.rollbacks.services, f"apply {plan_hash} after {one.change}", True
         try:
             with run(
                 services, DAEMON, declared.FOLLOW_RESTORE, name, rows=found.rows.values, on=said, fence=fence
@@ -180,7 +180,7 @@ class RestoreCascadeDriver:
                 raise
         reach("restored.begun")
         if begun:
-            told = f"is rolled back (rollback {plan_hash}): it was made from what {one.deed} took back."
+            told = f"is rolled back (rollback {plan_hash}): it was made from what {one.change} took back."
             acting = (table for table in concerned(found.plan) if table.acts)
             self._tell(EventKind.ROLLED_BACK, [(found.rows.get(each.table_id), told) for each in acting])
         return begun
@@ -190,7 +190,7 @@ class RestoreCascadeDriver:
         found = self.rollbacks.gatherer.gather(whole_request(request_after(one.row.table_id, versions)))
         self.rollbacks.keep(found, actor=DAEMON)
         self._forget(one.row, but=found.plan.hash)
-        told = f"holds, or may hold, what {one.deed} took back. {_what_waits(found)}"
+        told = f"holds, or may hold, what {one.change} took back. {_what_waits(found)}"
         rows = (found.rows.get(each.table_id) for each in concerned(found.plan))
         self._tell(EventKind.PLAN_WAITS, [(row, told) for row in rows])
         reach("restored.told")

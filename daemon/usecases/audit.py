@@ -37,7 +37,7 @@ class Refusal:
     """What a surface refused of its own accord, so that no use case began: `times` it was asked for since `at`."""
 
     caller: Caller
-    deed: Permission
+    permission: Permission
     on: str
     why: str
     at: datetime
@@ -49,7 +49,7 @@ def note_refusals(services: Services, refusals: Iterable[Refusal]) -> None:
     entries = [
         audit_row(
             one.caller,
-            one.deed,
+            one.permission,
             one.on,
             one.at,
             allowed=False,
@@ -60,11 +60,11 @@ def note_refusals(services: Services, refusals: Iterable[Refusal]) -> None:
     services.store.append(AUDIT, entries, because="refused")
 
 
-def note_done(services: Services, caller: Caller, deed: Permission, on: str) -> None:
+def note_done(services: Services, caller: Caller, permission: Permission, on: str) -> None:
     """An entry for what followed from something that is for anyone. What cannot be written now is kept, as by `run`.
     Raises `UnrecordedError`."""
-    entry = audit_row(caller, deed, on, services.clock.now())
-    told = _put_down(services, [entry], None, because=f"{deed} {on}", done=True)
+    entry = audit_row(caller, permission, on, services.clock.now())
+    told = _put_down(services, [entry], None, because=f"{permission} {on}", done=True)
     if told is not None:
         raise told
 
@@ -111,7 +111,7 @@ def run(
             entries = [
                 audit_row(
                     caller if one.by is None else replace(caller, name=one.by),
-                    use_case.deed,
+                    use_case.permission,
                     one.on,
                     one.at or now,
                     allowed=one.why is None,
@@ -122,10 +122,12 @@ def run(
             ]
             if parts is None or why is not None:
                 whole = audit_row(
-                    caller, use_case.deed, what, now, allowed=allowed, why=why, audit_id=audit_id
+                    caller, use_case.permission, what, now, allowed=allowed, why=why, audit_id=audit_id
                 )
                 entries.append(whole)
-            told = _put_down(services, entries, fence, because=f"{use_case.deed} {what}", done=why is None)
+            told = _put_down(
+                services, entries, fence, because=f"{use_case.permission} {what}", done=why is None
+            )
             if told is not None and unrecorded is not None:
                 unrecorded(str(told))
             elif told is not None and why is None:
@@ -136,7 +138,7 @@ def _require_allowed(
     services: Services, caller: Caller, use_case: UseCase, concerned: Iterable[TableRow | None]
 ) -> None:
     for row in concerned:
-        require(caller, use_case.deed, row)
+        require(caller, use_case.permission, row)
     if use_case in ACTS:
         with suppress(UnavailableError):  # whoever does the work asks again, right before it
             services.history.require()

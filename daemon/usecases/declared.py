@@ -26,61 +26,66 @@ class RuleSubject(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class UseCase:
-    """Something that can be asked of an installation and that not everybody may have. `name` is the
-    command's, `deed` what the rule and the audit call it.
-    A dry run asks the same rule, changes nothing and is not `audited`."""
+    """Something that can be asked of an installation and that not everybody may have."""
 
     name: str
-    deed: Permission
+    """The command's."""
+    permission: Permission
+    """What the rule and the audit call it."""
     subject: RuleSubject
     audited: bool = True
+    """A dry run asks the same rule, changes nothing, and is not."""
 
 
-REGISTER: Final = UseCase(name="tables register", deed=Permission.REGISTER, subject=RuleSubject.NEW)
+REGISTER: Final = UseCase(name="tables register", permission=Permission.REGISTER, subject=RuleSubject.NEW)
 REGISTER_DRY: Final = UseCase(
-    name="tables register --dry-run", deed=Permission.REGISTER, subject=RuleSubject.NEW, audited=False
+    name="tables register --dry-run", permission=Permission.REGISTER, subject=RuleSubject.NEW, audited=False
 )
-CONVERT: Final = UseCase(name="tables convert", deed=Permission.CONVERT, subject=RuleSubject.NEW)
+CONVERT: Final = UseCase(name="tables convert", permission=Permission.CONVERT, subject=RuleSubject.NEW)
 CONVERT_DRY: Final = UseCase(
-    name="tables convert --dry-run", deed=Permission.CONVERT, subject=RuleSubject.NEW, audited=False
+    name="tables convert --dry-run", permission=Permission.CONVERT, subject=RuleSubject.NEW, audited=False
 )
-ADOPT: Final = UseCase(name="tables adopt", deed=Permission.ADOPT, subject=RuleSubject.NEW)
-DROP: Final = UseCase(name="tables drop", deed=Permission.DROP, subject=RuleSubject.TABLE)
+ADOPT: Final = UseCase(name="tables adopt", permission=Permission.ADOPT, subject=RuleSubject.NEW)
+DROP: Final = UseCase(name="tables drop", permission=Permission.DROP, subject=RuleSubject.TABLE)
 DROP_DRY: Final = UseCase(
-    name="tables drop --dry-run", deed=Permission.DROP, subject=RuleSubject.TABLE, audited=False
+    name="tables drop --dry-run", permission=Permission.DROP, subject=RuleSubject.TABLE, audited=False
 )
-UNDROP: Final = UseCase(name="tables undrop", deed=Permission.UNDROP, subject=RuleSubject.TABLE)
-RENAME: Final = UseCase(name="tables rename", deed=Permission.RENAME, subject=RuleSubject.TABLE)
-SET_POLICY: Final = UseCase(name="tables policy set", deed=Permission.POLICY, subject=RuleSubject.SCOPE)
-APPLY_POLICIES: Final = UseCase(name="policy apply", deed=Permission.POLICY, subject=RuleSubject.TABLES)
+UNDROP: Final = UseCase(name="tables undrop", permission=Permission.UNDROP, subject=RuleSubject.TABLE)
+RENAME: Final = UseCase(name="tables rename", permission=Permission.RENAME, subject=RuleSubject.TABLE)
+SET_POLICY: Final = UseCase(name="tables policy set", permission=Permission.POLICY, subject=RuleSubject.SCOPE)
+APPLY_POLICIES: Final = UseCase(name="policy apply", permission=Permission.POLICY, subject=RuleSubject.TABLES)
 APPLY_POLICIES_DRY: Final = UseCase(
-    name="policy apply --dry-run", deed=Permission.POLICY, subject=RuleSubject.TABLES, audited=False
+    name="policy apply --dry-run", permission=Permission.POLICY, subject=RuleSubject.TABLES, audited=False
 )
-SET_OWNER: Final = UseCase(name="tables owner", deed=Permission.OWNER, subject=RuleSubject.SCOPE)
-HOLD: Final = UseCase(name="tables hold", deed=Permission.HOLD, subject=RuleSubject.SCOPE)
-PAUSE: Final = UseCase(name="pause", deed=Permission.PAUSE, subject=RuleSubject.SCOPE)
-RESUME: Final = UseCase(name="resume", deed=Permission.RESUME, subject=RuleSubject.SCOPE)
-RUN: Final = UseCase(name="jobs run", deed=Permission.RUN, subject=RuleSubject.TABLE)
+SET_OWNER: Final = UseCase(name="tables owner", permission=Permission.OWNER, subject=RuleSubject.SCOPE)
+HOLD: Final = UseCase(name="tables hold", permission=Permission.HOLD, subject=RuleSubject.SCOPE)
+PAUSE: Final = UseCase(name="pause", permission=Permission.PAUSE, subject=RuleSubject.SCOPE)
+RESUME: Final = UseCase(name="resume", permission=Permission.RESUME, subject=RuleSubject.SCOPE)
+RUN: Final = UseCase(name="jobs run", permission=Permission.RUN, subject=RuleSubject.TABLE)
 RUN_DRY: Final = UseCase(
-    name="jobs run --dry-run", deed=Permission.RUN, subject=RuleSubject.TABLE, audited=False
+    name="jobs run --dry-run", permission=Permission.RUN, subject=RuleSubject.TABLE, audited=False
 )
-CANCEL: Final = UseCase(name="jobs cancel", deed=Permission.RUN, subject=RuleSubject.TABLES)
-SYNC: Final = UseCase(name="metastore sync", deed=Permission.SYNC, subject=RuleSubject.TABLE)
-DECLARE: Final = UseCase(name="lineage declare", deed=Permission.POLICY, subject=RuleSubject.TABLE)
-STREAM: Final = UseCase(name="lineage stream --checkpoint", deed=Permission.POLICY, subject=RuleSubject.TABLE)
-MARK: Final = UseCase(name="lineage mark", deed=Permission.ROLLBACK, subject=RuleSubject.TABLE)
-PLAN: Final = UseCase(name="rollback plan", deed=Permission.ROLLBACK, subject=RuleSubject.TABLES)
-APPLY: Final = UseCase(name="rollback apply", deed=Permission.ROLLBACK, subject=RuleSubject.TABLES)
-GO_ON: Final = UseCase(name="rollback resume", deed=Permission.ROLLBACK, subject=RuleSubject.TABLES)
-UNDO: Final = UseCase(name="rollback undo", deed=Permission.ROLLBACK, subject=RuleSubject.TABLES)
-RELEASE: Final = UseCase(name="rollback release", deed=Permission.ROLLBACK, subject=RuleSubject.TABLE)
-ROLL_BACK: Final = UseCase(name="ROLLBACK TABLE", deed=Permission.ROLLBACK, subject=RuleSubject.TABLES)
-BACKUP: Final = UseCase(name="system backup", deed=Permission.SYSTEM, subject=RuleSubject.SYSTEM)
-REPAIR: Final = UseCase(name="system repair", deed=Permission.SYSTEM, subject=RuleSubject.SYSTEM)
-TOKEN: Final = UseCase(name="tokens create", deed=Permission.TOKEN, subject=RuleSubject.SYSTEM)
-REVOKE: Final = UseCase(name="tokens revoke", deed=Permission.TOKEN, subject=RuleSubject.SYSTEM)
-LEAVE: Final = UseCase(name="system leave", deed=Permission.DROP, subject=RuleSubject.TABLE)
-FOLLOW_RESTORE: Final = UseCase(name="follow a RESTORE", deed=Permission.ROLLBACK, subject=RuleSubject.TABLES)
+CANCEL: Final = UseCase(name="jobs cancel", permission=Permission.RUN, subject=RuleSubject.TABLES)
+SYNC: Final = UseCase(name="metastore sync", permission=Permission.SYNC, subject=RuleSubject.TABLE)
+DECLARE: Final = UseCase(name="lineage declare", permission=Permission.POLICY, subject=RuleSubject.TABLE)
+STREAM: Final = UseCase(
+    name="lineage stream --checkpoint", permission=Permission.POLICY, subject=RuleSubject.TABLE
+)
+MARK: Final = UseCase(name="lineage mark", permission=Permission.ROLLBACK, subject=RuleSubject.TABLE)
+PLAN: Final = UseCase(name="rollback plan", permission=Permission.ROLLBACK, subject=RuleSubject.TABLES)
+APPLY: Final = UseCase(name="rollback apply", permission=Permission.ROLLBACK, subject=RuleSubject.TABLES)
+GO_ON: Final = UseCase(name="rollback resume", permission=Permission.ROLLBACK, subject=RuleSubject.TABLES)
+UNDO: Final = UseCase(name="rollback undo", permission=Permission.ROLLBACK, subject=RuleSubject.TABLES)
+RELEASE: Final = UseCase(name="rollback release", permission=Permission.ROLLBACK, subject=RuleSubject.TABLE)
+ROLL_BACK: Final = UseCase(name="ROLLBACK TABLE", permission=Permission.ROLLBACK, subject=RuleSubject.TABLES)
+BACKUP: Final = UseCase(name="system backup", permission=Permission.SYSTEM, subject=RuleSubject.SYSTEM)
+REPAIR: Final = UseCase(name="system repair", permission=Permission.SYSTEM, subject=RuleSubject.SYSTEM)
+TOKEN: Final = UseCase(name="tokens create", permission=Permission.TOKEN, subject=RuleSubject.SYSTEM)
+REVOKE: Final = UseCase(name="tokens revoke", permission=Permission.TOKEN, subject=RuleSubject.SYSTEM)
+LEAVE: Final = UseCase(name="system leave", permission=Permission.DROP, subject=RuleSubject.TABLE)
+FOLLOW_RESTORE: Final = UseCase(
+    name="follow a RESTORE", permission=Permission.ROLLBACK, subject=RuleSubject.TABLES
+)
 
 GOVERNED: Final = (
     REGISTER, REGISTER_DRY, CONVERT, CONVERT_DRY, ADOPT, DROP, DROP_DRY, UNDROP, RENAME, SET_POLICY,

@@ -225,21 +225,21 @@ def _text(name: str, type_: DataType) -> Column:
 
 
 @contextmanager
-def _told(deed: str) -> Iterator[None]:
+def _told(action: str) -> Iterator[None]:
     try:
         yield
     except (AnalysisException, ParseException) as error:
         raise UsageError(_words(error)) from error
     except (PySparkException, Py4JJavaError) as error:
-        raise _ours(deed, error) from error
+        raise _ours(action, error) from error
     except (Py4JError, ConnectionError, EOFError) as error:
         raise SparkEndedError(_HAS_ENDED) from error
 
 
-def _ours(deed: str, error: PySparkException | Py4JJavaError) -> LakewardenError:
+def _ours(action: str, error: PySparkException | Py4JJavaError) -> LakewardenError:
     """A lost race by its own name; what else went wrong in Spark's words, where it found any."""
     try:
-        with translated(deed):
+        with translated(action):
             raise error
     except ConflictError as lost:
         return lost

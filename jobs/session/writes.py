@@ -270,7 +270,7 @@ class Writer(Protocol):
 
 
 class Write:
-    """`lw.write(df)`: one DataFrame on its way into a Delta table. Each deed pins, records and commits by itself."""
+    """`lw.write(df)`: one DataFrame on its way into a Delta table. Each call pins, records and commits by itself."""
 
     def __init__(self, writer: Writer, frame: Any, options: Mapping[str, str]) -> None:
         self._writer, self._frame, self._options = writer, frame, options

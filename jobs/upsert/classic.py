@@ -16,7 +16,7 @@ from lakewarden.jobs.upsert.options import DuplicatesRule, UpsertOptions, Upsert
 
 __all__ = ["UpsertOrSinkWords", "UpsertRequest", "asked_of"]
 
-_DEEDS: Final = ("upsert", "delete")
+_KINDS: Final = ("upsert", "delete")
 _YES: Final = {"true": True, "false": False}
 _NOT_IN_STREAMS: Final = (
     "Each batch of a stream has its own number, under which it is done once. Leave it out."
@@ -57,8 +57,8 @@ def asked_of(
     and for what contradicts itself."""
     told: dict[str, Any] = {name: value for name, value in words.items() if name not in _SINK}
     columns = _columns(keys, words)
-    deed = _deed(operation, is_classic="idCols" in words)
-    if deed == "delete":
+    kind = _kind_of(operation, is_classic="idCols" in words)
+    if kind == "delete":
         _require_none(told, ("delete_when", "cdc", "partial"))
         told["delete_when"] = "true"
     if "dropDuplicate" in words:
@@ -66,7 +66,7 @@ def asked_of(
     if "keepFileNum" in words:
         _bool("keepFileNum", words["keepFileNum"])  # few files are written whatever it says
     options = options_of(columns, **cast(UpsertWords, told))
-    id_ = None if deed is not None else operation
+    id_ = None if kind is not None else operation
     if is_stream and (id_ is not None or "batchId" in words):
         raise UsageError(
             f"{'batchId' if id_ is None else 'operation'} says nothing of a stream.", hint=_NOT_IN_STREAMS
@@ -89,9 +89,9 @@ def _columns(keys: Sequence[str] | str | None, words: UpsertOrSinkWords) -> Sequ
     return [one.strip() for one in listed.split(",") if one.strip()] if isinstance(listed, str) else listed
 
 
-def _deed(operation: str | None, *, is_classic: bool) -> str | None:
+def _kind_of(operation: str | None, *, is_classic: bool) -> str | None:
     """What the sink's `operation` says; None where it is our id, or nothing."""
-    if operation is None or (not is_classic and operation not in _DEEDS):
+    if operation is None or (not is_classic and operation not in _KINDS):
         return None
     if not is_classic:
         raise UsageError(
@@ -99,7 +99,7 @@ def _deed(operation: str | None, *, is_classic: bool) -> str | None:
             hint='Write idCols instead of keys; or delete_when="true" for a deletion, and an id '
             "that says which load it is.",
         )
-    if operation not in _DEEDS:
+    if operation not in _KINDS:
         raise UsageError(
             f"operation={operation!r} says nothing beside idCols: it is upsert or delete.",
             hint="Write keys instead of idCols, and operation is an id; or give the id as batchId.",

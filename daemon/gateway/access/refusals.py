@@ -62,22 +62,22 @@ class Refusals:
     def note(self, caller: Caller, text: str, error: NotAllowedError) -> None:
         """A statement was refused."""
         closed = error.table if isinstance(error, ClosedTableError) else None
-        deed = Permission.STATEMENT if closed is None else Permission.QUERY
+        permission = Permission.STATEMENT if closed is None else Permission.QUERY
         self._metrics.refused_statements.labels(caller.name).inc()
         with self._lock:
-            self._add(caller, deed, _shown(text) if closed is None else closed, str(error))
+            self._add(caller, permission, _shown(text) if closed is None else closed, str(error))
         self._wake.set()
 
-    def _add(self, caller: Caller, deed: Permission, on: str, why: str) -> None:
-        key = caller.name, deed, on, why
+    def _add(self, caller: Caller, permission: Permission, on: str, why: str) -> None:
+        key = caller.name, permission, on, why
         if key not in self._waiting and self._count(caller) >= _OF_ONE_USER:
             key = caller.name, Permission.STATEMENT, _OTHERS, "They were refused."
         known = self._waiting.get(key)
         if known is not None:
             self._waiting[key] = replace(known, times=known.times + 1)
             return
-        _, deed, on, why = key
-        self._waiting[key] = Refusal(caller=caller, deed=deed, on=on, why=why, at=self._now())
+        _, permission, on, why = key
+        self._waiting[key] = Refusal(caller=caller, permission=permission, on=on, why=why, at=self._now())
 
     def _count(self, caller: Caller) -> int:
         return sum(name == caller.name for name, *_ in self._waiting)

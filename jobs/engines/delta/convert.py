@@ -41,9 +41,9 @@ def convert(
     Done again it finishes what was interrupted and changes nothing else. What cannot be converted raises
     `RefusedError` and leaves nothing behind, not even the empty log folder that Spark makes.
     """
-    deed = f"convert {name or store.root}"
+    action = f"convert {name or store.root}"
     try:
-        with translated(deed):
+        with translated(action):
             # An entry that changed since an interrupted conversion must not block its repair.
             spark.conf.set(f"{_CONF}.metadataCheck.enabled", "false")
             if not _has_log(store):

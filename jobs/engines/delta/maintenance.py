@@ -183,8 +183,8 @@ def _require(spark: SparkSession, store: FileStore, version: int, *, beside_writ
         require_head(store, version)
 
 
-def _run(spark: SparkSession, statement: str, deed: str) -> list[Row]:
-    with translated(deed):
+def _run(spark: SparkSession, statement: str, action: str) -> list[Row]:
+    with translated(action):
         return spark.sql(statement).collect()
 
 

@@ -94,8 +94,8 @@ _BESIDE: Final = re.compile(r"SQLSTATE: |== SQL|Use [`'\"]try_")
 
 
 @contextmanager
-def translated(deed: str) -> Iterator[None]:
-    """Raise what Spark raised inside as one of ours. `deed` completes "Spark could not ...".
+def translated(action: str) -> Iterator[None]:
+    """Raise what Spark raised inside as one of ours. `action` completes "Spark could not ...".
 
     `ConflictError` for a lost race, `RefusedError` for what no repetition changes, `UnavailableError` when Spark, the
     storage or the metastore does not answer, `ExecutionError` for everything else.
@@ -103,11 +103,11 @@ def translated(deed: str) -> Iterator[None]:
     try:
         yield
     except PySparkException as error:
-        raise _ours(deed, _causes(getattr(error, "_origin", None)), str(error)) from error
+        raise _ours(action, _causes(getattr(error, "_origin", None)), str(error)) from error
     except Py4JJavaError as error:
-        raise _ours(deed, _causes(error.java_exception), "") from error
+        raise _ours(action, _causes(error.java_exception), "") from error
     except (Py4JError, ConnectionError) as error:
-        raise _ended(deed) from error
+        raise _ended(action) from error
 
 
 def is_stopped(context: SparkContext) -> bool:
@@ -147,10 +147,10 @@ def root_of(error: PySparkException | Py4JJavaError) -> str:
     return causes[-1][0].rpartition(".")[2] if causes else type(error).__name__
 
 
-def trouble_of(error: PySparkException | Py4JJavaError, deed: str) -> LakewardenError | None:
-    """The error for what is wrong with the world around a statement, not with itself; None for all else. `deed` as
+def trouble_of(error: PySparkException | Py4JJavaError, action: str) -> LakewardenError | None:
+    """The error for what is wrong with the world around a statement, not with itself; None for all else. `action` as
     for `translated`."""
-    told = _ours(deed, _causes(_java(error)), str(error) if isinstance(error, PySparkException) else "")
+    told = _ours(action, _causes(_java(error)), str(error) if isinstance(error, PySparkException) else "")
     return None if isinstance(told, RefusedError | ExecutionError) else told
 
 
@@ -205,39 +205,39 @@ def _conditions(causes: tuple[tuple[str, str], ...], message: str) -> list[str]:
     return [match for text in (*(said for _, said in causes), message) for match in _CONDITION.findall(text)]
 
 
-def _ours(deed: str, causes: tuple[tuple[str, str], ...], message: str) -> LakewardenError:
+def _ours(action: str, causes: tuple[tuple[str, str], ...], message: str) -> LakewardenError:
     """`causes` are (class, condition or message) from the outermost to the root."""
     classes, conditions = [name for name, _ in causes], _conditions(causes, message)
     if _is_lost_race(classes, conditions):
-        return ConflictError(f"Spark could not {deed}: somebody else committed first.")
+        return ConflictError(f"Spark could not {action}: somebody else committed first.")
     if any(_ENDED.search(said) for said in (*(said for _, said in causes), message)):
-        return _ended(deed)
+        return _ended(action)
     for condition in reversed(conditions):
         if condition in _REFUSALS:
-            return RefusedError(f"Spark could not {deed}: {_REFUSALS[condition]}.", hint=_hint(condition))
+            return RefusedError(f"Spark could not {action}: {_REFUSALS[condition]}.", hint=_hint(condition))
     for name in classes:
         if name.startswith(_SILENT_CLASSES):
             return UnavailableError(
-                f"Spark could not {deed}: storage or metastore does not answer.",
+                f"Spark could not {action}: storage or metastore does not answer.",
                 hint="Check them, then retry.",
             )
     if _TAKEN_AWAY in classes:
         return UnavailableError(
-            f"Spark could not {deed}: its executors were taken away.",
+            f"Spark could not {action}: its executors were taken away.",
             hint="Retry: the next attempt gets new ones.",
         )
     if _SHUT_OUT in classes:
-        return AccessDeniedError(f"Spark could not {deed}: the storage denied access.")
+        return AccessDeniedError(f"Spark could not {action}: the storage denied access.")
     # What is under way while the application stops fails in any way, also as an internal error of Spark's.
     if SparkContext._active_spark_context is not None and is_stopped(SparkContext._active_spark_context):
-        return _ended(deed)
+        return _ended(action)
     root = conditions[-1] if conditions else classes[-1].rpartition(".")[2] if classes else ""
-    return ExecutionError(f"Spark could not {deed}{f' ({root})' if root else ''}.", hint=_hint(root))
+    return ExecutionError(f"Spark could not {action}{f' ({root})' if root else ''}.", hint=_hint(root))
 
 
-def _ended(deed: str) -> UnavailableError:
+def _ended(action: str) -> UnavailableError:
     return UnavailableError(
-        f"Spark could not {deed}: its session has ended.", hint="The worker starts a new one."
+        f"Spark could not {action}: its session has ended.", hint="The worker starts a new one."
     )
 
 

@@ -1,4 +1,4 @@
-"""Asked right before each commit of a rollback: is this deed still ours to do?
+"""Asked right before each commit of a rollback: is this commit still ours to make?
 
 A worker may sleep between its decision and its commit. Who takes its rollback away from it writes that into the journal
 first and then sees to it that the table has moved (jobs/rollback/execute/table_steps.py):

@@ -31,7 +31,7 @@ __all__ = ["StepExecutor", "mark_found", "mark_of"]
 _ATTEMPTS: Final = 10
 _ON_ANY_HEAD: Final = (RollbackStep.REAPPLY, RollbackStep.CHANGE)
 """Steps that may be made on another version than the one that they were planned on."""
-_DEEDS: Final = {RollbackStep.CHANGE: "the statement changed it"}
+_CAUSES: Final = {RollbackStep.CHANGE: "the statement changed it"}
 
 
 def mark_of(row: RollbackRow, *, undo: bool = False) -> str:
@@ -393,7 +393,7 @@ def _written_since(row: RollbackRow, step: TableStep, foreign: Commit) -> Confli
     if other is not None:
         hint = f"It was rollback {other}: `lakewarden rollback undo {other}` first."
     return ConflictError(
-        f"{step.name} was written to after {_DEEDS.get(row.kind, 'its rollback')} "
+        f"{step.name} was written to after {_CAUSES.get(row.kind, 'its rollback')} "
         f"(version {foreign.version}, {foreign.operation}); it stays as it is.",
         hint=hint,
     )

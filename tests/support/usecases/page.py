@@ -84,10 +84,12 @@ def line(lake: Lake, one: Try) -> str:
         assert not any(outcome.recorded for outcome in outcomes), (one.name, outcomes)
         return f"| `{one.name}` | {cells} |"
     for role, outcome in zip(ROLES, outcomes, strict=True):
-        entries = {(one.use_case.deed.value, role, not outcome.refused)} if one.use_case.audited else set()
+        entries = (
+            {(one.use_case.permission.value, role, not outcome.refused)} if one.use_case.audited else set()
+        )
         assert set(outcome.recorded) == entries, (one.name, role, outcome)
         assert not (outcome.refused and outcome.changed), (one.name, role, outcome)
-    kept = f"`{one.use_case.deed}`" if one.use_case.audited else "-"
+    kept = f"`{one.use_case.permission}`" if one.use_case.audited else "-"
     return f"| `{one.name}` | {one.on} | {cells} | {kept} |"
 
 

@@ -26,15 +26,15 @@ ANA, BO = (actor(name) for name in ("ana", "bo"))
 ADMIN = actor("root", admin=True)
 
 
-@pytest.mark.parametrize("deed", list(Permission))
-def test_an_admin_may_do_everything(deed: Permission) -> None:
-    require(ADMIN, deed, ROW)
-    require(ADMIN, deed, None)
+@pytest.mark.parametrize("permission", list(Permission))
+def test_an_admin_may_do_everything(permission: Permission) -> None:
+    require(ADMIN, permission, ROW)
+    require(ADMIN, permission, None)
     assert ADMIN.admin
 
 
 @pytest.mark.parametrize(
-    "deed",
+    "permission",
     [
         Permission.POLICY,
         Permission.DROP,
@@ -44,16 +44,16 @@ def test_an_admin_may_do_everything(deed: Permission) -> None:
         Permission.RUN,
     ],
 )
-def test_an_owner_governs_own_tables_and_nobody_elses(deed: Permission) -> None:
-    require(ANA, deed, ROW)
+def test_an_owner_governs_own_tables_and_nobody_elses(permission: Permission) -> None:
+    require(ANA, permission, ROW)
     with pytest.raises(NotAllowedError, match=r"bo may not .* db\.t \(owner: ana\)"):
-        require(BO, deed, ROW)
+        require(BO, permission, ROW)
 
 
-@pytest.mark.parametrize("deed", [Permission.HOLD, Permission.SYSTEM, Permission.TOKEN])
-def test_holds_tokens_and_system_tables_are_for_admins(deed: Permission) -> None:
+@pytest.mark.parametrize("permission", [Permission.HOLD, Permission.SYSTEM, Permission.TOKEN])
+def test_holds_tokens_and_system_tables_are_for_admins(permission: Permission) -> None:
     with pytest.raises(NotAllowedError, match="may not"):
-        require(ANA, deed, ROW)
+        require(ANA, permission, ROW)
 
 
 def test_anyone_registers_for_themselves_but_not_for_others() -> None:

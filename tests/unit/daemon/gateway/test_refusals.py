@@ -50,7 +50,7 @@ def written(*texts: str, error: NotAllowedError = NO) -> list[Refusal]:
 
 def test_an_entry_says_who_what_and_why() -> None:
     (row,) = written("DELETE FROM pay")
-    assert (row.caller, row.deed, row.on) == (RITA, Permission.STATEMENT, "DELETE FROM pay")
+    assert (row.caller, row.permission, row.on) == (RITA, Permission.STATEMENT, "DELETE FROM pay")
     assert (row.why, row.at, row.times) == ("rita may not change rows of pay.", NOW, 1)
 
 
@@ -58,7 +58,7 @@ def test_a_refused_read_is_found_by_its_table() -> None:
     (row,) = written(
         "SELECT x FROM payroll", error=ClosedTableError("rita may not query hr.pay.", table="hr.pay")
     )
-    assert (row.deed, row.on) == (Permission.QUERY, "hr.pay")
+    assert (row.permission, row.on) == (Permission.QUERY, "hr.pay")
 
 
 @pytest.mark.parametrize(
