@@ -107,11 +107,11 @@ def run(
         raise
     finally:
         if use_case.audited:
-            now = services.clock.now()
+            now, asked = services.clock.now(), use_case.permission
             entries = [
                 audit_row(
                     caller if one.by is None else replace(caller, name=one.by),
-                    use_case.permission,
+                    asked,
                     one.on,
                     one.at or now,
                     allowed=one.why is None,
@@ -121,13 +121,10 @@ def run(
                 for one in parts or ()
             ]
             if parts is None or why is not None:
-                whole = audit_row(
-                    caller, use_case.permission, what, now, allowed=allowed, why=why, audit_id=audit_id
+                entries.append(
+                    audit_row(caller, asked, what, now, allowed=allowed, why=why, audit_id=audit_id)
                 )
-                entries.append(whole)
-            told = _put_down(
-                services, entries, fence, because=f"{use_case.permission} {what}", done=why is None
-            )
+            told = _put_down(services, entries, fence, because=f"{asked} {what}", done=why is None)
             if told is not None and unrecorded is not None:
                 unrecorded(str(told))
             elif told is not None and why is None:
