@@ -7,7 +7,7 @@ from typing import Protocol
 
 from lakewarden.catalog.model.rows import Action
 
-__all__ = ["Answer", "AnyAction", "Due", "NotDue", "Unforeseen", "WhyNot"]
+__all__ = ["Answer", "AnyAction", "Due", "NotDue", "WhyNot"]
 
 
 class AnyAction(Protocol):
@@ -70,11 +70,3 @@ class NotDue:
 
 
 Answer = Due | NotDue
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Unforeseen:
-    """What went wrong with one table that nobody foresaw, in one line, with its trace. It concerns that table alone."""
-
-    problem: str
-    trace: str = ""
