@@ -33,7 +33,6 @@ from lakewarden.jobs.actions.spec import (
     Spec,
     Verdict,
     last_commit,
-    only_active,
     retry,
     state_of,
 )
@@ -112,9 +111,7 @@ def _recover(run: Run, ours: Sequence[Commit]) -> Verdict:
 
 
 def _allowed_in(row: TableRow, action: SetProperties, now: datetime) -> str | None:
-    if action.gives_back:
-        return None if is_leaving(row) else state_of(row)
-    return only_active(row, action, now)
+    return None if is_leaving(row) == action.gives_back else state_of(row)
 
 
 def _foresees(action: SetProperties, of: Foreseeable) -> list[tuple[str, str]]:
@@ -140,7 +137,6 @@ PROPERTIES: Final = Spec(
     order=_ordered,
     of_system_tables=False,
     of_leaving_tables=True,
-    forbidden_by_hold=lambda action: action.gives_back,  # with what kept its log
     allowed_in=_allowed_in,
     foresees=_foresees,
     settles=_settles,

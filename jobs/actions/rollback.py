@@ -66,6 +66,6 @@ ROLLBACK: Final = Spec(
     needs_features=False,
     amid_rollbacks=True,
     on_any_head=True,
+    of_state=None,
     allowed_in=_allowed_in,
-    forbidden_by_hold=lambda action: True,
 )

@@ -14,7 +14,7 @@ from lakewarden.catalog.model.rows import Action, HealthRow, PolicySettings, Run
 from lakewarden.catalog.policy.effective import EffectivePolicy
 from lakewarden.catalog.policy.scopes import Governed
 from lakewarden.catalog.state.port import Run
-from lakewarden.jobs.actions.answers import Answer, AnyAction, NotDue
+from lakewarden.jobs.actions.answers import Answer, AnyAction
 from lakewarden.jobs.actions.costs import Estimate
 from lakewarden.jobs.actions.world import Past, TableView, World
 
@@ -32,7 +32,6 @@ __all__ = [
     "Switch",
     "Verdict",
     "last_commit",
-    "only_active",
     "retry",
     "state_of",
 ]
@@ -68,6 +67,7 @@ class Deletes(StrEnum):
 
     NEVER = "never"
     SOMETIMES = "sometimes"
+    """In its thorough form."""
     ALWAYS = "always"
 
 
@@ -122,11 +122,6 @@ class Settlement(Enum):
 Rule = Callable[[TableView, World, datetime], Answer]
 
 
-def only_active(row: TableRow, action: AnyAction, now: datetime) -> str | None:
-    """What the guard says of most actions: they are for active tables."""
-    return None if row.state is TableState.ACTIVE else state_of(row)
-
-
 def state_of(row: TableRow) -> str:
     """`is dropped: by bea`."""
     return f"is {row.state}" + (f": {row.state_reason}" if row.state_reason else "")
@@ -149,13 +144,14 @@ class Spec(Generic[A]):
     What it is: `action` is the word in `lakewarden.runs`, `value` the type of its values.
     When: `rule` says whether it is due; `urgency` ranks it among the others, higher first; `estimate` predicts its cost
     and benefit; `order` makes its value for a person who orders it (None: it is not ordered by `jobs run`).
-    What stands against it when it is planned: `asked_for` actions were wanted by a person, so that neither
-    mode nor quiet hours matter; `needs_features`: it acts on the table's files or log, so all protocol
-    features must be known to us; `by_spark`: Spark does it, so it has to be safe where the
-    table lies; `of_system_tables`, `of_leaving_tables`, `amid_rollbacks`:
-    it is done to them, and there, too; `switch` may be off; `gate` is what it alone has to say.
-    What stands against it when it acts: `allowed_in` says why the table's state forbids it now, `forbidden_by_hold`
-    whether a legal hold does, `retention` the seconds it was decided on and those in force.
+    What stands against it: `asked_for` actions were wanted by a person, so that neither
+    mode nor quiet hours matter (`not_asked_for` is said where nobody wants it); `needs_features`: it acts on the
+    table's files or log, so all protocol features must be known to us; `by_spark`: Spark does it, so it has to be safe
+    where the table lies; `of_state`: its tables are in that state (None: in any); `of_system_tables`,
+    `of_leaving_tables`, `amid_rollbacks`: it is done to them, and there, too; `switch` may be off; `deletes` says
+    whether a legal hold forbids it.
+    And when it acts: `allowed_in` says why a table of the right state forbids it all the same, `retention` the seconds
+    it was decided on and those in force.
     When its worker is gone: `recover` judges it by its own commits after the version it was decided on, oldest first.
     `requires` is that version (None: it has none); a run that is right `on_any_head` goes on where the table has moved.
     What its finished runs tell: `is_thorough` marks its rarer, wider form, `is_dry_run` one that did nothing;
@@ -182,9 +178,9 @@ class Spec(Generic[A]):
     amid_rollbacks: bool = False
     switch: Switch | None = None
     on_any_head: bool = False
-    gate: Callable[[TableView], NotDue | None] = field(default=lambda view: None)
-    allowed_in: Callable[[TableRow, A, datetime], str | None] = only_active
-    forbidden_by_hold: Callable[[A], bool] = field(default=lambda action: False)
+    of_state: TableState | None = TableState.ACTIVE
+    not_asked_for: str = ""
+    allowed_in: Callable[[TableRow, A, datetime], str | None] = field(default=lambda row, action, now: None)
     retention: Callable[[A, EffectivePolicy], tuple[int, int]] | None = None
     failure_message: Callable[[TableRow, Past], str] | None = None
     is_thorough: Callable[[A], bool] = field(default=lambda action: False)

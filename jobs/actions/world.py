@@ -14,7 +14,7 @@ from lakewarden.catalog.policy.scopes import Governed
 from lakewarden.catalog.state.port import Run
 from lakewarden.jobs.actions.budget import Budget
 
-__all__ = ["Budget", "Past", "TableView", "World"]
+__all__ = ["Budget", "Past", "Standing", "TableView", "World"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -39,19 +39,30 @@ class Past:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class TableView:
-    """One managed table: its row under its scopes, its health, its finished runs, the run it has now, the rollback that
-    holds it, and the ranges (first, last) of versions that rollbacks took back. `has_engine`: there is one for its
-    format here; `no_spark`: why Spark may not work on it where it lies (None: it may)."""
+class Standing:
+    """What the system tables say of one table that may stand against whatever is done to it."""
 
     governed: Governed
+    """Its row under its scopes, with what derived tables make it keep."""
+    rollback: RollbackLock | None = None
+    """The rollback that holds it, if one does."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TableView(Standing):
+    """One managed table, with all that rules ask of it."""
+
     health: HealthRow | None = None
     past: Mapping[Action, Past] = field(default_factory=dict)
+    """What its finished runs have come to."""
     unfinished: Run | None = None
-    rollback: RollbackLock | None = None
+    """The run it has now."""
     taken_back: tuple[tuple[int, int], ...] = ()
+    """The ranges (first, last) of versions that were taken back."""
     has_engine: bool = True
+    """There is an engine for its format here."""
     no_spark: str | None = None
+    """Why Spark may not work on it where it lies; None: it may."""
 
     @property
     def table_id(self) -> str:

@@ -150,7 +150,7 @@ class Groups:
         """What is to be journaled of a write. Raises a `LakewardenError` if it could not be taken back."""
         table_id = self.directory.table_ids([part.location]).get(part.location)
         standing = None if table_id is None else standings.of(table_id)
-        if table_id is None or standing is None or standing.governed is None:
+        if table_id is None or standing is None:
             raise PreconditionError(
                 f"{part.name} is not managed: a statement over several tables is kept "
                 "in the journal of managed ones.",
