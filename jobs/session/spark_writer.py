@@ -71,7 +71,7 @@ _TAKES_ONE: Final = "INSERT, UPDATE, DELETE, MERGE and upserts of Delta tables d
 
 
 class SparkWriter:
-    """`Writer` on one Spark session. Each write runs on a clone of it, so that what is set for it reaches no other."""
+    """Governed writes on one Spark session. Each runs on a clone of it, so that what is set for it reaches no other."""
 
     def __init__(
         self,

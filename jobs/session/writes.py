@@ -241,7 +241,10 @@ class Judge(Protocol):
 
 
 class Writer(Protocol):
-    """A user's Spark session that runs governed writes (jobs/session/spark_writer.py). Thread-safe."""
+    """A user's Spark session that runs statements and governed writes (daemon/attach.py). Thread-safe."""
+
+    def sql(self, text: str) -> Any:
+        """Run one statement, whoever's it is; its result as a DataFrame."""
 
     def table(self, name: str, version: int | None) -> Any:
         """A DataFrame of one version of each Delta table behind `name`: a table, a view, or a path."""
