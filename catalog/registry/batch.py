@@ -181,15 +181,17 @@ class _Look:
 
 @dataclass(kw_only=True, slots=True)
 class _Batch:
-    """Registrations by their numbers, and what was decided of each last; `unseen` could not be looked at, `unjudged`
-    not be judged. `healths` are those of before anything was looked at."""
+    """Registrations by their numbers, and what was decided of each last."""
 
     registry: Registry
     healths: Rows[HealthRow]
+    """Those of before anything was looked at."""
     asked_for: Collection[str]
     asked: dict[int, Registration] = field(default_factory=dict)
     unseen: dict[int, LakewardenError] = field(default_factory=dict)
+    """What could not be looked at."""
     unjudged: dict[int, LakewardenError] = field(default_factory=dict)
+    """What could not be judged."""
     decided: dict[int, Decided] = field(default_factory=dict)
     refused: dict[int, LakewardenError] = field(default_factory=dict)
 

@@ -48,15 +48,17 @@ Inspect = Callable[[TableRow, EffectivePolicy, Observation | LogProblem], tuple[
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Registered:
-    """A row with the health it was registered with (None while converting), whether the row was written now,
-    and whether it was known before, at another place. `unrecorded` says why there is no health on record yet,
-    though the table is managed: the next sweep looks at it."""
+    """What a registration came to."""
 
     row: TableRow
     health: HealthRow | None
+    """What the row was registered with; None while converting."""
     created: bool
+    """The row was written now."""
     moved: bool = False
+    """It was known before, at another place."""
     unrecorded: LakewardenError | None = None
+    """Why there is no health on record yet, though the table is managed: the next sweep looks at it."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -70,11 +72,13 @@ class ReadTable:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Registry:
-    """The registry's ports. `readers` are tried in order; `metastore` is None where none is configured."""
+    """The registry's ports."""
 
     store: SystemStore
     readers: tuple[TableReader, ...]
+    """Tried in order."""
     metastore: Metastore | None
+    """None where none is configured."""
     clock: Clock
     inspect: Inspect
     storage: Callable[[str], StorageOptions]

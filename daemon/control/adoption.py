@@ -41,12 +41,13 @@ class IsolatedCall(Protocol):
 
 @dataclass(slots=True)
 class Adoption:
-    """Where the search for tables is, and what did not answer. `go_on` is called between two tables,
-    `no_metastore` is the metastore's outage, which is said elsewhere as well."""
+    """Where the search for tables is, and what did not answer."""
 
     guard: IsolatedCall
     go_on: Callable[[], None]
+    """Called between two tables."""
     no_metastore: Outage
+    """The metastore's outage, which is said elsewhere as well."""
     _search: Iterator[DiscoveredTable | None] | None = None
     _away: set[str] = field(default_factory=set)
     _met_away: set[str] = field(default_factory=set)

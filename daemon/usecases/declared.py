@@ -26,14 +26,15 @@ class RuleSubject(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class UseCase:
-    """Something that can be asked of an installation and that not everybody may have. `name` is the
-    command's, `deed` what the rule and the audit call it.
-    A dry run asks the same rule, changes nothing and is not `audited`."""
+    """Something that can be asked of an installation and that not everybody may have."""
 
     name: str
+    """The command's."""
     deed: Permission
+    """What the rule and the audit call it."""
     subject: RuleSubject
     audited: bool = True
+    """A dry run asks the same rule, changes nothing and is not."""
 
 
 REGISTER: Final = UseCase(name="tables register", deed=Permission.REGISTER, subject=RuleSubject.NEW)

@@ -61,12 +61,13 @@ class Due:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class NotDue:
-    """Why `action` is not run now, in one word of the contract and one sentence; `until` when that may change."""
+    """Why an action is not run now, in one word of the contract and one sentence."""
 
     action: Action
     why: WhyNot
     because: str
     until: datetime | None = None
+    """When that may change."""
 
 
 Answer = Due | NotDue

@@ -22,21 +22,20 @@ QUEUEING_TIME: Final = timedelta(seconds=10)
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Convert:
-    """Turn a Parquet directory or metastore table into a table of the run's format, in place.
-
-    `name` is `db.t` when the metastore knows it, else None with only `location`. `partitioned_by` are (column, type)
-    pairs. `properties` are set after the conversion, together, as `SetProperties` sets them. `source` are the
-    files that were there when it was asked for: others are not converted.
-    """
+    """Turn a Parquet directory or metastore table into a table of the run's format, in place."""
 
     kind: Literal["convert"] = "convert"
     name: str | None
+    """`db.t` when the metastore knows it."""
     location: str
     partitioned_by: tuple[tuple[str, str], ...] = ()
+    """(column, type) pairs."""
     statistics: bool = True
     properties: tuple[tuple[str, str], ...] = ()
+    """Set after the conversion, together, as `SetProperties` sets them."""
     lowers: tuple[str, ...] = ()
     source: SourceFiles | None = None
+    """The files that were there when it was asked for: others are not converted."""
 
 
 def conversion_action(governed: Governed) -> Convert:

@@ -31,15 +31,17 @@ CLEANING_REST: Final = timedelta(days=1)
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LogCare:
-    """Write a checkpoint at `requires` and, if `clean_before_version` is set, remove log entries older than it that
-    no commit younger than `retention_seconds` (policy and promise) needs to be undone."""
+    """Write a checkpoint and remove log entries that nothing promised needs."""
 
     kind: Literal["log_care"] = "log_care"
     requires: int
+    """The version of the checkpoint."""
     decided_on: str | None = None
     retention_seconds: int
+    """By policy and promise; what commits younger than this need to be undone stays."""
     checkpoint: bool = True
     clean_before_version: int | None = None
+    """Log entries older than this one are removed; None: none."""
 
 
 def _due(view: TableView, world: World, now: datetime) -> Answer:

@@ -46,19 +46,17 @@ PROPERTIES_GAP: Final = 5
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SetProperties:
-    """Set table properties in one commit on exactly version `requires`.
-
-    A retention that the table has longer stands, unless its name is among `lowers`: then somebody asked for less.
-    `gives_back`: none of that, but what stood there before us is given back to a table that leaves,
-    on whatever is head.
-    """
+    """Set table properties in one commit."""
 
     kind: Literal["properties"] = "properties"
     requires: int = 0
+    """On exactly this version."""
     decided_on: str | None = None
     properties: tuple[tuple[str, str], ...] = ()
     lowers: tuple[str, ...] = ()
+    """The names of retentions that somebody asked to be less: any other that the table has longer stands."""
     gives_back: bool = False
+    """None of that, but what stood there before us is given back to a table that leaves, on whatever is head."""
 
 
 def properties_action(

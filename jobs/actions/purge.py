@@ -19,17 +19,19 @@ __all__ = ["PURGE", "Purge"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Purge:
-    """Delete a dropped table's files after its grace period; `files` and `bytes` are what the dry run
-    counted, `unknown` is the token of the files that its log does not name and that may go along, `others` the other
-    installations that manage or hold it."""
+    """Delete a dropped table's files after its grace period."""
 
     kind: Literal["purge"] = "purge"
     requires: int
     decided_on: str | None = None
     unknown: str | None = None
+    """The token of the files that its log does not name and that may go along."""
     others: str | None = None
+    """The other installations that manage or hold it."""
     files: int
+    """What the dry run counted."""
     bytes: int
+    """Likewise."""
 
 
 def _due(view: TableView, world: World, now: datetime) -> Answer:

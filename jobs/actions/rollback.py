@@ -18,8 +18,7 @@ __all__ = ["ROLLBACK", "RollBack"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RollBack:
-    """Go on with the rollback `rollback_id`, forwards or back:
-    its journal in `lakewarden.rollbacks` says what is next."""
+    """Go on with a rollback, forwards or back: its journal in `lakewarden.rollbacks` says what is next."""
 
     kind: Literal["rollback"] = "rollback"
     rollback_id: str

@@ -28,12 +28,13 @@ STATISTICS_REST: Final = timedelta(minutes=10)
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RefreshStatistics:
-    """Fill missing per-file statistics and refresh table and column statistics in the metastore entry `name`."""
+    """Fill missing per-file statistics and refresh table and column statistics in the metastore."""
 
     kind: Literal["statistics"] = "statistics"
     requires: int
     decided_on: str | None = None
     name: str | None
+    """The metastore's entry."""
     fill_files: bool = True
 
 

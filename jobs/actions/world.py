@@ -19,23 +19,24 @@ __all__ = ["Budget", "Past", "Standing", "TableView", "World"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Past:
-    """What the finished runs of one action on one table have come to.
-
-    `failures` counts runs that failed since the last one that did not. `done_*` speak of the last run that
-    succeeded or found nothing to do: when, on which version, how many bytes the table had; `left_version` is the one
-    it left behind. `thorough_at` is the last time it did the rarer, wider form: a full vacuum, a log cleanup.
-    """
+    """What the finished runs of one action on one table have come to."""
 
     outcome: Outcome
     at: datetime
     error_class: str | None = None
     message: str | None = None
     failures: int = 0
+    """Runs that failed since the last one that did not."""
     done_at: datetime | None = None
+    """When the last run ended that succeeded or found nothing to do."""
     done_version: int | None = None
+    """The version that it was on."""
     left_version: int | None = None
+    """The version that it left behind."""
     done_bytes: int | None = None
+    """So many the table had then."""
     thorough_at: datetime | None = None
+    """The last time it did the rarer, wider form: a full vacuum, a log cleanup."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -79,15 +80,17 @@ class TableView(Standing):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class World:
-    """Everything a plan is made of. `locations` are those of all managed tables, sorted; `unfinished` counts runs.
-    `unlooked` are the sorted names of tables of which the next sweep finds out whether they read others' files."""
+    """Everything a plan is made of."""
 
     tables: tuple[TableView, ...]
     locations: tuple[str, ...] = ()
+    """Those of all managed tables, sorted."""
     unfinished: int = 0
+    """So many runs are."""
     budget: Budget = field(default_factory=Budget)
     has_metastore: bool = False
     unlooked: tuple[str, ...] = ()
+    """The sorted names of tables of which the next sweep finds out whether they read others' files."""
 
     def inside(self, location: str) -> tuple[str, ...]:
         """Locations of managed tables strictly below `location`."""

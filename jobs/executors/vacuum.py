@@ -37,15 +37,15 @@ _SHOWN: Final = 3
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Verdict:
-    """What the log says: files that can go (paths relative to the table, as on disk) and files that must stay
-    (as the log names them), how many removals stay for which reason, and the oldest version the promise protects.
-    `is_proved`: no commit is missing from the log that could have removed what a protected version reads."""
+    """What the log says: files that can go (paths relative to the table, as on disk) and files that must stay (as the
+    log names them), how many removals stay for which reason, and the oldest version the promise protects."""
 
     garbage: frozenset[str]
     needed: frozenset[str]
     kept: Counter[KeepReason]
     oldest_version: int
     is_proved: bool
+    """No commit is missing from the log that could have removed what a protected version reads."""
 
 
 def vacuum(ctx: JobContext, action: Vacuum) -> Report:

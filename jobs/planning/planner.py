@@ -28,7 +28,7 @@ _CLASS_WIDTH: Final = 1_000_000.0
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PlannedRun:
-    """One action that is due and within the budget. `rank` higher first: urgency, then benefit per cost."""
+    """One action that is due and within the budget."""
 
     table_id: str
     name: str
@@ -36,6 +36,7 @@ class PlannedRun:
     due: Due
     estimate: Estimate
     rank: float
+    """Higher first: urgency, then benefit per cost."""
     runtime: str = DELTA_RUNTIME
 
 
@@ -50,10 +51,11 @@ class Waiting:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Plan:
-    """What to run at `at`, highest rank first, and the answer for everything else, by table."""
+    """What to run at a time, and the answer for everything else, by table."""
 
     at: datetime
     runs: tuple[PlannedRun, ...] = ()
+    """Highest rank first."""
     waiting: tuple[Waiting, ...] = ()
 
     def of(self, table_id: str) -> tuple[PlannedRun | Waiting, ...]:

@@ -18,11 +18,12 @@ __all__ = ["TargetCheck"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TargetCheck:
-    """The version `target` that a plan takes a table back to; `reader` is that of its format."""
+    """The version that a plan takes a table back to."""
 
     table: TablePlan
     target: int
     reader: TableReader
+    """That of its format."""
     storage: Callable[[str], StorageOptions]
 
     def completed(self, facts: TableFacts, seen: Observation | LogProblem | None) -> TableFacts:

@@ -42,15 +42,16 @@ class Standings(Protocol):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RunGuard:
-    """`Guard` for one run. `claim` asks the queue itself whether the run is still this worker's, and raises if not;
-    `standings` is None for a worker that was not told of system tables. `ordered`: a person asked for the run, so the
-    table's mode and switches do not matter."""
+    """`Guard` for one run."""
 
     action: AnyAction
     standings: Standings | None
+    """None for a worker that was not told of system tables."""
     claim: Callable[[], None]
+    """Asks the queue itself whether the run is still this worker's, and raises if not."""
     clock: Clock
     ordered: bool = True
+    """A person asked for the run, so the table's mode and switches do not matter."""
 
     def confirm(self) -> None:
         self.claim()

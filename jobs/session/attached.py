@@ -40,9 +40,10 @@ _PATIENCE: Final = timedelta(seconds=2)
 
 @dataclass(frozen=True, slots=True)
 class Sighting:
-    """Something happened to `subject`: `db.t`, `db.*` for a whole database, or a location."""
+    """Something happened."""
 
     subject: str
+    """`db.t`, `db.*` for a whole database, or a location."""
     kind: HintKind
 
 

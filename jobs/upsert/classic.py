@@ -37,10 +37,11 @@ _SINK: Final = UpsertOrSinkWords.__annotations__.keys() - UpsertWords.__annotati
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class UpsertRequest:
-    """What an upsert is asked for. `operation` and `number` name it, None where nothing does."""
+    """What an upsert is asked for."""
 
     options: UpsertOptions
     operation: str | None = None
+    """With the number it names the upsert; None where nothing does."""
     number: int = 0
 
 

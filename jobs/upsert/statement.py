@@ -26,11 +26,13 @@ _WHOLE: Final = (
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class UpsertPlan:
-    """`statement` is the MERGE, on `pruning` among other conditions; empty if every file has to be asked."""
+    """How an upsert is run."""
 
     columns: Columns
     pruning: str
+    """One condition of the MERGE; empty if every file has to be asked."""
     statement: str
+    """The MERGE."""
 
 
 def prepared(

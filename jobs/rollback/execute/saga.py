@@ -38,20 +38,22 @@ Extend = Callable[[Rollback], Sequence[TableStep]]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Saga:
-    """Executes rollbacks. `still_ours` raises once the run was cancelled or lost; `drain` waits until no other run of
-    ours works on these tables; `undo_for` is how long an undo stays possible. `extend` looks for late commits
-    and moved heads (None: nothing is added, a moved head stops it); `compensates`: a moved head takes
-    everything back instead. `inherited` are steps that an earlier attempt may have begun and may still be at,
-    asleep."""
+    """Executes rollbacks."""
 
     journal: Journal
     executor: StepExecutor
     undo_for: timedelta
+    """How long an undo stays possible."""
     still_ours: Callable[[], None] = lambda: None
+    """Raises once the run was cancelled or lost."""
     drain: Callable[[Collection[str]], None] = lambda tables: None
+    """Waits until no other run of ours works on these tables."""
     extend: Extend | None = None
+    """Looks for late commits and moved heads; None: nothing is added, a moved head stops it."""
     compensates: bool = False
+    """A moved head takes everything back instead."""
     inherited: frozenset[int] = frozenset()
+    """Steps that an earlier attempt may have begun and may still be at, asleep."""
 
     def go_on(self, rollback_id: str) -> Rollback:
         """Do what is left to do, forwards or back. Returns the rollback in the state it came to: done, compensated or

@@ -18,7 +18,7 @@ __all__ = ["NamedStatement"]
 
 @dataclass(frozen=True, kw_only=True)
 class NamedStatement:
-    """The statement `text` under the id `operation`."""
+    """A statement under an operation id."""
 
     spark: SparkSession
     reader: TableReader

@@ -62,13 +62,14 @@ _PAUSE: Final = 1.0
 
 @dataclass(frozen=True, kw_only=True)
 class Groups:
-    """Statements over several tables in one Spark application, by `user`. `reader` reads Delta's logs, `storage` opens
-    a table's folder."""
+    """Statements over several tables in one Spark application, by one user."""
 
     spark: SparkSession
     journal: Journal
     reader: TableReader
+    """Reads Delta's logs."""
     storage: Callable[[str], StorageOptions]
+    """Opens a table's folder."""
     directory: Directory
     user: str
 

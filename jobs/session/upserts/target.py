@@ -20,15 +20,16 @@ _WIDENING: Final = "delta.enableTypeWidening"
 
 @dataclass(frozen=True, kw_only=True)
 class UpsertTarget:
-    """A Delta table as it is now. `partitions` are the columns that it is partitioned by; `snapshot` is Delta's own, in
-    the JVM, which computes its state when it is asked for it."""
+    """A Delta table as it is now."""
 
     location: str
     version: int
     schema: TableSchema
     rules: Rules
     partitions: tuple[str, ...]
+    """The columns that it is partitioned by."""
     snapshot: Any
+    """Delta's own, in the JVM, which computes its state when it is asked for it."""
 
     @property
     def size(self) -> int | None:

@@ -39,6 +39,18 @@ def test_a_class_name_is_defined_once() -> None:
     assert [name for name, times in named.items() if times > 1] == []
 
 
+def test_fields_are_documented_at_the_field() -> None:
+    described = [
+        f"{_short(path)}: the docstring of {node.name} speaks of {named}"
+        for path, tree in _trees()
+        for node in walked(tree)
+        if isinstance(node, ast.ClassDef)
+        for named in _fields(node)
+        if f"`{named}`" in (ast.get_docstring(node) or "")
+    ]
+    assert described == []
+
+
 def test_every_exemption_from_a_check_has_a_reason() -> None:
     assert _lines_with(r"# (?:type: ignore|noqa)[^#]*$") == []
 
@@ -58,6 +70,12 @@ def _lines_with(pattern: str) -> list[str]:
         for number, line in enumerate(path.read_text().splitlines(), start=1)
         if re.search(pattern, line)
     ]
+
+
+def _fields(node: ast.ClassDef) -> Iterator[str]:
+    for one in node.body:
+        if isinstance(one, ast.AnnAssign) and isinstance(one.target, ast.Name):
+            yield one.target.id
 
 
 def _functions(tree: ast.AST) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:

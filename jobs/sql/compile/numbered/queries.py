@@ -30,14 +30,15 @@ _ALIKE: Final = (exp.Rank, exp.DenseRank, exp.Count, exp.Sum, exp.Min, exp.Max)
 
 @dataclass(frozen=True, kw_only=True)
 class _Query:
-    """A query behind WITH, whose rows are those of `table`: `results` are what its columns are, by name, and it has all
-    columns of the table besides if it is `whole`."""
+    """A query behind WITH, whose rows are those of one table."""
 
     name: str
     table: exp.Table
     where: exp.Expr | None
     results: Mapping[str, exp.Expr]
+    """What its columns are, by name."""
     whole: bool
+    """It has all columns of the table besides."""
 
     @property
     def rows(self) -> NumberedRows:
