@@ -19,7 +19,7 @@ from lakewarden.catalog.state.hint_spool import Spool
 from lakewarden.catalog.state.port import HintSink
 from lakewarden.daemon import callers
 from lakewarden.daemon.installation.services import Services, open_services
-from lakewarden.daemon.usecases.explain import explanation_of, plain_explanation, steps_table
+from lakewarden.daemon.usecases.explain_statement import explanation_of, plain_explanation, steps_table
 from lakewarden.daemon.usecases.lineage.unrecorded_writes import record_unrecorded
 from lakewarden.daemon.usecases.spark_config import spark_config_of
 from lakewarden.daemon.usecases.sql import execute

@@ -33,8 +33,8 @@ from lakewarden.daemon.control.rounds import Rounds
 from lakewarden.daemon.control.run_recorder import Ended, RunRecorder
 from lakewarden.daemon.control.sweep_writer import SweepWriter
 from lakewarden.daemon.control.system_maintenance import Caretaker
-from lakewarden.daemon.fleet.cache import FleetCache
 from lakewarden.daemon.fleet.disks import Disks
+from lakewarden.daemon.fleet.fleet_cache import FleetCache
 from lakewarden.daemon.fleet.look import OnRecord, TableLook
 from lakewarden.daemon.fleet.observer import Observer
 from lakewarden.daemon.fleet.stores import Stores

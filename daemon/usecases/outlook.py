@@ -1,7 +1,7 @@
 """The plan as it would be made now, without changing anything: for plans, `why`, automatic vacuums."""
 
 from lakewarden.catalog.model.rows import Action
-from lakewarden.daemon.fleet.cache import FleetCache
+from lakewarden.daemon.fleet.fleet_cache import FleetCache
 from lakewarden.daemon.fleet.one_table import world_of
 from lakewarden.daemon.installation.services import Services
 from lakewarden.jobs.actions.world import World

@@ -14,7 +14,7 @@ from lakewarden.catalog.policy.original_properties import is_leaving
 from lakewarden.catalog.policy.retention_properties import RetentionProperties
 from lakewarden.catalog.state.port import Run
 from lakewarden.jobs.actions.answers import Answer, Due
-from lakewarden.jobs.actions.conditions import (
+from lakewarden.jobs.actions.common_rules import (
     RETENTION_CHECK,
     SHORTEST_REST,
     findings_of,

@@ -9,7 +9,7 @@ from lakewarden.catalog.model.pending_purge import Purging, how_to_stop
 from lakewarden.catalog.model.rows import Action, HealthRow, Outcome, RunRow, TableRow, TableState
 from lakewarden.catalog.units import count_of
 from lakewarden.jobs.actions.answers import Answer, Due, NotDue, WhyNot
-from lakewarden.jobs.actions.conditions import about, not_looked_at
+from lakewarden.jobs.actions.common_rules import about, not_looked_at
 from lakewarden.jobs.actions.costs import DELETE_RATE, KEEP_COST, METADATA, Estimate
 from lakewarden.jobs.actions.spec import Deletes, Settlement, Spec, retry
 from lakewarden.jobs.actions.world import Past, TableView, World

@@ -8,7 +8,7 @@ from pydantic.dataclasses import dataclass
 from lakewarden.catalog.model.pending_quarantine import Quarantine
 from lakewarden.catalog.model.rows import GONE, Action, Source, TableRow, TableState
 from lakewarden.jobs.actions.answers import Answer, Due, NotDue, WhyNot
-from lakewarden.jobs.actions.conditions import nothing
+from lakewarden.jobs.actions.common_rules import nothing
 from lakewarden.jobs.actions.costs import Estimate
 from lakewarden.jobs.actions.spec import Deletes, Spec, retry, state_of
 from lakewarden.jobs.actions.world import TableView, World

@@ -8,7 +8,7 @@ from pydantic.dataclasses import dataclass
 from lakewarden.catalog.model.rows import Action, HealthRow
 from lakewarden.catalog.units import about_bytes, count_of
 from lakewarden.jobs.actions.answers import Answer, Due
-from lakewarden.jobs.actions.conditions import (
+from lakewarden.jobs.actions.common_rules import (
     head_of,
     health_of,
     nothing,

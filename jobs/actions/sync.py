@@ -7,7 +7,7 @@ from pydantic.dataclasses import dataclass
 
 from lakewarden.catalog.model.rows import Action
 from lakewarden.jobs.actions.answers import Answer, Due, NotDue, WhyNot
-from lakewarden.jobs.actions.conditions import (
+from lakewarden.jobs.actions.common_rules import (
     SHORTEST_REST,
     findings_of,
     head_of,

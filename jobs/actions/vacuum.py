@@ -12,7 +12,7 @@ from lakewarden.catalog.model.rows import Action, HealthRow
 from lakewarden.catalog.state.port import Run
 from lakewarden.catalog.units import about_bytes, count_of, format_seconds
 from lakewarden.jobs.actions.answers import Answer, Due, NotDue, WhyNot
-from lakewarden.jobs.actions.conditions import (
+from lakewarden.jobs.actions.common_rules import (
     READABLE_CHECK,
     RETENTION_CHECK,
     SHORTEST_REST,

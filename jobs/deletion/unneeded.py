@@ -20,7 +20,7 @@ from lakewarden.catalog.formats.outer_tables import Outer, require_no_outer
 from lakewarden.catalog.formats.port import Observation
 from lakewarden.catalog.storage.file_store import FileEntry, FileStore, local_path
 from lakewarden.jobs.deletion.file_places import FilePlaces
-from lakewarden.jobs.deletion.readers import FolderReaders, named_paths
+from lakewarden.jobs.deletion.folder_readers import FolderReaders, named_paths
 from lakewarden.jobs.runs.head import deleted_file_retention
 from lakewarden.jobs.runs.meanwhile import Meanwhile
 from lakewarden.jobs.runs.port import JobContext

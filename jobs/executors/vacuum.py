@@ -22,7 +22,7 @@ from lakewarden.catalog.storage.file_store import FileEntry, is_inside, open_sto
 from lakewarden.catalog.units import about_bytes, about_seconds, count_of
 from lakewarden.jobs.actions.vacuum import Vacuum
 from lakewarden.jobs.deletion.batches import delete_files
-from lakewarden.jobs.deletion.readers import named_paths
+from lakewarden.jobs.deletion.folder_readers import named_paths
 from lakewarden.jobs.deletion.unneeded import Unneeded
 from lakewarden.jobs.runs.head import deleted_file_retention, observe_at, observe_since, protection_of
 from lakewarden.jobs.runs.port import JobContext, Report

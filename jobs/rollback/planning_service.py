@@ -47,8 +47,8 @@ from lakewarden.jobs.rollback.journal.steps import TableStep
 from lakewarden.jobs.rollback.journal.stored_plan import steps_of
 from lakewarden.jobs.rollback.plan.facts import TableFacts
 from lakewarden.jobs.rollback.plan.model import RollbackPlan, Step, TablePlan
-from lakewarden.jobs.rollback.plan.planner import plan_rollback
 from lakewarden.jobs.rollback.plan.request import CommitsOf, RollbackRequest
+from lakewarden.jobs.rollback.plan.rollback_planner import plan_rollback
 from lakewarden.jobs.rollback.plan.stream_advice import with_streams
 from lakewarden.jobs.rollback.target_check import TargetCheck
 

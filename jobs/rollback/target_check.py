@@ -11,7 +11,7 @@ from lakewarden.catalog.storage.file_store import StorageOptions
 from lakewarden.catalog.units import count_of
 from lakewarden.jobs.rollback.plan.facts import PropertyChange, TableFacts, Unreachable, VersionObstacle
 from lakewarden.jobs.rollback.plan.model import TablePlan
-from lakewarden.jobs.rollback.verify import missing_files
+from lakewarden.jobs.rollback.step_check import missing_files
 
 __all__ = ["TargetCheck"]
 

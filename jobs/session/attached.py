@@ -22,7 +22,7 @@ from lakewarden.catalog.clock import Clock
 from lakewarden.catalog.errors import LakewardenError, UsageError
 from lakewarden.catalog.state.port import Hint, HintKind, HintSink
 from lakewarden.jobs.session.stream_carrier import StreamPropagation
-from lakewarden.jobs.session.upserts.batches import query_of
+from lakewarden.jobs.session.upserts.batch_reads import query_of
 from lakewarden.jobs.session.writes import Upsert, Upserted, UpsertStream, Write, Writer
 from lakewarden.jobs.upsert.classic import UpsertOrSinkWords, asked_of
 

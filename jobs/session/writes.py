@@ -15,7 +15,7 @@ from lakewarden.catalog.model.lineage_record import LineageInput, LineageRecord,
 from lakewarden.jobs.session.conflicts.retries import RETRIES
 from lakewarden.jobs.sql.compile.reading import Draft
 from lakewarden.jobs.sql.compile.values import Chosen, Compiled
-from lakewarden.jobs.upsert.options import UpsertOptions
+from lakewarden.jobs.upsert.upsert_options import UpsertOptions
 
 __all__ = [
     "UPSERT",

@@ -12,7 +12,7 @@ from typing import Any, Final, Unpack, cast
 from lakewarden.catalog.errors import UsageError
 from lakewarden.catalog.model.lineage_record import OPERATION
 from lakewarden.jobs.upsert.changes import ORDERED
-from lakewarden.jobs.upsert.options import DuplicatesRule, UpsertOptions, UpsertWords, options_of
+from lakewarden.jobs.upsert.upsert_options import DuplicatesRule, UpsertOptions, UpsertWords, options_of
 
 __all__ = ["UpsertOrSinkWords", "UpsertRequest", "asked_of"]
 

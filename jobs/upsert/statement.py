@@ -6,9 +6,9 @@ from typing import Final
 
 from lakewarden.jobs.sql.compile.values import TableSchema, quoted
 from lakewarden.jobs.upsert.changes import ORDERED, TIE, Cdc
-from lakewarden.jobs.upsert.options import DuplicatesRule, NullKeys, UpsertOptions
 from lakewarden.jobs.upsert.pruning import KeyFacts, pruning_of
-from lakewarden.jobs.upsert.schema import Columns, Rules, columns_of
+from lakewarden.jobs.upsert.target_columns import Columns, Rules, columns_of
+from lakewarden.jobs.upsert.upsert_options import DuplicatesRule, NullKeys, UpsertOptions
 
 __all__ = ["DELETED", "UpsertPlan", "prepared", "upsert_plan"]
 

@@ -21,7 +21,7 @@ from lakewarden.daemon.installation.services import Services
 from lakewarden.daemon.usecases import declared
 from lakewarden.daemon.usecases.audit import Part, run
 from lakewarden.daemon.usecases.onboarding.lists import Listed
-from lakewarden.daemon.usecases.onboarding.progress import OnboardingProgress
+from lakewarden.daemon.usecases.onboarding.onboarding_progress import OnboardingProgress
 from lakewarden.daemon.usecases.runs.revocation import EVERYTHING, take_back_runs
 
 __all__ = ["ListedOutcome", "adopt_listed", "foresee_listed", "register_listed", "register_one"]

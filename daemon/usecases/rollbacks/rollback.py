@@ -18,7 +18,7 @@ from lakewarden.catalog.state.port import RunRequest, runtime_of
 from lakewarden.catalog.system.port import TABLES
 from lakewarden.catalog.units import about_seconds
 from lakewarden.daemon.installation.services import Services
-from lakewarden.daemon.usecases.rollbacks.waiting import Wait, goes_on
+from lakewarden.daemon.usecases.rollbacks.rollback_wait import Wait, goes_on
 from lakewarden.daemon.usecases.runs.waiting import raise_for, run_and_wait, run_is_over
 from lakewarden.jobs.actions.registry import encode
 from lakewarden.jobs.actions.rollback import RollBack
@@ -43,7 +43,7 @@ from lakewarden.jobs.rollback.plan.request import CommitsOf, RollbackRequest
 from lakewarden.jobs.rollback.planning_service import Gathered, Gatherer
 from lakewarden.jobs.rollback.report.next_steps import plan_command
 from lakewarden.jobs.rollback.report.refusal import refuse_blocked
-from lakewarden.jobs.rollback.verify import verify_step
+from lakewarden.jobs.rollback.step_check import verify_step
 
 __all__ = ["RollbackService", "rollbacks_of_services"]
 

@@ -18,7 +18,7 @@ from lakewarden.daemon.usecases.lineage.edges import named_edges
 from lakewarden.daemon.usecases.lineage.views import NamedEdge
 from lakewarden.daemon.usecases.rollbacks.rollback import rollbacks_of_services
 from lakewarden.daemon.usecases.runs.listing import runs_now
-from lakewarden.daemon.usecases.statements.answers import table_of
+from lakewarden.daemon.usecases.statements.statement_answers import table_of
 from lakewarden.daemon.usecases.tables import fleet
 from lakewarden.jobs.sql.wildcards import Wildcard, fitting
 

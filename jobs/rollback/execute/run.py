@@ -25,7 +25,7 @@ from lakewarden.jobs.rollback.journal.journal import Journal
 from lakewarden.jobs.rollback.journal.steps import TableStep
 from lakewarden.jobs.rollback.journal.stored_plan import OnMoved, decode_plan
 from lakewarden.jobs.rollback.planning_service import Gatherer
-from lakewarden.jobs.rollback.verify import require_same_head
+from lakewarden.jobs.rollback.step_check import require_same_head
 from lakewarden.jobs.runs.log_stores import why_not
 from lakewarden.jobs.runs.port import JobContext, Report, Tools
 from lakewarden.jobs.runs.worker_config import WorkerConfig

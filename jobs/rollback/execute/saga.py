@@ -24,7 +24,7 @@ from lakewarden.jobs.rollback.journal.journal import Journal
 from lakewarden.jobs.rollback.journal.step_rows import FOLLOWING, next_rows, step_of, superseded, verified_row
 from lakewarden.jobs.rollback.journal.steps import TableStep
 from lakewarden.jobs.rollback.journal.stored_plan import with_consents_asked
-from lakewarden.jobs.rollback.verify import verify_step
+from lakewarden.jobs.rollback.step_check import verify_step
 
 __all__ = ["Extend", "Saga"]
 

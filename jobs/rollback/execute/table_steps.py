@@ -23,7 +23,7 @@ from lakewarden.jobs.rollback.execute.commit_records import again_record, remova
 from lakewarden.jobs.rollback.execute.later_commits import Since, since_restore
 from lakewarden.jobs.rollback.journal.steps import TableStep
 from lakewarden.jobs.rollback.plan.consents import Consent, flags_of
-from lakewarden.jobs.rollback.verify import missing_files, require_same_head
+from lakewarden.jobs.rollback.step_check import missing_files, require_same_head
 from lakewarden.jobs.runs.port import Tools
 
 __all__ = ["StepExecutor", "mark_found", "mark_of"]

@@ -11,7 +11,7 @@ from lakewarden.jobs.session.reads import location_of
 from lakewarden.jobs.session.upserts.source import schema_of
 from lakewarden.jobs.session.writes import Upsert
 from lakewarden.jobs.sql.compile.values import KEYS_PROPERTY, TableSchema, quoted
-from lakewarden.jobs.upsert.schema import Rules
+from lakewarden.jobs.upsert.target_columns import Rules
 
 __all__ = ["UpsertTarget", "emptied_of", "existing", "making"]
 

@@ -26,7 +26,7 @@ from lakewarden.catalog.storage.file_store import StorageOptions, canonical
 from lakewarden.catalog.system.own_rows import system_rows
 from lakewarden.catalog.system.port import HEALTH, LINEAGE, ROLLBACKS, RUNS, TABLES
 from lakewarden.catalog.system.store import DeltaSystemStore
-from lakewarden.daemon.fleet.cache import FleetCache
+from lakewarden.daemon.fleet.fleet_cache import FleetCache
 from lakewarden.daemon.fleet.one_table import world_of
 from lakewarden.jobs.actions.budget import Budget
 from lakewarden.jobs.actions.world import World

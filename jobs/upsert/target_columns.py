@@ -8,8 +8,8 @@ from typing import Final
 from lakewarden.catalog.errors import PreconditionError, UsageError
 from lakewarden.jobs.sql.compile.values import ColumnType, TableSchema
 from lakewarden.jobs.upsert.changes import Cdc, is_ours
-from lakewarden.jobs.upsert.options import Drift, UpsertOptions
 from lakewarden.jobs.upsert.type_trees import kind_of, missing_fields, parts_of
+from lakewarden.jobs.upsert.upsert_options import Drift, UpsertOptions
 
 __all__ = ["Columns", "Rules", "columns_of"]
 

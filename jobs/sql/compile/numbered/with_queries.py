@@ -9,7 +9,13 @@ from typing import Final
 
 from sqlglot import exp
 
-from lakewarden.jobs.sql.compile.numbered.rows import DIFFERS, NumberedRows, compared, number_of, value_of
+from lakewarden.jobs.sql.compile.numbered.row_numbers import (
+    DIFFERS,
+    NumberedRows,
+    compared,
+    number_of,
+    value_of,
+)
 from lakewarden.jobs.sql.compile.places import wrong_in
 
 __all__ = ["change_its_table"]

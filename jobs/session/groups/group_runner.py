@@ -46,9 +46,9 @@ from lakewarden.jobs.rollback.journal.steps import TableStep
 from lakewarden.jobs.runs.guard import RunGuard, refusal
 from lakewarden.jobs.runs.standings import StoredStandings
 from lakewarden.jobs.session.conflicts.lost_races import LostRaceError, told_of
-from lakewarden.jobs.session.groups.liveness import Liveness
-from lakewarden.jobs.session.groups.operations import NamedStatement
-from lakewarden.jobs.session.groups.steps import ReadyWrite, WriteMark
+from lakewarden.jobs.session.groups.named_statement import NamedStatement
+from lakewarden.jobs.session.groups.ready_writes import ReadyWrite, WriteMark
+from lakewarden.jobs.session.groups.session_liveness import Liveness
 from lakewarden.jobs.session.groups.tools import SessionTools
 from lakewarden.jobs.session.writes import Directory, Written
 from lakewarden.jobs.upsert.once_of_several import Turn, about_unfinished
