@@ -15,7 +15,7 @@ from typing import Final
 
 from bench.measure import Figures, Options, median_ms, options, report
 from lakewarden.daemon.cli.completion.answer import VARIABLE
-from lakewarden.daemon.cli.completion.names import cache_of, write_names
+from lakewarden.daemon.cli.completion.cached_names import cache_of, write_names
 from lakewarden.daemon.cli.completion.tree import ValueKind
 
 TABLES: Final = 10_000

@@ -27,7 +27,7 @@ from bench.measure import Figures, Options, options, report
 from bench.processes import daemon, wall_seconds
 from lakewarden.catalog.model.rows import HealthRow, Mode, RunRow, TableRow
 from lakewarden.catalog.system.port import HEALTH, RUNS, TABLES, Rows
-from lakewarden.daemon.fleet.cache import FleetCache
+from lakewarden.daemon.fleet.fleet_cache import FleetCache
 from lakewarden.daemon.installation.services import Services, open_services
 from lakewarden.daemon.telemetry.log import configure
 from lakewarden.daemon.usecases.init import initialise

@@ -37,8 +37,8 @@ from lakewarden.catalog.system.port import LINEAGE
 from lakewarden.catalog.system.store import DeltaSystemStore
 from lakewarden.jobs.rollback.plan.facts import TableFacts
 from lakewarden.jobs.rollback.plan.model import RollbackPlan
-from lakewarden.jobs.rollback.plan.planner import plan_rollback
 from lakewarden.jobs.rollback.plan.request import RollbackRequest, ToVersion
+from lakewarden.jobs.rollback.plan.rollback_planner import plan_rollback
 
 EDGES: Final = 1_000_000
 CURVE: Final = (10_000, 100_000)

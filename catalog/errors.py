@@ -136,9 +136,10 @@ class ConsentError(PreconditionError):
 
 
 class NotFoundError(LakewardenError):
-    """No such managed table, run or version. `unknown` is the name of a table that nobody knows, where it is that."""
+    """No such managed table, run or version."""
 
     unknown: str | None = None
+    """The name of a table that nobody knows, where it is that."""
 
     def __init__(self, message: str, *, hint: str | None = None, unknown: str | None = None) -> None:
         super().__init__(message, hint=hint)

@@ -19,7 +19,7 @@ from lakewarden.catalog.state.hint_spool import Spool
 from lakewarden.catalog.state.port import HintSink
 from lakewarden.daemon import callers
 from lakewarden.daemon.installation.services import Services, open_services
-from lakewarden.daemon.usecases.explain import explanation_of, plain_explanation, steps_table
+from lakewarden.daemon.usecases.explain_statement import explanation_of, plain_explanation, steps_table
 from lakewarden.daemon.usecases.lineage.unrecorded_writes import record_unrecorded
 from lakewarden.daemon.usecases.spark_config import spark_config_of
 from lakewarden.daemon.usecases.sql import execute
@@ -65,7 +65,7 @@ from lakewarden.jobs.sql.statements import (
     VacuumTable,
 )
 
-__all__ = ["Writes", "attach", "attached", "run_in_session", "spark_config"]
+__all__ = ["Writes", "attach", "attached", "spark_config"]
 
 
 def attach(
@@ -95,7 +95,7 @@ def attach(
         caller=lambda: callers.caller_of(services, "session"),
         tell=lambda location: handle.wrote(location),
     )
-    handle = attached(services, spark, writes, statements=lambda text: _run(services, spark, writes, text))
+    handle = attached(services, spark, writes)
     return handle
 
 
@@ -121,28 +121,19 @@ def spark_config(
     return dict(spark_config_of(services, tell=logging.getLogger("lakewarden").warning))
 
 
-def attached(
-    services: Services,
-    spark: SparkSession,
-    writes: "Writes | None" = None,
-    *,
-    statements: Callable[[str], DataFrame] | None = None,
-) -> Attached:
-    """An application whose tables and streams the daemon hears of, and, with `writes` and `statements`, a session."""
+def attached(services: Services, spark: SparkSession, writes: "Writes | None" = None) -> Attached:
+    """An application whose tables and streams the daemon hears of, and, with `writes`, a session."""
     return Attached(
         CatalogListener(spark),
         sinks=lambda: _sinks(services),
         clock=services.clock,
-        statements=statements,
         writer=writes,
         streams=StreamPropagation(StreamListener(spark), sink=lambda: _notes(services)),
     )
 
 
 class Writes:
-    """`Writer` that knows the installation, for one user: `caller` says who it is, with which roles, when asked;
-    `tell` is told of every managed table that was changed; `judge` knows what a user may do who may not do all. Opened
-    with the first write: attaching has to be quick."""
+    """`Writer` that knows the installation, for one user. Opened with the first write: attaching has to be quick."""
 
     def __init__(
         self,
@@ -154,6 +145,8 @@ class Writes:
         tell: Callable[[str], None],
         judge: Judge | None = None,
     ) -> None:
+        """`caller` says who the user is, with which roles, when asked; `tell` is told of every managed table that was
+        changed; `judge` knows what a user may do who may not do all."""
         self._services, self._spark, self._user, self._caller = services, spark, user, caller
         self._tell, self._judge = tell, judge
         self._opening = threading.Lock()
@@ -161,40 +154,72 @@ class Writes:
         self._small = SmallWrites(time.monotonic)
         self._advised: set[str] = set()
 
+    def sql(self, text: str) -> DataFrame:
+        self.require_initialised()
+        parsed = parse(text, dialect_of(setting(self._spark, DIALECT_KEY)))
+        match in_database(parsed, partial(database_of, self._spark)):
+            case Unmanaged() | ChangeRows() | Explain() | VacuumTable() as statement:
+                return self.in_session(statement, text)
+            case statement:
+                result = execute(self._services, statement, caller=self._caller(), tell=_tell)
+                assert result is not None  # only what a session runs has none
+                if isinstance(statement, ConvertToDelta):
+                    refresh_table(self._spark, statement.where)  # a worker changed it meanwhile
+                return frame_of(self._spark, result)
+
+    def in_session(self, statement: InSession, text: str) -> DataFrame:
+        """Run what is Spark's: as a governed write, or as it is. Nobody's roles matter: Spark, or the file system, will
+        say. A VACUUM is Spark's only where the table is not managed."""
+        match statement:
+            case VacuumTable():
+                result = self._vacuumed(statement)
+                return self.run(Sql(text=text))[0] if result is None else frame_of(self._spark, result)
+            case Unmanaged(sql=sql, notes=notes):
+                return self._result(Sql(text=sql, notes=notes))
+            case ChangeRows(draft=draft) if draft.others:
+                return frame_of(self._spark, self._changed(draft))
+            case ChangeRows(draft=draft):
+                return self._result(UncompiledChange(draft=draft))
+            case Explain(statement=Unmanaged() as plain):
+                return frame_of(self._spark, steps_table(plain_explanation(plain)))
+            case Explain(statement=ChangeRows(draft=draft)):
+                return frame_of(self._spark, steps_table(explanation_of(self.compiled(draft))))
+            case _:
+                raise AssertionError(statement)
+
     def table(self, name: str, version: int | None) -> DataFrame:
         return self._writer.table(name, version)
 
     def run(self, request: Request) -> tuple[DataFrame, Written | None]:
-        with self._opening:
-            writer, directory = self._writer, self._directory
-        frame, written = writer.run(request)
+        frame, written = self._opened().run(request)
         if written is not None:
-            self._advise(written.notes)
-            self._ended(directory, written)
+            self._ended(written)
         return frame, written
 
     def change_several(self, draft: Draft) -> tuple[Written, ...]:
-        with self._opening:
-            writer, directory = self._writer, self._directory
-        done = writer.change_several(draft)
-        self._advise(tuple(note for written in done for note in written.notes))
-        for written in done:
-            self._ended(directory, written)
+        done = self._opened().change_several(draft)
+        self._ended(*done)
         return done
 
     def upsert(self, request: Upsert) -> Upserted:
-        with self._opening:
-            writer, directory = self._writer, self._directory
-        done = writer.upsert(request)
+        done = self._opened().upsert(request)
         if done.written is not None:
-            self._ended(directory, done.written)
+            self._ended(done.written)
         return done
 
-    def _ended(self, directory: TableDirectory, written: Written) -> None:
-        record_unrecorded(self._services, directory, written)
-        location = written.location
-        if location is not None and not written.done_before and location in directory.table_ids([location]):
-            self._tell(location)
+    def _opened(self) -> SparkWriter:
+        with self._opening:
+            return self._writer
+
+    def _ended(self, *done: Written) -> None:
+        self._advise(tuple(note for written in done for note in written.notes))
+        for written in done:
+            record_unrecorded(self._services, self._directory, written)
+            location = written.location
+            if location is None or written.done_before:
+                continue
+            if location in self._directory.table_ids([location]):
+                self._tell(location)
 
     def upsert_stream(self, request: UpsertStream) -> Any:
         return start(request, self.upsert)
@@ -202,7 +227,34 @@ class Writes:
     def compiled(self, draft: Draft) -> Compiled:
         return self._writer.compiled(draft)
 
-    def counted(self, written: Written) -> RowCounts | None:
+    def _result(self, request: Request) -> DataFrame:
+        """What a governed write changed; or the result of the statement as it is where it is none."""
+        frame, written = self.run(request)
+        if written is None:
+            return frame
+        it_is_done(self._spark)
+        counts = self._counted(written)
+        if written.operation is not None:
+            known = counts or (NOTHING if written.done_before else UNKNOWN)
+            return frame_of(self._spark, _named(written, written.operation, known))
+        return frame if counts is None else row_of(self._spark, asdict(counts))
+
+    def _changed(self, draft: Draft) -> pa.Table:
+        """What a statement changed in each of its tables, one row for each."""
+        rows: list[dict[str, str | int | None]] = []
+        changes = self.change_several(draft)
+        it_is_done(self._spark)
+        for one, written in zip(draft.each, changes, strict=True):
+            counts = NOTHING if written.done_before else self._counted(written)
+            rows.append({"table_name": str(one.tables[0]), **({} if counts is None else asdict(counts))})
+        schema = pa.schema([("table_name", pa.string()), *((name, pa.int64()) for name in COUNTS)])
+        told = pa.Table.from_pylist(rows, schema=schema)
+        if all(written.operation is None for written in changes):
+            return told
+        told = told.append_column("operation", pa.array([one.operation for one in changes], pa.string()))
+        return told.append_column("done_before", pa.array([one.done_before for one in changes], pa.bool_()))
+
+    def _counted(self, written: Written) -> RowCounts | None:
         """What a write changed; None where its log does not say. One small write too many is spoken of in the log."""
         counts = row_counts(self._services, written)
         if counts is not None:
@@ -223,7 +275,7 @@ class Writes:
     def located(self, spelling: str) -> str | None:
         return self._writer.located(spelling)
 
-    def vacuumed(self, vacuum: VacuumTable) -> pa.Table | None:
+    def _vacuumed(self, vacuum: VacuumTable) -> pa.Table | None:
         """Vacuum a managed table by its promises; None for any other. Which table is meant the session says."""
         place = self.located(vacuum.spelling)
         named = (
@@ -273,71 +325,7 @@ def _notes(services: Services) -> StreamNotes:
     return StreamNotes(location, services.storage(location), clock=services.clock)
 
 
-def _run(services: Services, spark: SparkSession, writes: Writes, text: str) -> DataFrame:
-    writes.require_initialised()
-    match in_database(parse(text, dialect_of(setting(spark, DIALECT_KEY))), partial(database_of, spark)):
-        case Unmanaged() | ChangeRows() | Explain() | VacuumTable() as statement:
-            return run_in_session(spark, writes, statement, text)
-        case statement:
-            caller = callers.caller_of(services, "session")
-            result = execute(services, statement, caller=caller, tell=_tell)
-            assert result is not None  # only what a session runs has none
-            if isinstance(statement, ConvertToDelta):
-                refresh_table(spark, statement.where)  # a worker changed it behind this session's back
-            return frame_of(spark, result)
-
-
-def run_in_session(spark: SparkSession, writes: Writes, statement: InSession, text: str) -> DataFrame:
-    """Run what is Spark's: as a governed write, or as it is. Nobody's roles matter: Spark, or the file system, will
-    say. A VACUUM is Spark's only where the table is not managed."""
-    match statement:
-        case VacuumTable():
-            result = writes.vacuumed(statement)
-            return writes.run(Sql(text=text))[0] if result is None else frame_of(spark, result)
-        case Unmanaged(sql=sql, notes=notes):
-            return _written(spark, writes, Sql(text=sql, notes=notes))
-        case ChangeRows(draft=draft) if draft.others:
-            return frame_of(spark, _changed(spark, writes, draft))
-        case ChangeRows(draft=draft):
-            return _written(spark, writes, UncompiledChange(draft=draft))
-        case Explain(statement=Unmanaged() as plain):
-            return frame_of(spark, steps_table(plain_explanation(plain)))
-        case Explain(statement=ChangeRows(draft=draft)):
-            return frame_of(spark, steps_table(explanation_of(writes.compiled(draft))))
-        case _:
-            raise AssertionError(statement)
-
-
-def _written(spark: SparkSession, writes: Writes, request: Request) -> DataFrame:
-    """What a governed write changed; or the result of the statement as it is where it is none."""
-    frame, written = writes.run(request)
-    if written is None:
-        return frame
-    it_is_done(spark)
-    counts = writes.counted(written)
-    if written.operation is not None:
-        known = counts or (NOTHING if written.done_before else UNKNOWN)
-        return frame_of(spark, _named(written, written.operation, known))
-    return frame if counts is None else row_of(spark, asdict(counts))
-
-
 def _named(written: Written, operation: str, counts: RowCounts) -> pa.Table:
     """The result of a statement under an operation id."""
     columns = {name: pa.array([number], pa.int64()) for name, number in asdict(counts).items()}
     return pa.table({**columns, "operation": [operation], "done_before": [written.done_before]})
-
-
-def _changed(spark: SparkSession, writes: Writes, draft: Draft) -> pa.Table:
-    """What a statement changed in each of its tables, one row for each."""
-    rows: list[dict[str, str | int | None]] = []
-    changes = writes.change_several(draft)
-    it_is_done(spark)
-    for one, written in zip(draft.each, changes, strict=True):
-        counts = NOTHING if written.done_before else writes.counted(written)
-        rows.append({"table_name": str(one.tables[0]), **({} if counts is None else asdict(counts))})
-    schema = pa.schema([("table_name", pa.string()), *((name, pa.int64()) for name in COUNTS)])
-    told = pa.Table.from_pylist(rows, schema=schema)
-    if all(written.operation is None for written in changes):
-        return told
-    told = told.append_column("operation", pa.array([one.operation for one in changes], pa.string()))
-    return told.append_column("done_before", pa.array([one.done_before for one in changes], pa.bool_()))

@@ -15,10 +15,11 @@ __all__ = ["LongerPromise", "downstream_of", "ids_by_place", "longer_promises"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LongerPromise:
-    """A promise longer than the table's own, in seconds, and the downstream table (`table_id`) that made it."""
+    """A promise longer than the table's own, in seconds."""
 
     seconds: int
     table_id: str
+    """The downstream table that made it."""
 
 
 def longer_promises(own: Mapping[str, int], pairs: Iterable[tuple[str, str]]) -> Mapping[str, LongerPromise]:

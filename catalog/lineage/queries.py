@@ -37,11 +37,12 @@ class Direction(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Edge:
-    """One version edge. `input_id` is a `table_id`, a location, or `rows.NOT_KNOWN`."""
+    """One version edge."""
 
     output_id: str
     output_version: int
     input_id: str
+    """The id of a table, a location, or `rows.NOT_KNOWN`."""
     input_version: int | None
     operation: str
     run_id: str | None

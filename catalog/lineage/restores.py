@@ -34,14 +34,16 @@ RESTORE_OPERATIONS: Final = (RESTORE, "RESTORE")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RestoreCommit:
-    """Version `version` of a table is a RESTORE to version `target` (None: nobody knows). `ours`: a rollback made it;
-    `format_id` is the table's UUID at it."""
+    """A version of a table that is a RESTORE."""
 
     table_id: str
     version: int
     target: int | None
+    """The version it went back to; None: nobody knows."""
     ours: bool
+    """A rollback made it."""
     format_id: str | None
+    """The table's UUID at that version."""
 
 
 def restores_of(rows: Iterable[LineageRow]) -> Iterator[RestoreCommit]:

@@ -24,10 +24,11 @@ _SURE: Final = (Confidence.COMMITTED, Confidence.STREAM, Confidence.PLAN)
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class UndoneRead:
-    """`version` of a table was made from `input_version` of another (or of itself), which `undone` speaks of."""
+    """A version of a table was made from a version of another, or of itself, that was taken back."""
 
     version: int
     input_version: int
+    """The version that it was made from."""
     undone: Undone
 
 

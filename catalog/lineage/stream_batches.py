@@ -36,10 +36,11 @@ _WINDOW: Final = 64
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StreamHarvest:
-    """Reads declared checkpoints. `storage` opens a location."""
+    """Reads declared checkpoints."""
 
     store: SystemStore
     storage: Callable[[str], StorageOptions]
+    """Opens a location."""
 
     def reads(self, row: TableRow, commits: Iterable[Commit]) -> Mapping[BatchKey, StreamReads]:
         """What those of the commits read that a declared checkpoint tells of: one listing per checkpoint."""

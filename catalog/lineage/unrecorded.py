@@ -33,12 +33,13 @@ _EVERYTHING = -1
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class UnrecordedCommits:
-    """Commits in order; `format_id` is the UUID before the first of them, None if it is not known or there was none.
-    `anew`: all commits of the log, although something is on record, because that may be another log's."""
+    """Commits in order."""
 
     commits: Sequence[Commit]
     format_id: str | None = None
+    """The UUID before the first of them, None if it is not known or there was none."""
     anew: bool = False
+    """All commits of the log, although something is on record, because that may be another log's."""
 
 
 def recorded_upto(recorded: Recorded, format_id: str | None) -> int | None:

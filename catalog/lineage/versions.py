@@ -61,44 +61,48 @@ class Touch(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Version:
-    """One version of a table. `operation` is one of `record.Operation` for content, else as the engine named it.
-    `parent` is the version that it was made from, None for the table's first.
-
-    `known`: every input of this commit is in `inputs`, but for the table itself: `reads_self`. `target` is
-    what a RESTORE went back to, None if the log does not say; for removed files, the version before the first
-    of them. `rows` and `files` are what the commit added, None where it did not say; `blind`: it added files
-    and read nothing of the table. `format_id` is the table's UUID at this version, None where it is not
-    known; `replaced` the one before it, where this version made the table anew in the same log.
-    `query` is the streaming query whose batch a record says this is.
-    `once_managed` are the places of tables that nobody managed when it read them: once somebody does,
-    everything is known (empty where more than that is missing). `idle`: it neither added nor removed a file,
-    so there is nothing of it to lose. `recorded`: it carries a record of its own that was believed. `user` is
-    who its record names; `committed_at`, `engine` and `writer`, as the commit itself has them,
-    are for people: nothing is decided by them.
-    """
+    """One version of a table."""
 
     version: int
     parent: int | None
+    """The version that it was made from, None for the table's first."""
     operation: str
+    """One of `lineage_record.Operation` for content, else as the engine named it."""
     effect: Effect
     touch: Touch = Touch.CONTENT
     known: bool = False
+    """Every input of this commit is on record, but for the table itself."""
     inputs: tuple[LineageInput, ...] = ()
     reads_self: bool = False
+    """The table itself is an input."""
     target: int | None = None
+    """What a RESTORE went back to, None if the log does not say; for removed files, the version before the first of
+    them."""
     blind: bool = False
+    """It added files and read nothing of the table."""
     rows: int | None = None
+    """What the commit added, None where it did not say."""
     files: int | None = None
+    """Likewise."""
     run_id: str | None = None
     query: str | None = None
+    """The streaming query whose batch a record says this is."""
     user: str | None = None
+    """Who its record names."""
     format_id: str | None = None
+    """The table's UUID at this version, None where it is not known."""
     replaced: str | None = None
+    """The UUID before, where this version made the table anew in the same log."""
     transactions: tuple[tuple[str, int], ...] = ()
     once_managed: tuple[str, ...] = ()
+    """The places of tables that nobody managed when it read them: once somebody does, everything is known (empty
+    where more than that is missing)."""
     idle: bool = False
+    """It neither added nor removed a file, so there is nothing of it to lose."""
     recorded: bool = False
+    """It carries a record of its own that was believed."""
     committed_at: datetime | None = None
+    """As the commit itself has it, as are engine and writer. They are for people: nothing is decided by them."""
     engine: str | None = None
     writer: str | None = None
 

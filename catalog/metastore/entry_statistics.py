@@ -43,14 +43,12 @@ _LARGEST_SHARE: Final = 1.0
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Recorded:
-    """Sizes that Spark will believe: Spark's own if there are any, else Hive's.
-
-    `version` is the table version they describe, None when they are not lakewarden's.
-    """
+    """Sizes that Spark will believe: Spark's own if there are any, else Hive's."""
 
     total_bytes: int
     rows: int | None
     version: int | None = None
+    """The table version they describe, None when they are not lakewarden's."""
 
 
 def recorded_in(parameters: Mapping[str, str]) -> Recorded | None:

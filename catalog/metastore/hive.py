@@ -22,8 +22,8 @@ from pymetastore.hive_metastore.ttypes import (
 
 from lakewarden.catalog.clock import Clock, SystemClock
 from lakewarden.catalog.errors import ConflictError, NotFoundError
-from lakewarden.catalog.metastore.connection import ABSENT, Client, Pool
 from lakewarden.catalog.metastore.port import DDL_TIME, Entry
+from lakewarden.catalog.metastore.thrift_pool import ABSENT, Client, Pool
 from lakewarden.catalog.metastore.thrift_tables import entry_of, partition_values, table_of, with_entry
 
 __all__ = ["HiveMetastore"]

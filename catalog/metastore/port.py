@@ -22,15 +22,14 @@ class EntryColumn:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Entry:
-    """One metastore table. `provider` is `spark.sql.sources.provider` (None for a plain Hive table).
-
-    `location` is where the data is (for data source tables the serde property `path` where present).
-    """
+    """One metastore table."""
 
     database: str
     table: str
     location: str | None
+    """Where the data is: for data source tables the serde property `path` where present."""
     provider: str | None
+    """`spark.sql.sources.provider`; None for a plain Hive table."""
     table_type: str
     columns: tuple[EntryColumn, ...] = ()
     partition_columns: tuple[EntryColumn, ...] = ()

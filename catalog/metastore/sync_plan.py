@@ -108,12 +108,13 @@ class Obstacle:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SyncPlan:
-    """From `entry` to `wanted` by `changes`. With an `obstacle` nothing is changed and `wanted` is `entry`."""
+    """From an entry to the wanted one."""
 
     entry: Entry
     wanted: Entry
     changes: tuple[SyncChange, ...] = ()
     obstacle: Obstacle | None = None
+    """Why nothing is changed: the wanted entry is then the present one."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -38,7 +38,7 @@ Follow = Callable[[str], str]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class AlreadyManaged:
-    """The location is that of a managed table already (dropped ones included: `state` tells)."""
+    """The location is that of a managed table already, dropped ones included."""
 
     table_id: str
     state: TableState

@@ -99,42 +99,44 @@ class RecordVerdict(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LineageInput:
-    """One version that a write read. `table_id` is None for what is not managed; `version` where there are none.
-
-    `from_version` is set where only changes were read: those of the versions after it, up to `version`. `format_id`
-    is the UUID the table had, which tells a recreated table from its predecessor at the same place.
-    """
+    """One version that a write read."""
 
     table_id: str | None = None
+    """None for what is not managed."""
     location: str
     format: str
     version: int | None = None
+    """None where there are none."""
     from_version: int | None = None
+    """Set where only changes were read: those of the versions after it, up to the one that was read."""
     format_id: str | None = None
+    """The UUID the table had, which tells a recreated table from its predecessor at the same place."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LineageRecord:
-    """What one governed write read. `user` is who asked for it, `user_metadata` what they wanted in `userMetadata`.
-
-    `reads_self`: its result depends on what the table held before, beyond what the operation itself keeps of it.
-    `missing_inputs` counts inputs that the writer knew and that did not fit. `statement` is the SHA-256, in
-    hexadecimal, of the text that its operation id stands for; None for what has no such id. `dialect` and `matches` say
-    how a statement was read; None for what is none. `query`: the id of the streaming query whose batch was written, and
-    whose id and number are the commit's transaction; None for what is no such batch.
-    """
+    """What one governed write read."""
 
     run_id: str
     operation: Operation
     user: str
+    """Who asked for it."""
     inputs: tuple[LineageInput, ...] = ()
     reads_self: bool = False
+    """Its result depends on what the table held before, beyond what the operation itself keeps of it."""
     missing_inputs: int = 0
+    """Counts inputs that the writer knew and that did not fit."""
     user_metadata: str | None = None
+    """What the user wanted in `userMetadata`."""
     statement: str | None = None
+    """The SHA-256, in hexadecimal, of the text that its operation id stands for; None for what has no such id."""
     dialect: str | None = None
+    """How a statement was read; None for what is none."""
     matches: str | None = None
+    """Likewise."""
     query: str | None = None
+    """The id of the streaming query whose batch was written, and whose id and number are the commit's transaction;
+    None for what is no such batch."""
 
     @property
     def complete(self) -> bool:

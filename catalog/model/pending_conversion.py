@@ -36,14 +36,16 @@ class SourceFiles:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Conversion:
-    """What to convert: `name` is the metastore's `db.t`, None for a bare directory; `partitioned_by` (column, type);
-    `source` what lay there when it was asked for, None for a row of an older lakewarden."""
+    """What to convert."""
 
     location: str
     name: str | None = None
+    """The metastore's `db.t`, None for a bare directory."""
     partitioned_by: tuple[tuple[str, str], ...] = ()
+    """(column, type)."""
     statistics: bool = True
     source: SourceFiles | None = None
+    """What lay there when it was asked for, None for a row of an older lakewarden."""
 
     def as_properties(self) -> dict[str, str]:
         """The form a row in state `converting` carries."""

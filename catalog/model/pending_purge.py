@@ -39,14 +39,17 @@ PURGING_KEYS = (PURGE_AFTER, PURGE_VERSION, PURGE_HEAD, PURGE_UNKNOWN, PURGE_OTH
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Purging:
-    """When the files may be deleted (UTC), the only head at which they may be, the token of the unknown files that may
-    go along, and the other installations in spite of which they go. `head` is None in rows of an older lakewarden."""
+    """When the files may be deleted (UTC), and in spite of what."""
 
     after: datetime
     version: int
+    """That of the only head at which they may be."""
     head: str | None = None
+    """What tells that head from others; None in rows of an older lakewarden."""
     unknown: str | None = None
+    """The token of the unknown files that may go along."""
     others: str | None = None
+    """The other installations in spite of which they go."""
 
     @classmethod
     def of(cls, row: TableRow) -> "Purging":

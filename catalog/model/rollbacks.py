@@ -96,30 +96,32 @@ class Rollback:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RollbackLock:
-    """Why our maintenance stays away from a table. `leads`: the table stands for the whole rollback, its run
-    goes by it; `waits`: a person has to decide, nothing goes on by itself. `session_until`: a statement over several
-    tables is at it, and its session is believed to live until then."""
+    """Why our maintenance stays away from a table."""
 
     rollback_id: str
     leads: bool
+    """The table stands for the whole rollback, its run goes by it."""
     waits: bool
+    """A person has to decide, nothing goes on by itself."""
     undo: bool
     session_until: datetime | None = None
+    """A statement over several tables is at it, and its session is believed to live until then."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Undone:
-    """The versions `first` to `last` of a table, which were taken back `by` a rollback (or something else: in words).
-    `format_id` is the table's UUID there, None where it is not known: versions with another UUID are not meant. `left`:
-    they were not taken back, but hold what was, and were left."""
+    """A range of versions of a table that were taken back."""
 
     table_id: str
     name: str
     first: int
     last: int
     by: str
+    """A rollback, or something else: in words."""
     format_id: str | None = None
+    """The table's UUID there, None where it is not known: versions with another UUID are not meant."""
     left: bool = False
+    """They were not taken back, but hold what was, and were left."""
 
     @property
     def how(self) -> str:

@@ -83,14 +83,15 @@ class Dependency:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Mark:
-    """What an owner says of one version, with a note of why. `format_id` is the table's UUID at that version (None: not
-    known): it tells the version from one of the same number in a table made anew at the same place."""
+    """What an owner says of one version, with a note of why."""
 
     version: int
     verdict: MarkVerdict
     by: str
     at: datetime
     format_id: str | None = None
+    """The table's UUID at that version (None: not known): it tells the version from one of the same number in a table
+    made anew at the same place."""
     note: str | None = None
 
 
@@ -106,27 +107,25 @@ class Finding:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LeftVersions:
-    """Versions `first` to `last` of a table that head showed until somebody moved it back by hand.
-
-    `back_to` is the newest version that both heads were made from; `format_id` is the table's UUID.
-    """
+    """A range of versions of a table that head showed until somebody moved it back by hand."""
 
     first: int
     last: int
     back_to: int
+    """The newest version that both heads were made from."""
     format_id: str
+    """The table's UUID."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Column:
-    """One column, leaf or struct field, of a table's schema.
-
-    `path` is the dotted name; `id` is stable across renames: the format's own field id where it has one
-    (column mapping), else one that lakewarden assigns and keeps in `lakewarden.schemas`.
-    """
+    """One column, leaf or struct field, of a table's schema."""
 
     id: int
+    """Stable across renames: the format's own field id where it has one (column mapping), else one that lakewarden
+    assigns and keeps in `lakewarden.schemas`."""
     path: str
+    """The dotted name."""
     type: str
     nullable: bool = True
     comment: str | None = None
@@ -134,12 +133,14 @@ class Column:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ColumnChange:
-    """One change of one column between two schema versions; `before` and `after` are readable values."""
+    """One change of one column between two schema versions."""
 
     column_id: int
     change: Change
     before: str | None = None
+    """A readable value."""
     after: str | None = None
+    """Likewise."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -175,11 +176,8 @@ class PolicySettings:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TableRow:
-    """One row of `lakewarden.tables`: a managed table, or a scope carrying a pause, a hold or a policy.
-
-    Row 0 is `lakewarden.tables` itself. `format_ids` is the history of format UUIDs, newest last; `aliases` former
-    names and locations. `paused` and `hold` carry the reason; None means neither. `marks` by version, at most one each.
-    """
+    """One row of `lakewarden.tables`: a managed table, or a scope carrying a pause, a hold or a policy. Row 0 is
+    `lakewarden.tables` itself."""
 
     row: int
     table_id: str
@@ -199,33 +197,33 @@ class TableRow:
     dependencies: tuple[Dependency, ...] = ()
     properties: dict[str, str] = field(default_factory=dict)
     format_ids: tuple[str, ...] = ()
+    """The history of format UUIDs, newest last."""
     aliases: tuple[str, ...] = ()
+    """Former names and locations."""
     paused: str | None = None
+    """The reason; None means it is not."""
     hold: str | None = None
+    """Likewise."""
     marks: tuple[Mark, ...] = ()
+    """By version, at most one each."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class HealthRow:
-    """One row of `lakewarden.health`: what the last sweep that saw a change found. Sizes in bytes, times UTC.
-
-    `head` is the state of head that was read (`Observation.head`), None in rows that are older than that column.
-    `rows` is None where the log does not carry the counts; `schema_hash` changes exactly when the schema does.
-    `last_*` are the newest times anyone did it, read from the log, not from our own memory (`last_statistics_at`
-    is ours). `oldest_tombstone_at` is the oldest removed file that no vacuum has dealt with yet. `unsupported` names
-    protocol features that keep us from acting. `checked_at` is the last daily check, `observed_at` the last read.
-    `left_behind` are versions that a head moved back by hand no longer goes back to.
-    """
+    """One row of `lakewarden.health`: what the last sweep that saw a change found. Sizes in bytes, times UTC. Times
+    at which anyone did something are the newest, read from the log, not from our own memory."""
 
     table_id: str
     name: str
     version: int | None = None
     head: str | None = None
+    """The state of head that was read (`Observation.head`), None in rows that are older than that column."""
     committed_at: datetime | None = None
     files: int | None = None
     bytes: int | None = None
     small_files: int | None = None
     rows: int | None = None
+    """None where the log does not carry the counts."""
     deletion_vectors: int | None = None
     deleted_rows: int | None = None
     partitions: int | None = None
@@ -233,44 +231,50 @@ class HealthRow:
     tombstones: int | None = None
     tombstone_bytes: int | None = None
     oldest_tombstone_at: datetime | None = None
+    """The oldest removed file that no vacuum has dealt with yet."""
     commits_since_checkpoint: int | None = None
     schema_hash: str | None = None
+    """Changes exactly when the schema does."""
     first_version: int | None = None
     last_write_at: datetime | None = None
     last_vacuum_at: datetime | None = None
     last_compaction_at: datetime | None = None
     last_statistics_at: datetime | None = None
+    """By ourselves."""
     unsupported: tuple[str, ...] = ()
+    """Protocol features that keep us from acting."""
     findings: tuple[Finding, ...] = ()
     checked_at: datetime | None = None
+    """The last daily check."""
     observed_at: datetime
+    """The last read."""
     left_behind: tuple[LeftVersions, ...] = ()
+    """Versions that a head moved back by hand no longer goes back to."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LineageRow:
-    """One version edge: (input table, input version) -> (output table, output version).
-
-    `output_parent` is the version that the output was made from, `NO_PARENT` for a table's first; None in rows that
-    are older than that column.
-    `input_id` is a `table_id`, or the location of what is not managed; catalog/lineage/edges.py has two more
-    values, for "nothing was read" and "not known". `from_version`: only the changes after it were read. The
-    two UUIDs tell versions of a recreated table from those of its predecessor; None where the writer did not
-    say. With confidence `stream`, `run_id` is the query's id.
-    """
+    """One version edge: (input table, input version) -> (output table, output version)."""
 
     output_id: str
     output_version: int
     output_parent: int | None = None
+    """The version that the output was made from, `NO_PARENT` for a table's first; None in older rows."""
     input_id: str
+    """The id of a table, or the location of what is not managed; catalog/lineage/edges.py has two more values, for
+    "nothing was read" and "not known"."""
     input_version: int | None = None
     operation: str
     run_id: str | None = None
+    """With confidence `stream`, the query's id."""
     confidence: Confidence
     recorded_at: datetime
     from_version: int | None = None
+    """Only the changes after it were read."""
     output_format_id: str | None = None
+    """It tells versions of a recreated table from those of its predecessor; None where the writer did not say."""
     input_format_id: str | None = None
+    """Likewise."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -288,11 +292,7 @@ class SchemaRow:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RunRow:
-    """One finished run. Predicted and actual cost in files, bytes and seconds.
-
-    `payload` is the action as it was decided (jobs/actions/registry.py, JSON); `details` what its executor adds (JSON).
-    `hint` is what a person can do about a failure, where `message` says what went wrong.
-    """
+    """One finished run. Predicted and actual cost in files, bytes and seconds."""
 
     run_id: str
     table_id: str
@@ -305,6 +305,7 @@ class RunRow:
     error_class: str | None = None
     message: str | None = None
     hint: str | None = None
+    """What a person can do about a failure."""
     attempt: int = 1
     predicted_files: int | None = None
     predicted_bytes: int | None = None
@@ -313,7 +314,9 @@ class RunRow:
     actual_bytes: int | None = None
     actual_seconds: float | None = None
     payload: str | None = None
+    """The action as it was decided (jobs/actions/registry.py, JSON)."""
     details: str | None = None
+    """What its executor adds (JSON)."""
     worker: str | None = None
     queued_at: datetime
     started_at: datetime | None = None
@@ -322,13 +325,7 @@ class RunRow:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RollbackRow:
-    """One step of a rollback's journal. Step 0 is the rollback as a whole: its state, its plan, who asked for it.
-
-    `payload` is JSON: the whole plan in step 0, what the step needs in the others, so that resuming and undoing need
-    nothing else. `wave` counts from the roots; `new_version` is what the step committed (None: nothing). `undo` says
-    that the steps are being taken back, `undo_until` until when that is possible. `message`: what stopped it.
-    `format_id` is the table's UUID at `from_version`, None where it is not known.
-    """
+    """One step of a rollback's journal. Step 0 is the rollback as a whole: its state, its plan, who asked for it."""
 
     rollback_id: str
     plan_hash: str
@@ -338,17 +335,25 @@ class RollbackRow:
     to_version: int
     state: RollbackState
     new_version: int | None = None
+    """What the step committed; None: nothing."""
     recorded_at: datetime
     kind: RollbackStep = RollbackStep.RESTORE
     wave: int = 0
+    """Counts from the roots."""
     name: str | None = None
     location: str | None = None
     payload: str | None = None
+    """JSON: the whole plan in step 0, what the step needs in the others, so that resuming and undoing need nothing
+    else."""
     message: str | None = None
+    """What stopped it."""
     actor: str | None = None
     undo: bool = False
+    """The steps are being taken back."""
     undo_until: datetime | None = None
+    """Until when that is possible."""
     format_id: str | None = None
+    """The table's UUID at the version it comes from, None where it is not known."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

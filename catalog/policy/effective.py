@@ -52,16 +52,15 @@ class DownstreamPromise:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class EffectivePolicy:
-    """The merged settings (every field set) and, per key, the level the value comes from: default, a scope, or table.
-
-    `downstream` is set where lineage obliges the table to keep more than it promises itself. `beyond` names
-    the keys whose stored value is beyond the bounds: the nearest value within them counts.
-    """
+    """The merged settings (every field set)."""
 
     settings: PolicySettings
     origins: Mapping[str, str]
+    """Per key, the level the value comes from: default, a scope, or table."""
     downstream: DownstreamPromise | None = None
+    """Set where lineage obliges the table to keep more than it promises itself."""
     beyond: tuple[str, ...] = ()
+    """The keys whose stored value is beyond the bounds: the nearest value within them counts."""
 
     @property
     def mode(self) -> Mode:

@@ -49,10 +49,11 @@ class OriginalProperty:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Owed:
-    """What a table that leaves is to get back. `format_id` is its UUID as we last knew it (None: never known)."""
+    """What a table that leaves is to get back."""
 
     kept: tuple[OriginalProperty, ...]
     format_id: str | None
+    """Its UUID as we last knew it; None: never known."""
 
     def is_for(self, format_id: str) -> bool:
         """Whether the table with this UUID is the one that is owed: one made anew at its place is somebody else's."""

@@ -27,13 +27,13 @@ is judged by must not make the sweep read every table of the scope."""
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Governed:
-    """A table under its scopes: the merged policy, and why it is paused or held (the widest reason wins).
-    `changed_at` is when its row or the policy of one of its scopes last changed:
-    what was found before was found by other rules."""
+    """A table under its scopes: the merged policy, and why it is paused or held (the widest reason wins)."""
 
     row: TableRow
     policy: EffectivePolicy
     changed_at: datetime
+    """When its row or the policy of one of its scopes last changed: what was found before was found by other
+    rules."""
     paused: str | None = None
     hold: str | None = None
 

@@ -12,6 +12,7 @@ from functools import partial
 from lakewarden.catalog.errors import LakewardenError, UnavailableError
 from lakewarden.catalog.failpoints import reach
 from lakewarden.catalog.formats.port import LogProblem, Observation
+from lakewarden.catalog.isolation import guarded
 from lakewarden.catalog.metastore.lookup import place_to_manage
 from lakewarden.catalog.model.identity import AlreadyManaged, Moved, RegisteredPlaces
 from lakewarden.catalog.model.rows import GONE, Finding, HealthRow, Source, TableRow
@@ -35,12 +36,10 @@ from lakewarden.catalog.registry.registration import (
     sight,
 )
 from lakewarden.catalog.registry.service import (
-    Answered,
     Inspect,
     ReadTable,
     Registered,
     Registry,
-    answered,
     governed_in,
     places_of,
 )
@@ -64,7 +63,6 @@ def register_batch(
     asked_for: Collection[str] = (),
     looked: Callable[[], None] = nobody,
     judged: Callable[[], None] = nobody,
-    guarded: Answered = answered,
     again: bool = False,
 ) -> list[Came]:
     """Manage the tables that are wanted; what came of each, in their order. `looked` is called after each look,
@@ -73,7 +71,7 @@ def register_batch(
     A table that is managed already is not read again (unless `again` says so), and is refused where other values are
     wanted than it has.
     Killed anywhere, the same call goes on: a row without health is read, and gets it. Once the rows are written nothing
-    is raised any more: `guarded` gives what else comes up, and the tables are managed without health (`unrecorded`).
+    is raised any more: whatever comes up, the tables are managed, if without health (`unrecorded`).
     """
     batch = _begun(registry, wanted, actor, source, threads, looked, asked_for, again)
     many = count_of(len(wanted), "table")
@@ -81,7 +79,7 @@ def register_batch(
         batch.registry, batch.prepare, because=f"register {many}", threads=threads, judged=judged
     )
     reach("registry.batch.rows")
-    healths = batch.record_healths(done, guarded, because=f"observed {many}")
+    healths = batch.record_healths(done, because=f"observed {many}")
     reach("registry.batch.health")
     return [
         one if isinstance(one, LakewardenError) else _observed(one, healths.get(one.row.table_id))
@@ -183,15 +181,17 @@ class _Look:
 
 @dataclass(kw_only=True, slots=True)
 class _Batch:
-    """Registrations by their numbers, and what was decided of each last; `unseen` could not be looked at, `unjudged`
-    not be judged. `healths` are those of before anything was looked at."""
+    """Registrations by their numbers, and what was decided of each last."""
 
     registry: Registry
     healths: Rows[HealthRow]
+    """Those of before anything was looked at."""
     asked_for: Collection[str]
     asked: dict[int, Registration] = field(default_factory=dict)
     unseen: dict[int, LakewardenError] = field(default_factory=dict)
+    """What could not be looked at."""
     unjudged: dict[int, LakewardenError] = field(default_factory=dict)
+    """What could not be judged."""
     decided: dict[int, Decided] = field(default_factory=dict)
     refused: dict[int, LakewardenError] = field(default_factory=dict)
 
@@ -225,9 +225,7 @@ class _Batch:
 
         return decide
 
-    def record_healths(
-        self, done: CheckedWrite, guarded: Answered, *, because: str
-    ) -> dict[str, HealthRow | LakewardenError]:
+    def record_healths(self, done: CheckedWrite, *, because: str) -> dict[str, HealthRow | LakewardenError]:
         """Store what was read of each table as its health, by `table_id`, or why that could not be done."""
         rows, read, came = self._rows(done), dict[str, ReadTable](), dict[str, HealthRow | LakewardenError]()
         for number in self.decided:
@@ -240,11 +238,9 @@ class _Batch:
                 came[row.table_id] = found
             else:
                 read[row.table_id] = ReadTable(row=row, seen=seen, findings=found)
-        return came | self._stored(list(read.values()), guarded, because)
+        return came | self._stored(list(read.values()), because)
 
-    def _stored(
-        self, read: Sequence[ReadTable], guarded: Answered, because: str
-    ) -> dict[str, HealthRow | LakewardenError]:
+    def _stored(self, read: Sequence[ReadTable], because: str) -> dict[str, HealthRow | LakewardenError]:
         """Together; where one of them is to blame, not the storage, it is told apart from the others."""
         done = guarded(partial(self.registry.record_healths, read, before=self.healths, because=because))
         if not isinstance(done, LakewardenError):
@@ -252,7 +248,7 @@ class _Batch:
         if len(read) == 1 or done.retry:
             return {one.row.table_id: done for one in read}
         half = len(read) // 2
-        return self._stored(read[:half], guarded, because) | self._stored(read[half:], guarded, because)
+        return self._stored(read[:half], because) | self._stored(read[half:], because)
 
     def came(self, done: CheckedWrite) -> list[Came]:
         """What came of each, in order."""

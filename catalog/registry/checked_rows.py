@@ -37,12 +37,13 @@ ATTEMPTS: Final = 20
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Unchecked:
-    """A row that is to be judged by what was `seen` of its table before it is written. `failed` is told where it cannot
-    be judged, and whatever is decided from then on leaves the row out; without that, the error is raised."""
+    """A row that is to be judged by what was seen of its table before it is written."""
 
     row: TableRow
     seen: Observation | LogProblem
     failed: Callable[[LakewardenError], None] | None = None
+    """Told where it cannot be judged, and whatever is decided from then on leaves the row out; without that, the
+    error is raised."""
 
 
 Decide = Callable[[Rows[TableRow]], Iterable[TableRow | Unchecked]]

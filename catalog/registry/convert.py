@@ -33,15 +33,17 @@ __all__ = ["WantedConversion", "begin_conversion", "conversion_failed", "convert
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class WantedConversion:
-    """What somebody asks a conversion to do. Without `name` and `owner`: the place's own name, the actor.
-    `source`: what lies there now; other files are not converted (None: nobody looked)."""
+    """What somebody asks a conversion to do."""
 
     name: str | None = None
+    """None: the place's own."""
     owner: str | None = None
+    """None: the actor."""
     policy: PolicySettings = field(default_factory=PolicySettings)
     partitioned_by: tuple[tuple[str, str], ...] = ()
     statistics: bool = True
     source: SourceFiles | None = None
+    """What lies there now; other files are not converted (None: nobody looked)."""
     format: TableFormat = DELTA
 
 

@@ -34,12 +34,12 @@ def token_of(others: Iterable[Other]) -> str | None:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Others:
-    """Looks for them, beside `installation`, which tells ours. One that only observes, and has no entries in our
-    metastore, cannot be seen."""
+    """Looks for them. One that only observes, and has no entries in our metastore, cannot be seen."""
 
     metastore: Metastore | None
     storage: Callable[[str], StorageOptions]
     installation: Callable[[], str | None]
+    """Tells ours."""
     clock: Clock
 
     def of(self, name: str, location: str, seen: Observation | LogProblem) -> tuple[Other, ...]:

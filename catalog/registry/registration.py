@@ -68,16 +68,18 @@ class WantedTable:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Sightings:
-    """What the places of tables with the same UUIDs look like, and as of which version of `lakewarden.tables` they were
-    looked at: whether a table is there, or surely nothing is. `places` are those of that version, `rows` by `table_id`
-    those that are where one is asked for; `outer` has the tables that these lie in, whoever manages them, `linked`
-    the folders that theirs lead to."""
+    """What the places of tables with the same UUIDs look like: whether a table is there, or surely nothing is."""
 
     version: int
+    """That of `lakewarden.tables` as of which they were looked at."""
     places: RegisteredPlaces
+    """Those of that version."""
     rows: Mapping[str, TableRow]
+    """By `table_id` those that are where one is asked for."""
     outer: Mapping[str, str] = field(default_factory=dict)
+    """The tables that these lie in, whoever manages them."""
     linked: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """The folders that theirs lead to."""
     alive: frozenset[str] = frozenset()
     surely_gone: frozenset[str] = frozenset()
 
@@ -153,14 +155,15 @@ class Decided:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Registration:
-    """A registration that somebody asks for, and what was read at its place; `format` and `seen` are None
-    where that is managed already and nobody had to read it."""
+    """A registration that somebody asks for, and what was read at its place."""
 
     registry: Registry
     wanted: WantedTable
     place: NamedLocation
     format: TableFormat | None
+    """None where the place is managed already and nobody had to read it."""
     seen: Observation | LogProblem | None
+    """Likewise."""
     actor: Actor
     source: Source
     table_id: str

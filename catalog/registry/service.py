@@ -3,7 +3,6 @@
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Protocol, TypeVar
 
 from lakewarden.catalog.clock import Clock
 from lakewarden.catalog.errors import LakewardenError, NotFoundError, PreconditionError, RefusedError
@@ -29,12 +28,10 @@ from lakewarden.catalog.storage.place import Moment
 from lakewarden.catalog.system.port import HEALTH, TABLES, Key, Rows, SystemStore
 
 __all__ = [
-    "Answered",
     "Inspect",
     "ReadTable",
     "Registered",
     "Registry",
-    "answered",
     "free_name",
     "governed_in",
     "known",
@@ -45,28 +42,23 @@ __all__ = [
     "wanted_name",
 ]
 
-T = TypeVar("T")
 Inspect = Callable[[TableRow, EffectivePolicy, Observation | LogProblem], tuple[Finding, ...]]
 """On-change validation: findings for a table that was just read."""
 
 
-class Answered(Protocol):
-    """Does what must not end the whole, whatever comes up: an error is an answer."""
-
-    def __call__(self, do: Callable[[], T], /) -> T | LakewardenError: ...
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Registered:
-    """A row with the health it was registered with (None while converting), whether the row was written now,
-    and whether it was known before, at another place. `unrecorded` says why there is no health on record yet,
-    though the table is managed: the next sweep looks at it."""
+    """What a registration came to."""
 
     row: TableRow
     health: HealthRow | None
+    """What the row was registered with; None while converting."""
     created: bool
+    """The row was written now."""
     moved: bool = False
+    """It was known before, at another place."""
     unrecorded: LakewardenError | None = None
+    """Why there is no health on record yet, though the table is managed: the next sweep looks at it."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -80,11 +72,13 @@ class ReadTable:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Registry:
-    """The registry's ports. `readers` are tried in order; `metastore` is None where none is configured."""
+    """The registry's ports."""
 
     store: SystemStore
     readers: tuple[TableReader, ...]
+    """Tried in order."""
     metastore: Metastore | None
+    """None where none is configured."""
     clock: Clock
     inspect: Inspect
     storage: Callable[[str], StorageOptions]
@@ -259,14 +253,6 @@ class Registry:
         location = canonical(where)
         found = [row for row in rows.find(location=location) if row.kind is RowKind.TABLE]
         return found or [row_of(rows, held.table_id) for held in places_of(rows).at(location)]
-
-
-def answered(do: Callable[[], T], /) -> T | LakewardenError:
-    """What comes of it, an error of ours included."""
-    try:
-        return do()
-    except LakewardenError as error:
-        return error
 
 
 def row_of(rows: Rows[TableRow], table_id: str) -> TableRow:

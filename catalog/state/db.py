@@ -18,7 +18,7 @@ from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError, SQLAlchemy
 from sqlalchemy.schema import CreateTable
 
 from lakewarden.catalog.errors import ConflictError, OutdatedError, UnavailableError, UsageError
-from lakewarden.catalog.state.engines import FileConnection, postgresql_engine, sqlite_engine
+from lakewarden.catalog.state.database_engines import FileConnection, postgresql_engine, sqlite_engine
 from lakewarden.catalog.state.models import META, STEPS, Steps
 
 __all__ = ["Database", "insert_or", "milliseconds", "open_database"]

@@ -35,11 +35,12 @@ __all__ = [
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Lease:
-    """A held lease: `token` grows with every change of holder and never comes back."""
+    """A held lease."""
 
     name: str
     holder: str
     token: int
+    """It grows with every change of holder and never comes back."""
     expires_at: datetime
 
 
@@ -97,11 +98,11 @@ class HintKind(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Hint:
-    """A nudge to look at a table again: never a fact. `subject` is a table name (`db.t`), all tables of a database
-    (`db.*`) or a location."""
+    """A nudge to look at a table again: never a fact."""
 
     hint_id: str
     subject: str
+    """A table name (`db.t`), all tables of a database (`db.*`) or a location."""
     kind: HintKind
     at: datetime
 
@@ -144,11 +145,7 @@ def runtime_of(row: TableRow) -> str:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RunRequest:
-    """A run to be queued. `payload` is the action as JSON (jobs/actions/registry.py); `rank` higher first.
-    `runtime` is the format whose engine a worker has to have for it: one Spark cannot do the work of another.
-
-    `predicted_*`: estimate made by the planner, None when unknown.
-    """
+    """A run to be queued. What is predicted is the planner's estimate, None when unknown."""
 
     run_id: str
     table_id: str
@@ -156,15 +153,18 @@ class RunRequest:
     location: str
     action: Action
     payload: str
+    """The action as JSON (jobs/actions/registry.py)."""
     because: str
     requires_version: int | None = None
     rank: float = 0.0
+    """Higher first."""
     attempt: int = 1
     not_before: datetime | None = None
     predicted_files: int | None = None
     predicted_bytes: int | None = None
     predicted_seconds: float | None = None
     runtime: str = DELTA_RUNTIME
+    """The format whose engine a worker has to have for it: one Spark cannot do the work of another."""
 
     @property
     def is_ordered(self) -> bool:
@@ -174,14 +174,16 @@ class RunRequest:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Result:
-    """How a run ended. `error_class` is the LakewardenError subclass's name, which decides the exit code of
-    whoever waits; `hint` what a person can do about it; `retry` whether trying again helps."""
+    """How a run ended."""
 
     outcome: Outcome
     message: str | None = None
     hint: str | None = None
+    """What a person can do about it."""
     error_class: str | None = None
+    """The name of the `LakewardenError` subclass, which decides the exit code of whoever waits."""
     retry: bool = False
+    """Whether trying again helps."""
     committed_version: int | None = None
     actual_files: int | None = None
     actual_bytes: int | None = None
@@ -215,12 +217,13 @@ class Run:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RunLine:
-    """One line that was said during a run, by the clock of who said it; `seq` is its place, given by the database."""
+    """One line that was said during a run, by the clock of who said it."""
 
     at: datetime
     level: str
     message: str
     seq: int = 0
+    """Its place, given by the database."""
 
 
 class RunLog(Protocol):

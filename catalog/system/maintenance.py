@@ -22,7 +22,7 @@ from lakewarden.catalog.formats.delta.segment import listing_of
 from lakewarden.catalog.storage.file_store import FileEntry, FileStore, open_store
 from lakewarden.catalog.system.codec import codec
 from lakewarden.catalog.system.commits import Note, admit, commit, properties, removal
-from lakewarden.catalog.system.files import ColumnCache, DataFiles
+from lakewarden.catalog.system.data_files import ColumnCache, DataFiles
 from lakewarden.catalog.system.handles import answering, open_at
 from lakewarden.catalog.system.port import SystemStore, SystemTable
 from lakewarden.catalog.system.schema import statistics_columns

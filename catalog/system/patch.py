@@ -7,7 +7,7 @@ from typing import Generic
 import pyarrow as pa
 
 from lakewarden.catalog.system.codec import codec
-from lakewarden.catalog.system.files import DataFiles
+from lakewarden.catalog.system.data_files import DataFiles
 from lakewarden.catalog.system.port import R, SystemTable
 from lakewarden.catalog.system.snapshot import Piece, Snapshot
 from lakewarden.catalog.system.view import DeltaRows, RowPlace, key_of

@@ -24,7 +24,7 @@ from lakewarden.catalog.model.system_head import DIGITS
 from lakewarden.catalog.storage.file_store import StorageOptions
 from lakewarden.catalog.system.codec import codec, keys_of
 from lakewarden.catalog.system.commits import Note, admit, commit, leader_token, removal
-from lakewarden.catalog.system.files import ColumnCache, DataFiles
+from lakewarden.catalog.system.data_files import ColumnCache, DataFiles
 from lakewarden.catalog.system.handles import Handles, answering
 from lakewarden.catalog.system.migrate import create_table, end_upgrade, upgrade
 from lakewarden.catalog.system.patch import Patch, Rewrite, patch, rewrites

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from lakewarden.catalog.errors import UsageError
 from lakewarden.catalog.system.codec import codec, keys_of
-from lakewarden.catalog.system.files import DataFiles
+from lakewarden.catalog.system.data_files import DataFiles
 from lakewarden.catalog.system.port import Key, R, SystemTable
 from lakewarden.catalog.system.schema import bucket_of, row_schema
 from lakewarden.catalog.system.snapshot import Piece, Snapshot

@@ -23,13 +23,14 @@ class Tier(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Check:
-    """One documented check. `sentences` are templates by case; `{problem}` stands for a sentence of the log reader."""
+    """One documented check."""
 
     name: str
     tier: Tier
     severity: Severity
     looks_at: str
     sentences: Mapping[str, str]
+    """Templates by case; `{problem}` stands for a sentence of the log reader."""
     hint: str
 
 

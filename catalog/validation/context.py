@@ -14,16 +14,18 @@ __all__ = ["Subject"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Subject:
-    """One table to be judged: its row and policy, what was just read, the health on record (None: never judged).
-    `installation` is ours, where it matters. `head_moved`: head went back, and the log still has what it showed."""
+    """One table to be judged: its row and policy, and what was just read."""
 
     row: TableRow
     policy: EffectivePolicy
     seen: Observation | LogProblem
     before: HealthRow | None
+    """The health on record; None: never judged."""
     now: datetime
     installation: str | None = None
+    """Ours, where it matters."""
     head_moved: bool = False
+    """Head went back, and the log still has what it showed."""
 
     def say(self, check: str, case: str, **facts: object) -> Finding:
         """A finding in the words of the registry."""

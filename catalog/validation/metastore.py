@@ -19,10 +19,11 @@ _OURS = (Aspect.IDENTITY, Aspect.STORAGE)
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class KnownEntry:
-    """The metastore's entry of the table's name; `strict`: `Metastore.strict_columns`."""
+    """The metastore's entry of the table's name."""
 
     entry: Entry
     strict: bool
+    """`Metastore.strict_columns`."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

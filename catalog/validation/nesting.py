@@ -22,14 +22,14 @@ _GONE = (TableState.DROPPED, TableState.PURGED)
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Neighbours:
-    """Managed tables by where they are now: all names of a place have become one spelling, by `follow`.
-
-    `at` maps a place to (table_id, name) of those there; `places` are its keys, sorted.
-    """
+    """Managed tables by where they are now: all names of a place have become one spelling."""
 
     at: Mapping[str, tuple[tuple[str, str], ...]]
+    """Place to (table_id, name) of those there."""
     places: tuple[str, ...]
+    """All of them, sorted."""
     follow: Follow
+    """Gives a place its spelling."""
 
     @classmethod
     def of(cls, rows: Iterable[TableRow]) -> "Neighbours":

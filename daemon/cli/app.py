@@ -17,8 +17,8 @@ from lakewarden.daemon.cli.lazy import Lazily, LazyGroup
 from lakewarden.daemon.cli.leading_options import say_before
 from lakewarden.daemon.cli.nearest import look_among, with_nearest
 from lakewarden.daemon.cli.profile import Profiled, choose
-from lakewarden.daemon.cli.refusals import tell_refusal
-from lakewarden.daemon.cli.streams import open_closed_streams, reader_is_gone, say_nothing_more
+from lakewarden.daemon.cli.standard_streams import open_closed_streams, reader_is_gone, say_nothing_more
+from lakewarden.daemon.cli.usage_errors import tell_refusal
 
 __all__ = ["COMMANDS", "INTERRUPTED", "app", "run"]
 

@@ -43,20 +43,26 @@ class Format(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ListView:
-    """How a list was asked for: `columns` and their order (None: the command's own), `sort` by a column (`descending`:
-    largest first), at most `limit` rows (None: as many as the command shows) after the first `offset`, `wide` with
-    every column, `whole` with lines as long as they are; looked at again and again to `watch` it, each time after
-    `interval` seconds."""
+    """How a list was asked for."""
 
     columns: tuple[str, ...] | None = None
+    """In their order; None: the command's own."""
     sort: str | None = None
+    """By this column."""
     descending: bool = False
+    """Largest first."""
     limit: int | None = None
+    """At most so many rows; None: as many as the command shows."""
     offset: int = 0
+    """After the first so many."""
     wide: bool = False
+    """With every column."""
     whole: bool = False
+    """With lines as long as they are."""
     watch: bool = False
+    """It is looked at again and again."""
     interval: float = 2.0
+    """Seconds between two looks."""
 
 
 _wanted: ContextVar[Format] = ContextVar("wanted", default=Format.TABLE)

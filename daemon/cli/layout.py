@@ -17,20 +17,23 @@ _WORD: Final = 26
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Shown:
-    """Cells as texts: `columns` are their names, `rows` as many cells each."""
+    """Cells as texts."""
 
     columns: tuple[str, ...]
+    """Their names."""
     rows: tuple[tuple[str, ...], ...]
+    """As many cells each as there are columns."""
     numbers: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Panel:
-    """A table under a title; `empty` is said where it has no rows."""
+    """A table under a title."""
 
     title: str
     shown: Shown
     empty: str = "Nothing."
+    """Said where it has no rows."""
 
 
 def fitting(shown: Shown, width: int) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ _HINT: Final = "Write hive+http://user@host:port/database, or hive+https."
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Address:
-    """`authority` is a file of certificates to trust besides the system's, `settings` what else the address says."""
+    """Where a gateway is, and who one is there."""
 
     host: str
     port: int = _PORT
@@ -25,7 +25,9 @@ class Address:
     database: str = "default"
     tls: bool = False
     authority: str | None = None
+    """A file of certificates to trust besides the system's."""
     settings: Mapping[str, str] = field(default_factory=dict)
+    """What else the address says."""
 
 
 def address_of(text: str, token: str | None = None) -> Address:

@@ -27,9 +27,10 @@ _LOOKS: Final = 12
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StatementResult:
-    """`columns` are empty for a statement that has no result."""
+    """What a statement came to."""
 
     columns: Sequence[str]
+    """Empty for a statement that has no result."""
     rows: Sequence[Sequence[Any]]
 
 

@@ -13,6 +13,7 @@ from lakewarden.catalog.errors import (
     RefusedError,
     UnavailableError,
 )
+from lakewarden.catalog.isolation import Unforeseen, as_error, isolated
 from lakewarden.catalog.model.rows import Source
 from lakewarden.catalog.registry.batch import Came, register_batch
 from lakewarden.catalog.registry.discovery import DiscoveredTable
@@ -21,11 +22,8 @@ from lakewarden.catalog.registry.registration import WantedTable
 from lakewarden.catalog.registry.service import Registry
 from lakewarden.catalog.units import count_of
 from lakewarden.daemon.control.run_recorder import DAEMON
-from lakewarden.daemon.fleet.isolation import isolated
 from lakewarden.daemon.telemetry.log import get_log
 from lakewarden.daemon.telemetry.outages import Outage
-from lakewarden.daemon.telemetry.unforeseen import as_error, guarded
-from lakewarden.jobs.actions.answers import Unforeseen
 
 __all__ = ["Adoption"]
 
@@ -43,12 +41,13 @@ class IsolatedCall(Protocol):
 
 @dataclass(slots=True)
 class Adoption:
-    """Where the search for tables is, and what did not answer. `go_on` is called between two tables,
-    `no_metastore` is the metastore's outage, which is said elsewhere as well."""
+    """Where the search for tables is, and what did not answer."""
 
     guard: IsolatedCall
     go_on: Callable[[], None]
+    """Called between two tables."""
     no_metastore: Outage
+    """The metastore's outage, which is said elsewhere as well."""
     _search: Iterator[DiscoveredTable | None] | None = None
     _away: set[str] = field(default_factory=set)
     _met_away: set[str] = field(default_factory=set)
@@ -128,7 +127,6 @@ class Adoption:
             threads=threads,
             looked=self.go_on,
             judged=self.go_on,
-            guarded=guarded,
         )
         came = isolated(together) if places else []
         if isinstance(came, Unforeseen):
@@ -139,7 +137,7 @@ class Adoption:
 
     def _register(self, registry: Registry, place: str) -> bool:
         try:
-            return register(registry, place, actor=DAEMON, source=Source.DISCOVER, guarded=guarded).created
+            return register(registry, place, actor=DAEMON, source=Source.DISCOVER).created
         except RefusedError as error:
             get_log("cycle").debug("not adopted", place=place, because=str(error))
             return False

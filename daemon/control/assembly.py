@@ -22,7 +22,7 @@ from lakewarden.daemon.control.stream_recorder import StreamClerk
 from lakewarden.daemon.control.sweep_writer import SweepWriter
 from lakewarden.daemon.control.system_maintenance import Caretaker
 from lakewarden.daemon.control.ticker import Ticker
-from lakewarden.daemon.fleet.cache import FleetCache
+from lakewarden.daemon.fleet.fleet_cache import FleetCache
 from lakewarden.daemon.fleet.observer import Observer
 from lakewarden.daemon.fleet.stores import Stores
 from lakewarden.daemon.installation.services import Services

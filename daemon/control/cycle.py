@@ -16,6 +16,7 @@ from typing import Final, TypeVar
 
 from lakewarden.catalog.errors import FencedError, LakewardenError, MetastoreAwayError
 from lakewarden.catalog.failpoints import reach
+from lakewarden.catalog.isolation import Stopped, Unforeseen, in_one_line, isolated
 from lakewarden.catalog.model.rollbacks import next_run_id
 from lakewarden.catalog.model.rows import Action, HealthRow, RunRow, TableState
 from lakewarden.catalog.policy.scopes import Governed
@@ -32,16 +33,15 @@ from lakewarden.daemon.control.rounds import Rounds
 from lakewarden.daemon.control.run_recorder import Ended, RunRecorder
 from lakewarden.daemon.control.sweep_writer import SweepWriter
 from lakewarden.daemon.control.system_maintenance import Caretaker
-from lakewarden.daemon.fleet.cache import FleetCache
 from lakewarden.daemon.fleet.disks import Disks
-from lakewarden.daemon.fleet.isolation import Stopped, in_one_line, isolated
+from lakewarden.daemon.fleet.fleet_cache import FleetCache
 from lakewarden.daemon.fleet.look import OnRecord, TableLook
 from lakewarden.daemon.fleet.observer import Observer
 from lakewarden.daemon.fleet.stores import Stores
 from lakewarden.daemon.telemetry.log import get_log
 from lakewarden.daemon.telemetry.metrics import Metrics
 from lakewarden.daemon.workers.lost_runs import Reaper
-from lakewarden.jobs.actions.answers import NotDue, Unforeseen, WhyNot
+from lakewarden.jobs.actions.answers import NotDue, WhyNot
 from lakewarden.jobs.actions.budget import Budget
 from lakewarden.jobs.actions.rollback import RollBack
 from lakewarden.jobs.planning.explain import summary
@@ -269,7 +269,7 @@ class Cycle:
         world = parts.memory.world(
             unfinished, parts.budget, has_metastore=metastore is not None, no_spark=parts.no_spark
         )
-        made = plan(world, parts.registry.clock.now(), isolated=isolated, resting=self._resting)
+        made = plan(world, parts.registry.clock.now(), resting=self._resting)
         reach("cycle.planned")
         return made
 

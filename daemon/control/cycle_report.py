@@ -11,12 +11,7 @@ __all__ = ["CycleReport"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CycleReport:
-    """Counts of one cycle. `planned` is the plan in half a sentence, `trouble` a sentence if it did not get through,
-    `left_out` one if it did, but left something out.
-
-    `searching`: discovery has not come to its end yet. `stopped`: the daemon was asked to end meanwhile.
-    `idle`: there was nothing to do and nothing is under way.
-    """
+    """Counts of one cycle."""
 
     looked: int = 0
     changed: int = 0
@@ -25,14 +20,20 @@ class CycleReport:
     reaped: int = 0
     recorded: tuple[RunRow, ...] = ()
     planned: str = "nothing planned"
+    """The plan in half a sentence."""
     queued: int = 0
     unfinished: int = 0
     searching: bool = False
+    """Discovery has not come to its end yet."""
     idle: bool = False
+    """There was nothing to do and nothing is under way."""
     seconds: float = 0.0
     trouble: str | None = None
+    """A sentence if it did not get through."""
     left_out: str | None = None
+    """A sentence if it got through, but left something out."""
     stopped: bool = False
+    """The daemon was asked to end meanwhile."""
 
     @property
     def failed_runs(self) -> int:

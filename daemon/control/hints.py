@@ -12,7 +12,7 @@ from lakewarden.catalog.metastore.lookup import parse_name
 from lakewarden.catalog.metastore.port import Metastore
 from lakewarden.catalog.state.port import Hint, HintKind, Inbox
 from lakewarden.catalog.storage.file_store import canonical
-from lakewarden.daemon.fleet.cache import FleetCache
+from lakewarden.daemon.fleet.fleet_cache import FleetCache
 from lakewarden.daemon.telemetry.outages import Outage
 
 __all__ = ["HintSource", "PendingHints"]

@@ -65,7 +65,7 @@ class Until(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ServiceParts:
-    """What the main loop drives. `pages` and `webhook` are None where they are not wanted, `tails` has one per sink."""
+    """What the main loop drives."""
 
     queue: Queue
     cycle: Cycle
@@ -79,17 +79,20 @@ class ServiceParts:
     troubles: Troubles
     clock: Clock
     pages: Pages | None = None
+    """None where they are not wanted."""
     webhook: Webhook | None = None
+    """Likewise."""
     tails: tuple[EventTail, ...] = ()
+    """One per sink."""
 
 
 @dataclass(slots=True)
 class Service:
-    """One daemon. `run` returns when it is over, `stop` (also from a signal) asks for that: it sets
-    `stopping`, which the cycle looks at between two tables."""
+    """One daemon. `run` returns when it is over, `stop` (also from a signal) asks for that."""
 
     parts: ServiceParts
     stopping: threading.Event = field(default_factory=threading.Event)
+    """Set by `stop`; the cycle looks at it between two tables."""
     _asked_at: float | None = None
     _troubles: int = 0
     _failed_runs: int = 0

@@ -27,7 +27,7 @@ from lakewarden.catalog.model.rows import RollbackState, Source, TableRow, Table
 from lakewarden.catalog.registry.marks import log_of
 from lakewarden.catalog.system.port import AUDIT, Fence
 from lakewarden.daemon.control.run_recorder import DAEMON
-from lakewarden.daemon.fleet.cache import FleetCache
+from lakewarden.daemon.fleet.fleet_cache import FleetCache
 from lakewarden.daemon.telemetry.log import get_log
 from lakewarden.daemon.telemetry.webhook import Event, EventKind, Notifier
 from lakewarden.daemon.usecases import declared

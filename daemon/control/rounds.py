@@ -26,17 +26,19 @@ _LONGEST_LOOK: Final = 30.0
 
 @dataclass(slots=True)
 class Rounds:
-    """Goes round all tables. `store_of` says what answers for a location (None: a local disk), `passed_over` hears of
-    a table that was not looked at, by name, and why. `tick` is called while looks at local disks go on, and may raise;
-    one that takes more than `longest_look` seconds is waited for no longer."""
+    """Goes round all tables."""
 
     stores: Stores
     store_of: Callable[[str], str | None]
+    """What answers for a location; None: a local disk."""
     threads: int
     passed_over: Callable[[str, str], None]
+    """Told of a table that was not looked at, by name, and why."""
     tick: Callable[[], None] = lambda: None
+    """Called while looks at local disks go on; may raise."""
     disks: Disks = field(default_factory=Disks)
     longest_look: float = _LONGEST_LOOK
+    """Seconds: a look at a local disk that takes more is waited for no longer."""
     _late: dict[str, Late[Governed, Any]] = field(default_factory=dict)
     """The looks at tables on local disks that go on from an earlier sweep, by `table_id`."""
     _hanging: Outage = field(

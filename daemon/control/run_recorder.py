@@ -23,7 +23,7 @@ from lakewarden.catalog.state.run_record import run_row
 from lakewarden.catalog.system.codec import codec
 from lakewarden.catalog.system.port import RUNS, Fence, SystemStore
 from lakewarden.catalog.units import count_of
-from lakewarden.daemon.fleet.cache import FleetCache
+from lakewarden.daemon.fleet.fleet_cache import FleetCache
 from lakewarden.daemon.telemetry.metrics import Metrics
 from lakewarden.daemon.telemetry.webhook import Event, EventKind, Notifier
 from lakewarden.jobs.actions.registry import SPECS, decode

@@ -21,7 +21,7 @@ from lakewarden.catalog.lineage.streams.session_notes import StreamNote, StreamN
 from lakewarden.catalog.model.rows import LineageRow, TableRow
 from lakewarden.catalog.system.port import LINEAGE, Fence, SystemStore
 from lakewarden.catalog.units import count_of
-from lakewarden.daemon.fleet.cache import FleetCache
+from lakewarden.daemon.fleet.fleet_cache import FleetCache
 from lakewarden.daemon.telemetry.log import get_log
 
 __all__ = ["StreamClerk"]

@@ -14,7 +14,7 @@ from lakewarden.catalog.system.codec import codec
 from lakewarden.catalog.system.port import HEALTH, LINEAGE, SCHEMAS, TABLES, Fence, Rows, SystemStore
 from lakewarden.catalog.units import count_of
 from lakewarden.catalog.validation.reverted_reads import READS_REVERTED
-from lakewarden.daemon.fleet.cache import FleetCache
+from lakewarden.daemon.fleet.fleet_cache import FleetCache
 from lakewarden.daemon.fleet.look import TableLook, resolved_row
 from lakewarden.daemon.telemetry.log import get_log
 from lakewarden.daemon.telemetry.webhook import Event, EventKind, Notifier

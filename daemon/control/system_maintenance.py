@@ -17,7 +17,7 @@ from lakewarden.catalog.system.maintenance import Cared, compact, tend_log, vacu
 from lakewarden.catalog.system.port import SYSTEM_TABLES, Fence, SystemStore, SystemTable
 from lakewarden.catalog.units import about_bytes, count_of
 from lakewarden.daemon.control.run_recorder import DAEMON, RunRecorder
-from lakewarden.daemon.fleet.cache import FleetCache
+from lakewarden.daemon.fleet.fleet_cache import FleetCache
 from lakewarden.jobs.actions.answers import AnyAction
 from lakewarden.jobs.actions.compact import Compact
 from lakewarden.jobs.actions.log_care import LogCare

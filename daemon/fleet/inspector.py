@@ -33,15 +33,17 @@ _LINKS_LAST: Final = timedelta(minutes=1)
 
 @dataclass(kw_only=True, slots=True)
 class Inspection:
-    """Runs the checks of each tier. `metastore` is called for when a table is judged: None where none is configured;
-    one that does not answer leaves its earlier findings standing. Links on `disks` that hang are not followed."""
+    """Runs the checks of each tier."""
 
     clock: Clock
     store: SystemStore
     readers: tuple[TableReader, ...]
     metastore: Callable[[], Metastore | None]
+    """Called for when a table is judged: None where none is configured; one that does not answer leaves its earlier
+    findings standing."""
     storage: Callable[[str], StorageOptions]
     disks: Disks = field(default_factory=Disks)
+    """Links on those that hang are not followed."""
     _neighbours: tuple[int, Neighbours] | None = field(default=None, init=False)
     _installation: str | None = field(default=None, init=False)
     _links: "_Links" = field(init=False)

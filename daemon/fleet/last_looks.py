@@ -16,12 +16,13 @@ _REMEMBERED: Final = 200
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LastLook:
-    """`at` what time, and which `version` the health had that it came to; `failed` is what a table with a broken log
-    looked like from afar, None where the log could be read."""
+    """When a table was looked at, and what that came to."""
 
     at: datetime
     version: int | None
+    """That of the health that it came to."""
     failed: ProbeResult | None = None
+    """What a table with a broken log looked like from afar, None where the log could be read."""
 
 
 class LastLooks:

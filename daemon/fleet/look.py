@@ -22,21 +22,25 @@ _BY: Final = "lakewarden"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TableLook:
-    """What looking at one table came to. `health` is new health to write (None: as before), `schema` a new schema
-    version, `lineage` the rows of versions that had none; `seen` is None where the table is gone or could not
-    be judged, and `dropped` then says why it counts as dropped, not as lost; `rewound`:
-    it was restored since the last look. `linked` are the folders that its own leads to, None if nobody looked."""
+    """What looking at one table came to."""
 
     table_id: str
     at: datetime
     findings: tuple[Finding, ...]
     seen: Observation | LogProblem | None
+    """None where the table is gone or could not be judged."""
     health: HealthRow | None
+    """New health to write; None: as before."""
     schema: SchemaRow | None = None
+    """A new schema version."""
     lineage: tuple[LineageRow, ...] = ()
+    """The rows of versions that had none."""
     rewound: bool = False
+    """It was restored since the last look."""
     dropped: str | None = None
+    """Why it counts as dropped, not as lost, where nothing was seen."""
     linked: tuple[str, ...] | None = None
+    """The folders that its own leads to, None if nobody looked."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

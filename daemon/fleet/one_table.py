@@ -11,15 +11,14 @@ from typing import Final
 
 from lakewarden.catalog.clock import Clock
 from lakewarden.catalog.lineage.restores import RESTORE_OPERATIONS, restores_of
-from lakewarden.catalog.model.rollbacks import Rollback, rollback_locks, rollbacks_of
-from lakewarden.catalog.model.rows import DELTA, Action, TableRow
+from lakewarden.catalog.model.rollbacks import Rollback, Undone, rollback_locks, rollbacks_of
+from lakewarden.catalog.model.rows import Action, HealthRow, TableRow
 from lakewarden.catalog.state.port import Run
 from lakewarden.catalog.system.port import HEALTH, LINEAGE, ROLLBACKS, RUNS, TABLES, Rows, SystemStore
-from lakewarden.daemon.fleet.cache import RUNS_WINDOW, is_looked_after, is_unlooked
 from lakewarden.daemon.fleet.reverted_ranges import RevertedRanges
+from lakewarden.daemon.fleet.table_views import RUNS_WINDOW, is_looked_after, is_unlooked, view_of
 from lakewarden.jobs.actions.budget import Budget
-from lakewarden.jobs.actions.world import Past, TableView, World
-from lakewarden.jobs.engines.registry import engine_formats
+from lakewarden.jobs.actions.world import Past, Standing, TableView, World
 from lakewarden.jobs.planning.run_history import with_run
 from lakewarden.jobs.runs.standings import StoredStandings, ids_without_reach
 
@@ -39,22 +38,21 @@ def world_of(
     has_metastore: bool = False,
     no_spark: Callable[[str], str | None] = lambda location: None,
 ) -> World:
-    """The planner's world with this table alone in it; with none if it is not managed. `no_spark` as in `Memory.world`.
-    Raises `UnavailableError`."""
+    """The planner's world with this table alone in it; with none if it is not managed. `no_spark` as in
+    `FleetCache.world`. Raises `UnavailableError`."""
     busy = {run.request.table_id: run for run in unfinished}
     governed = StoredStandings(store).governed(table_id)
     views: tuple[TableView, ...] = ()
     if governed is not None and is_looked_after(governed.row):
         journal = rollbacks_of(store.rows(ROLLBACKS).all())
-        view = TableView(
-            governed=governed,
-            health=store.rows(HEALTH).get(table_id),
+        health = store.rows(HEALTH).get(table_id)
+        view = view_of(
+            Standing(governed=governed, rollback=rollback_locks(journal).get(table_id)),
+            health=health,
             past=_past(store, clock, table_id),
             unfinished=busy.get(table_id),
-            rollback=rollback_locks(journal).get(table_id),
-            taken_back=_taken_back(store, governed.row, journal),
-            has_engine=(governed.row.format or DELTA) in engine_formats(),
-            no_spark=no_spark(governed.row.location or ""),
+            reverted=_reverted(store, governed.row, health, journal),
+            no_spark=no_spark,
         )
         views = (view,)
     rows = store.rows(TABLES)
@@ -91,15 +89,14 @@ def _past(store: SystemStore, clock: Clock, table_id: str) -> Mapping[Action, Pa
     return reduce(with_run, sorted(runs, key=lambda one: one.finished_at), nothing)
 
 
-def _taken_back(
-    store: SystemStore, row: TableRow, journal: Iterable[Rollback]
-) -> tuple[tuple[int, int], ...]:
+def _reverted(
+    store: SystemStore, row: TableRow, health: HealthRow | None, journal: Iterable[Rollback]
+) -> tuple[Undone, ...]:
     lineage = store.rows(LINEAGE)
     commits = (lineage.find(output_id=row.table_id, operation=one) for one in RESTORE_OPERATIONS)
     reverted_ranges = RevertedRanges()
     reverted_ranges.take_rollbacks(tuple(journal))
     reverted_ranges.take_restores(restores_of(chain.from_iterable(commits)))
-    health = store.rows(HEALTH).get(row.table_id)
     reverted_ranges.take_left(() if health is None else (health,))
     reverted_ranges.settle({row.table_id: row}, ())
-    return tuple((one.first, one.last) for one in reverted_ranges.ranges.get(row.table_id, ()))
+    return reverted_ranges.ranges.get(row.table_id, ())

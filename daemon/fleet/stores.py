@@ -28,8 +28,8 @@ _FIRST_PAUSE: Final = timedelta(seconds=30)
 
 @dataclass(slots=True)
 class _Store:
-    """One store: how many tables may be asked at once, how many errors it gave in this sweep, and in a row, and whether
-    it answered; `silent_since` while it is away, and `until` when it is left alone."""
+    """One store: how many tables may be asked at once, how many errors it gave in this sweep, and in a row, and
+    whether it answered."""
 
     width: int = 1
     answered: bool = False
@@ -37,7 +37,9 @@ class _Store:
     in_a_row: int = 0
     enough: bool = False
     silent_since: datetime | None = None
+    """Set while it is away."""
     until: datetime | None = None
+    """When it is left alone."""
     pause: timedelta = timedelta(0)
     turns: dict[str, tuple[bool, int]] = field(default_factory=dict)
     """By table: whether it did not answer when it was asked last, and in which sweep that was."""

@@ -79,8 +79,7 @@ class StageProgress(Protocol):
 
 @dataclass(slots=True)
 class GatewayOperation:
-    """One operation. Its first end counts: a result that comes after a cancel is dropped, and `outcome` says then what
-    became of the work. Thread-safe."""
+    """One operation. Its first end counts: a result that comes after a cancel is dropped. Thread-safe."""
 
     id: str
     text: str
@@ -93,6 +92,7 @@ class GatewayOperation:
     error: LakewardenError | None = None
     result: ResultReader | None = None
     outcome: str | None = None
+    """What became of the work, whatever its end was."""
     began: float = field(default_factory=time.monotonic)
     _done: threading.Event = field(default_factory=threading.Event)
     _left: threading.Event = field(default_factory=threading.Event)

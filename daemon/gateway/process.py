@@ -13,7 +13,7 @@ from lakewarden.daemon import callers
 from lakewarden.daemon.gateway.access.authentication import Authentication, LocalUser, TokenUsers
 from lakewarden.daemon.gateway.access.binding import require_safe_binding, tls_context
 from lakewarden.daemon.gateway.access.failed_logins import FailedLogins
-from lakewarden.daemon.gateway.access.refusals import Refusals
+from lakewarden.daemon.gateway.access.refused_statements import Refusals
 from lakewarden.daemon.gateway.metadata import MetadataCalls
 from lakewarden.daemon.gateway.operations import Lane, Pools
 from lakewarden.daemon.gateway.reading.messages import Setup

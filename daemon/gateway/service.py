@@ -16,8 +16,8 @@ from lakewarden.catalog.errors import (
     UnavailableError,
     UsageError,
 )
+from lakewarden.catalog.isolation import Unforeseen, isolated
 from lakewarden.catalog.policy.access import Caller
-from lakewarden.daemon.fleet.isolation import isolated
 from lakewarden.daemon.gateway.metadata import MetadataCalls
 from lakewarden.daemon.gateway.operations import GatewayOperation, Pools, State
 from lakewarden.daemon.gateway.results import From, ResultReader
@@ -27,7 +27,6 @@ from lakewarden.daemon.gateway.wire_columns import row_set
 from lakewarden.daemon.gateway.wire_progress import progress_of
 from lakewarden.daemon.gateway.wire_types import ResultColumn, table_schema
 from lakewarden.daemon.telemetry.log import get_log
-from lakewarden.jobs.actions.answers import Unforeseen
 
 __all__ = ["Gateway", "answer"]
 

@@ -12,7 +12,7 @@ from functools import partial
 from typing import Final
 
 from lakewarden.catalog.errors import NotAllowedError
-from lakewarden.daemon.attach import Writes, attached, run_in_session
+from lakewarden.daemon.attach import Writes, attached
 from lakewarden.daemon.gateway.access.closed_tables import require_open
 from lakewarden.daemon.gateway.access.owned_tables import require_own
 from lakewarden.daemon.gateway.access.rights import AccessLevel, reach_of
@@ -277,7 +277,7 @@ def _run(connection: _SparkConnection, statement: InSession, text: str) -> DataF
             "Several tables are changed by one statement by those alone who may change all.",
             hint="Write a statement for each table, or ask for gateway.writers.",
         )
-    return run_in_session(connection.spark, connection.writes, statement, text)
+    return connection.writes.in_session(statement, text)
 
 
 def _keep_settings(session: Session, connection: _SparkConnection) -> None:

@@ -45,10 +45,11 @@ _LENGTH: Final = re.compile(r"(?:var)?char\((\d+)\)")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ResultColumn:
-    """A column of a result. `type` is in Spark's words, such as `decimal(10,2)` or `array<int>`."""
+    """A column of a result."""
 
     name: str
     type: str
+    """In Spark's words, such as `decimal(10,2)` or `array<int>`."""
     comment: str = ""
 
 

@@ -58,8 +58,8 @@ class Setting:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Settings:
-    """Every setting there is, parsed: unit, default, and why it exists. `sweep_interval` is `sweep.interval` in files
-    and flags. An unset text or path is None."""
+    """Every setting there is, parsed: unit, default, and why it exists. A dot in files and flags (`sweep.interval`)
+    is an underscore here. An unset text or path is None."""
 
     # fmt: off
     home: Folder = setting("~/.lakewarden", "Where settings, database, system tables and logs live.")

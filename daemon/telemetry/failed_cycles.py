@@ -20,14 +20,15 @@ _NAME: Final = "failing-cycles.json"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Failing:
-    """The cycles that failed in a row: how many, since when, when last, and what stopped the last one,
-    in a sentence. Not `wholly`: they went through, but left out what the sentence says."""
+    """The cycles that failed in a row: how many, since when, when last."""
 
     count: int
     since: datetime
     at: datetime
     because: str
+    """What stopped the last one, in a sentence."""
     wholly: bool = True
+    """False: they went through, but left out what the sentence says."""
 
 
 class Troubles:

@@ -28,10 +28,12 @@ SIGNATURE: Final = "Lakewarden-Signature"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PostResponse:
-    """What came of a POST. `status` is None where nobody answered; `problem` is a sentence, None if it was taken."""
+    """What came of a POST."""
 
     status: int | None
+    """None where nobody answered."""
     problem: str | None = None
+    """A sentence, None if it was taken."""
 
 
 def signature(secret: str, body: bytes, at: int) -> str:

@@ -9,9 +9,10 @@ __all__ = ["Outage"]
 
 @dataclass(slots=True)
 class Outage:
-    """What the log says of it, and whether it goes on. `part` is whose lines they are."""
+    """What the log says of it, and whether it goes on."""
 
     part: str
+    """Whose lines they are."""
     begins: str
     ends: str
     goes_on: bool = False

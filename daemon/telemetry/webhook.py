@@ -36,17 +36,19 @@ class EventKind(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Event:
-    """One thing worth telling. `message` is a sentence for people; `hint` what can be done; `run_id` where a run is
-    concerned."""
+    """One thing worth telling."""
 
     kind: EventKind
     table_id: str
     name: str
     owner: str | None
     message: str
+    """A sentence for people."""
     at: datetime
     run_id: str | None = None
+    """Where a run is concerned."""
     hint: str | None = None
+    """What can be done."""
 
 
 class Notifier(Protocol):

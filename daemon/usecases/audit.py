@@ -21,20 +21,23 @@ Rows = Callable[[], Iterable[TableRow | None]]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Part:
-    """One of many tables that a use case is done to at once: what it was done to, why that was refused (None: it was
-    done). `audit_id` makes its entry one that is written once; `by` and `at` say who did it when, where that was an
-    earlier call that was killed before it could write its entries."""
+    """One of many tables that a use case is done to at once."""
 
     on: str
+    """What it was done to."""
     why: str | None = None
+    """Why that was refused; None: it was done."""
     audit_id: str | None = None
+    """Makes its entry one that is written once."""
     by: str | None = None
+    """Who did it, where that was an earlier call that was killed before it could write its entries."""
     at: datetime | None = None
+    """When, likewise."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Refusal:
-    """What a surface refused of its own accord, so that no use case began: `times` it was asked for since `at`."""
+    """What a surface refused of its own accord, so that no use case began."""
 
     caller: Caller
     permission: Permission
@@ -42,6 +45,7 @@ class Refusal:
     why: str
     at: datetime
     times: int = 1
+    """So often it was asked for since the time above."""
 
 
 def note_refusals(services: Services, refusals: Iterable[Refusal]) -> None:

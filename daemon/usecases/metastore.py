@@ -17,12 +17,13 @@ __all__ = ["MetastoreDrift", "drifts"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MetastoreDrift:
-    """One difference of one table. `aspect` is `entry` where the metastore does not know the table at all, `obstacle`
-    where the entry is not ours to change."""
+    """One difference of one table."""
 
     table_id: str
     name: str
     aspect: str
+    """`entry` where the metastore does not know the table at all, `obstacle` where the entry is not ours to
+    change."""
     message: str
 
 

@@ -1,8 +1,7 @@
 """The plan as it would be made now, without changing anything: for plans, `why`, automatic vacuums."""
 
 from lakewarden.catalog.model.rows import Action
-from lakewarden.daemon.fleet.cache import FleetCache
-from lakewarden.daemon.fleet.isolation import isolated
+from lakewarden.daemon.fleet.fleet_cache import FleetCache
 from lakewarden.daemon.fleet.one_table import world_of
 from lakewarden.daemon.installation.services import Services
 from lakewarden.jobs.actions.world import World
@@ -25,18 +24,18 @@ def world_now(services: Services) -> World:
 
 def outlook_of(services: Services, table_id: str) -> Plan:
     """The same for one table alone. What other tables are due for is not looked at: `outlook` says who comes first."""
-    return plan(_world_of(services, table_id), services.clock.now(), isolated=isolated)
+    return plan(_world_of(services, table_id), services.clock.now())
 
 
 def outlook(services: Services) -> Plan:
     """Everything due with its reason, everything else with the reason why not."""
-    return plan(world_now(services), services.clock.now(), isolated=isolated)
+    return plan(world_now(services), services.clock.now())
 
 
 def due_now(services: Services, action: Action, table_id: str | None = None) -> tuple[PlannedRun, ...]:
     """The tables that one action is due for, in the plan's order, without its budget; of one table with `table_id`."""
     world = world_now(services) if table_id is None else _world_of(services, table_id)
-    return due_for(world, action, services.clock.now(), isolated=isolated)
+    return due_for(world, action, services.clock.now())
 
 
 def _world_of(services: Services, table_id: str) -> World:

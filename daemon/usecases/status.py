@@ -32,43 +32,51 @@ _RANKS = {one.value: number for number, one in enumerate((Severity.ERROR, Severi
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Status:
-    """`leader` is None where no daemon leads; `reads_reverted` counts tables whose head holds what was made from
-    versions that were taken back; `bytes` and `files` are of live versions; `last_look_at` the newest health
-    row; `paused` the reason everything is paused, None if it is not; `failed_cycles` counts the cycles that
-    failed in a row up to now, with what stopped the last one; `left_out` is what the last cycle went through
-    without, and why; `tables_paused` and `tables_held` count those that are so by themselves or by a scope;
-    `runs_failed` and `runs_waiting` (for consent) count work of the last day that came to nothing and was not
-    done since; `rollbacks_waiting` are those that stopped at a conflict, by id; `unreadable` says which system
-    tables could not be asked for either, `older` which are not those that the database has seen.
-    `attention` says in sentences what wants somebody, nothing where all
-    is well."""
+    """The state of an installation."""
 
     home: str
     leader: str | None
+    """None where no daemon leads."""
     leader_token: int | None
     paused: str | None
+    """The reason everything is paused, None if it is not."""
     tables: int
     quarantined: int
     converting: int
     tables_paused: int
+    """Those that are so by themselves or by a scope."""
     tables_held: int
+    """Likewise."""
     reads_reverted: int
+    """Tables whose head holds what was made from versions that were taken back."""
     files: int
+    """Of live versions."""
     bytes: int
+    """Likewise."""
     queued: int
     running: int
     unrecorded: int
     last_look_at: datetime | None
+    """The newest health row."""
     failed_cycles: int
+    """The cycles that failed in a row up to now."""
     failing_since: datetime | None
     failing_because: str | None
+    """What stopped the last one."""
     left_out: str | None
+    """What the last cycle went through without, and why."""
     runs_failed: int
+    """Work of the last day that came to nothing and was not done since."""
     runs_waiting: int
+    """Work of the last day that waits for consent."""
     rollbacks_waiting: tuple[str, ...]
+    """Those that stopped at a conflict, by id."""
     unreadable: tuple[str, ...]
+    """Which system tables could not be asked."""
     older: tuple[str, ...]
+    """System tables that are not those that the database has seen."""
     attention: tuple[str, ...] = ()
+    """In sentences what wants somebody, nothing where all is well."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -84,13 +92,16 @@ class OwnStatus:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FoundBy:
-    """What one check found: on how many `tables`, the gravest severity, and on one of them (`example`) in words."""
+    """What one check found, with the gravest severity."""
 
     check: str
     severity: str
     tables: int
+    """On so many."""
     example: str
+    """One of them."""
     message: str
+    """What was found there, in words."""
 
 
 def findings_by_check(found: pa.Table) -> tuple[FoundBy, ...]:

@@ -30,21 +30,22 @@ class Work(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TableFilter:
-    """Which tables to list; a table has to meet all that is said. `names` is a glob of names (`db.*`, `*_raw`), `state`
-    one of `TableState`, `finding` a check that found something (`*`: any), `stopped` paused or held, by a scope or by
-    itself; `gone` adds the dropped and purged ones, unless `state` names them.
-
-    Raises `UsageError` for a state that there is none of.
-    """
+    """Which tables to list; a table has to meet all that is said. Raises `UsageError` for a state that there is none
+    of."""
 
     names: str | None = None
+    """A glob of names (`db.*`, `*_raw`)."""
     namespace: str | None = None
     owner: str | None = None
     state: str | None = None
+    """One of `TableState`."""
     format: str | None = None
     finding: str | None = None
+    """A check that found something; `*`: any."""
     stopped: Work | None = None
+    """Paused or held, by a scope or by itself."""
     gone: bool = False
+    """Adds the dropped and purged ones, unless the state names them."""
 
     def __post_init__(self) -> None:
         states = [one.value for one in TableState]

@@ -39,18 +39,20 @@ _SLACK: Final = timedelta(seconds=5)
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class HostParts:
-    """What a host drives. `count` workers at the most, `formats` those whose tables they can work on; `require_current`
-    raises `OutdatedError` or `PreconditionError` while the system tables are not of this version."""
+    """What a host drives."""
 
     queue: Queue
     pool: WorkerPool
     count: int
+    """So many workers at the most."""
     formats: frozenset[str]
+    """Those whose tables the workers can work on."""
     drain: timedelta
     vitals: Vitals
     metrics: Metrics
     pages: Pages
     require_current: Callable[[], None] = lambda: None
+    """Raises `OutdatedError` or `PreconditionError` while the system tables are not of this version."""
 
 
 @dataclass(slots=True)

@@ -25,19 +25,19 @@ _DOUBLINGS: Final = 10
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Reaper:
-    """Settles expired runs: done if the log carries their id, queued again up to `attempts` times, else abandoned.
-
-    `silence` ends the worker of a name if it lives since before its run began:
-    what has lost its run must not wake and go on. How the run ended is said among its lines.
-    """
+    """Settles expired runs: done if the log carries their id, queued again for some attempts, else abandoned. How the
+    run ended is said among its lines."""
 
     queue: Queue
     run_log: RunLog
     registry: Registry
     clock: Clock
     attempts: int
+    """So many at the most."""
     pause: timedelta
     silence: Callable[[str, datetime], bool] = lambda worker, began_at: False
+    """Ends the worker of a name if it lives since before its run began: what has lost its run must not wake and go
+    on."""
 
     def lost(self) -> tuple[Run, ...]:
         """Runs whose lease ran out."""

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from lakewarden.catalog.model.rows import Action
 
-__all__ = ["Answer", "AnyAction", "Due", "NotDue", "Unforeseen", "WhyNot"]
+__all__ = ["Answer", "AnyAction", "Due", "NotDue", "WhyNot"]
 
 
 class AnyAction(Protocol):
@@ -61,20 +61,13 @@ class Due:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class NotDue:
-    """Why `action` is not run now, in one word of the contract and one sentence; `until` when that may change."""
+    """Why an action is not run now, in one word of the contract and one sentence."""
 
     action: Action
     why: WhyNot
     because: str
     until: datetime | None = None
+    """When that may change."""
 
 
 Answer = Due | NotDue
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Unforeseen:
-    """What went wrong with one table that nobody foresaw, in one line, with its trace. It concerns that table alone."""
-
-    problem: str
-    trace: str = ""

@@ -9,9 +9,10 @@ __all__ = ["Budget"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Budget:
-    """How much one cycle may start. `unfinished` bounds everything queued, claimed and running together."""
+    """How much one cycle may start."""
 
     runs_per_cycle: int = 50
     unfinished: int = 200
+    """Bounds everything queued, claimed and running together."""
     backoff: timedelta = timedelta(minutes=2)
     backoff_cap: timedelta = timedelta(days=1)

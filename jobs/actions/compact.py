@@ -8,7 +8,7 @@ from pydantic.dataclasses import dataclass
 from lakewarden.catalog.model.rows import Action, HealthRow, Source
 from lakewarden.catalog.units import count_of
 from lakewarden.jobs.actions.answers import Answer, Due
-from lakewarden.jobs.actions.conditions import (
+from lakewarden.jobs.actions.common_rules import (
     SHORTEST_REST,
     below,
     head_of,
@@ -37,21 +37,21 @@ PURGE_DELETED_SHARE: Final = 0.1
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Compact:
-    """Rewrite small files of cold partitions to about `target_bytes`; purge deletion vectors where `purge`.
-
-    A partition is cold when nobody wrote to it for `quiet_seconds`. `requires` or a later head will do: files
-    and partitions are chosen on the head that the run finds. `beside_writers`:
-    it may commit behind commits that came while it ran.
-    """
+    """Rewrite small files of cold partitions."""
 
     kind: Literal["compact"] = "compact"
     requires: int
+    """This head or a later one: files and partitions are chosen on the head that the run finds."""
     decided_on: str | None = None
     target_bytes: int
+    """About the size of the files that are written."""
     min_small_files: int
     quiet_seconds: int
+    """A partition is cold when nobody wrote to it for so long."""
     beside_writers: bool = False
+    """It may commit behind commits that came while it ran."""
     purge: bool = False
+    """Rows that deletion vectors hide are purged."""
     dry_run: bool = False
 
 

@@ -7,12 +7,11 @@ from pydantic.dataclasses import dataclass
 
 from lakewarden.catalog.formats.registry import retention_of
 from lakewarden.catalog.model.pending_conversion import Conversion, SourceFiles
-from lakewarden.catalog.model.rows import Action, HealthRow, Outcome, RunRow, TableRow, TableState
+from lakewarden.catalog.model.rows import Action, HealthRow, Outcome, RunRow, TableState
 from lakewarden.catalog.policy.scopes import Governed
 from lakewarden.jobs.actions.answers import Answer, Due, NotDue, WhyNot
-from lakewarden.jobs.actions.conditions import nothing
 from lakewarden.jobs.actions.costs import WARM_START, Estimate
-from lakewarden.jobs.actions.spec import Settlement, Spec, retry, state_of
+from lakewarden.jobs.actions.spec import Settlement, Spec, retry
 from lakewarden.jobs.actions.world import TableView, World
 
 __all__ = ["CONVERT", "Convert", "conversion_action"]
@@ -23,21 +22,20 @@ QUEUEING_TIME: Final = timedelta(seconds=10)
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Convert:
-    """Turn a Parquet directory or metastore table into a table of the run's format, in place.
-
-    `name` is `db.t` when the metastore knows it, else None with only `location`. `partitioned_by` are (column, type)
-    pairs. `properties` are set after the conversion, together, as `SetProperties` sets them. `source` are the
-    files that were there when it was asked for: others are not converted.
-    """
+    """Turn a Parquet directory or metastore table into a table of the run's format, in place."""
 
     kind: Literal["convert"] = "convert"
     name: str | None
+    """`db.t` when the metastore knows it."""
     location: str
     partitioned_by: tuple[tuple[str, str], ...] = ()
+    """(column, type) pairs."""
     statistics: bool = True
     properties: tuple[tuple[str, str], ...] = ()
+    """Set after the conversion, together, as `SetProperties` sets them."""
     lowers: tuple[str, ...] = ()
     source: SourceFiles | None = None
+    """The files that were there when it was asked for: others are not converted."""
 
 
 def conversion_action(governed: Governed) -> Convert:
@@ -70,16 +68,6 @@ def _estimate(action: Convert, health: HealthRow) -> Estimate:
     return Estimate(files=health.files, bytes=health.bytes, seconds=WARM_START, benefit=1.0)
 
 
-def _gate(view: TableView) -> NotDue | None:
-    if view.governed.row.state is TableState.CONVERTING:
-        return None
-    return nothing(Action.CONVERT, "it is a table already")
-
-
-def _allowed_in(row: TableRow, action: Convert, now: datetime) -> str | None:
-    return None if row.state is TableState.CONVERTING else state_of(row)
-
-
 def _settles(run: RunRow, tried_again: bool) -> Settlement | None:
     if run.outcome in (Outcome.SUCCEEDED, Outcome.SKIPPED):
         return Settlement.CONVERTED
@@ -97,7 +85,7 @@ CONVERT: Final = Spec(
     asked_for=True,
     needs_features=False,
     on_any_head=True,
-    gate=_gate,
-    allowed_in=_allowed_in,
+    of_state=TableState.CONVERTING,
+    not_asked_for="it is a table already",
     settles=_settles,
 )

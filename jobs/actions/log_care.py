@@ -8,7 +8,7 @@ from pydantic.dataclasses import dataclass
 from lakewarden.catalog.model.rows import Action, HealthRow
 from lakewarden.catalog.units import count_of
 from lakewarden.jobs.actions.answers import Answer, Due
-from lakewarden.jobs.actions.conditions import (
+from lakewarden.jobs.actions.common_rules import (
     LOST_CHECKPOINT_CHECK,
     READABLE_CHECK,
     SHORTEST_REST,
@@ -31,15 +31,17 @@ CLEANING_REST: Final = timedelta(days=1)
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LogCare:
-    """Write a checkpoint at `requires` and, if `clean_before_version` is set, remove log entries older than it that
-    no commit younger than `retention_seconds` (policy and promise) needs to be undone."""
+    """Write a checkpoint and remove log entries that nothing promised needs."""
 
     kind: Literal["log_care"] = "log_care"
     requires: int
+    """The version of the checkpoint."""
     decided_on: str | None = None
     retention_seconds: int
+    """By policy and promise; what commits younger than this need to be undone stays."""
     checkpoint: bool = True
     clean_before_version: int | None = None
+    """Log entries older than this one are removed; None: none."""
 
 
 def _due(view: TableView, world: World, now: datetime) -> Answer:
@@ -113,7 +115,6 @@ LOG_CARE: Final = Spec(
     recover=retry,
     order=_ordered,
     deletes=Deletes.SOMETIMES,
-    forbidden_by_hold=_cleans,
     switch=Switch(key="log.enabled", value=lambda settings: settings.log_enabled),
     on_any_head=True,  # what came after its version changes nothing about it
     retention=lambda action, policy: (action.retention_seconds, policy.log_retention_seconds),

@@ -14,7 +14,7 @@ from lakewarden.catalog.policy.original_properties import is_leaving
 from lakewarden.catalog.policy.retention_properties import RetentionProperties
 from lakewarden.catalog.state.port import Run
 from lakewarden.jobs.actions.answers import Answer, Due
-from lakewarden.jobs.actions.conditions import (
+from lakewarden.jobs.actions.common_rules import (
     RETENTION_CHECK,
     SHORTEST_REST,
     findings_of,
@@ -33,7 +33,6 @@ from lakewarden.jobs.actions.spec import (
     Spec,
     Verdict,
     last_commit,
-    only_active,
     retry,
     state_of,
 )
@@ -47,19 +46,17 @@ PROPERTIES_GAP: Final = 5
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SetProperties:
-    """Set table properties in one commit on exactly version `requires`.
-
-    A retention that the table has longer stands, unless its name is among `lowers`: then somebody asked for less.
-    `gives_back`: none of that, but what stood there before us is given back to a table that leaves,
-    on whatever is head.
-    """
+    """Set table properties in one commit."""
 
     kind: Literal["properties"] = "properties"
     requires: int = 0
+    """On exactly this version."""
     decided_on: str | None = None
     properties: tuple[tuple[str, str], ...] = ()
     lowers: tuple[str, ...] = ()
+    """The names of retentions that somebody asked to be less: any other that the table has longer stands."""
     gives_back: bool = False
+    """None of that, but what stood there before us is given back to a table that leaves, on whatever is head."""
 
 
 def properties_action(
@@ -112,9 +109,7 @@ def _recover(run: Run, ours: Sequence[Commit]) -> Verdict:
 
 
 def _allowed_in(row: TableRow, action: SetProperties, now: datetime) -> str | None:
-    if action.gives_back:
-        return None if is_leaving(row) else state_of(row)
-    return only_active(row, action, now)
+    return None if is_leaving(row) == action.gives_back else state_of(row)
 
 
 def _foresees(action: SetProperties, of: Foreseeable) -> list[tuple[str, str]]:
@@ -140,7 +135,6 @@ PROPERTIES: Final = Spec(
     order=_ordered,
     of_system_tables=False,
     of_leaving_tables=True,
-    forbidden_by_hold=lambda action: action.gives_back,  # with what kept its log
     allowed_in=_allowed_in,
     foresees=_foresees,
     settles=_settles,

@@ -9,9 +9,9 @@ from lakewarden.catalog.model.pending_purge import Purging, how_to_stop
 from lakewarden.catalog.model.rows import Action, HealthRow, Outcome, RunRow, TableRow, TableState
 from lakewarden.catalog.units import count_of
 from lakewarden.jobs.actions.answers import Answer, Due, NotDue, WhyNot
-from lakewarden.jobs.actions.conditions import about, not_looked_at, nothing
+from lakewarden.jobs.actions.common_rules import about, not_looked_at
 from lakewarden.jobs.actions.costs import DELETE_RATE, KEEP_COST, METADATA, Estimate
-from lakewarden.jobs.actions.spec import Deletes, Settlement, Spec, retry, state_of
+from lakewarden.jobs.actions.spec import Deletes, Settlement, Spec, retry
 from lakewarden.jobs.actions.world import Past, TableView, World
 
 __all__ = ["PURGE", "Purge"]
@@ -19,17 +19,19 @@ __all__ = ["PURGE", "Purge"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Purge:
-    """Delete a dropped table's files after its grace period; `files` and `bytes` are what the dry run
-    counted, `unknown` is the token of the files that its log does not name and that may go along, `others` the other
-    installations that manage or hold it."""
+    """Delete a dropped table's files after its grace period."""
 
     kind: Literal["purge"] = "purge"
     requires: int
     decided_on: str | None = None
     unknown: str | None = None
+    """The token of the files that its log does not name and that may go along."""
     others: str | None = None
+    """The other installations that manage or hold it."""
     files: int
+    """What the dry run counted."""
     bytes: int
+    """Likewise."""
 
 
 def _due(view: TableView, world: World, now: datetime) -> Answer:
@@ -80,17 +82,8 @@ def _estimate(action: Purge, health: HealthRow) -> Estimate:
     )
 
 
-def _gate(view: TableView) -> NotDue | None:
-    if view.governed.row.state is TableState.PURGING:
-        return None
-    return nothing(Action.PURGE, "nobody asked to delete it")
-
-
 def _allowed_in(row: TableRow, action: Purge, now: datetime) -> str | None:
-    return _agreed(row, action, now) if row.state is TableState.PURGING else state_of(row)
-
-
-def _agreed(row: TableRow, action: Purge, now: datetime) -> str | None:
+    """It is for what was agreed to, alone."""
     wanted = Purging.of(row)
     if wanted.head is None:
         return (
@@ -127,9 +120,9 @@ PURGE: Final = Spec(
     deletes=Deletes.ALWAYS,
     needs_features=False,
     on_any_head=True,  # one that was interrupted has no log to ask and looks by itself
-    gate=_gate,
+    of_state=TableState.PURGING,
+    not_asked_for="nobody asked to delete it",
     allowed_in=_allowed_in,
-    forbidden_by_hold=lambda action: True,
     failure_message=_stuck,
     moves_bytes=True,
     settles=_settles,

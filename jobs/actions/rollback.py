@@ -8,7 +8,7 @@ from pydantic.dataclasses import dataclass
 from lakewarden.catalog.model.pending_quarantine import Quarantine
 from lakewarden.catalog.model.rows import GONE, Action, Source, TableRow, TableState
 from lakewarden.jobs.actions.answers import Answer, Due, NotDue, WhyNot
-from lakewarden.jobs.actions.conditions import nothing
+from lakewarden.jobs.actions.common_rules import nothing
 from lakewarden.jobs.actions.costs import Estimate
 from lakewarden.jobs.actions.spec import Deletes, Spec, retry, state_of
 from lakewarden.jobs.actions.world import TableView, World
@@ -18,8 +18,7 @@ __all__ = ["ROLLBACK", "RollBack"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RollBack:
-    """Go on with the rollback `rollback_id`, forwards or back:
-    its journal in `lakewarden.rollbacks` says what is next."""
+    """Go on with a rollback, forwards or back: its journal in `lakewarden.rollbacks` says what is next."""
 
     kind: Literal["rollback"] = "rollback"
     rollback_id: str
@@ -66,6 +65,6 @@ ROLLBACK: Final = Spec(
     needs_features=False,
     amid_rollbacks=True,
     on_any_head=True,
+    of_state=None,
     allowed_in=_allowed_in,
-    forbidden_by_hold=lambda action: True,
 )

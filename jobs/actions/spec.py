@@ -14,7 +14,7 @@ from lakewarden.catalog.model.rows import Action, HealthRow, PolicySettings, Run
 from lakewarden.catalog.policy.effective import EffectivePolicy
 from lakewarden.catalog.policy.scopes import Governed
 from lakewarden.catalog.state.port import Run
-from lakewarden.jobs.actions.answers import Answer, AnyAction, NotDue
+from lakewarden.jobs.actions.answers import Answer, AnyAction
 from lakewarden.jobs.actions.costs import Estimate
 from lakewarden.jobs.actions.world import Past, TableView, World
 
@@ -32,7 +32,6 @@ __all__ = [
     "Switch",
     "Verdict",
     "last_commit",
-    "only_active",
     "retry",
     "state_of",
 ]
@@ -43,9 +42,10 @@ A = TypeVar("A", bound=AnyAction)
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Recovered:
-    """It was done: its commit is version `version`."""
+    """It was done."""
 
     version: int
+    """That of its commit."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -68,6 +68,7 @@ class Deletes(StrEnum):
 
     NEVER = "never"
     SOMETIMES = "sometimes"
+    """In its thorough form."""
     ALWAYS = "always"
 
 
@@ -81,14 +82,17 @@ class Switch:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Order:
-    """What a person wants done. `full`, `retain_seconds` (None: as policy says), `consented` and `dry_run` speak of a
-    vacuum; `dry_run` of a compaction too."""
+    """What a person wants done."""
 
     action: Action
     full: bool = False
+    """Of a vacuum."""
     retain_seconds: int | None = None
+    """Of a vacuum; None: as policy says."""
     consented: bool = False
+    """Of a vacuum."""
     dry_run: bool = False
+    """Of a vacuum or a compaction."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -122,11 +126,6 @@ class Settlement(Enum):
 Rule = Callable[[TableView, World, datetime], Answer]
 
 
-def only_active(row: TableRow, action: AnyAction, now: datetime) -> str | None:
-    """What the guard says of most actions: they are for active tables."""
-    return None if row.state is TableState.ACTIVE else state_of(row)
-
-
 def state_of(row: TableRow) -> str:
     """`is dropped: by bea`."""
     return f"is {row.state}" + (f": {row.state_reason}" if row.state_reason else "")
@@ -144,55 +143,64 @@ def retry(run: Run, ours: Sequence[Commit]) -> Verdict:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Spec(Generic[A]):
-    """An action as the rest of lakewarden sees it.
-
-    What it is: `action` is the word in `lakewarden.runs`, `value` the type of its values.
-    When: `rule` says whether it is due; `urgency` ranks it among the others, higher first; `estimate` predicts its cost
-    and benefit; `order` makes its value for a person who orders it (None: it is not ordered by `jobs run`).
-    What stands against it when it is planned: `asked_for` actions were wanted by a person, so that neither
-    mode nor quiet hours matter; `needs_features`: it acts on the table's files or log, so all protocol
-    features must be known to us; `by_spark`: Spark does it, so it has to be safe where the
-    table lies; `of_system_tables`, `of_leaving_tables`, `amid_rollbacks`:
-    it is done to them, and there, too; `switch` may be off; `gate` is what it alone has to say.
-    What stands against it when it acts: `allowed_in` says why the table's state forbids it now, `forbidden_by_hold`
-    whether a legal hold does, `retention` the seconds it was decided on and those in force.
-    When its worker is gone: `recover` judges it by its own commits after the version it was decided on, oldest first.
-    `requires` is that version (None: it has none); a run that is right `on_any_head` goes on where the table has moved.
-    What its finished runs tell: `is_thorough` marks its rarer, wider form, `is_dry_run` one that did nothing;
-    `failure_message` says what they mean where there is more to say than how many failed; `moves_bytes`: they rewrite
-    or delete files; `settles` says what one settles in the row of its table, given whether it is tried again.
-    What a dry run says: `foresees`, as (what, sentence); an action with `is_dry_run` has a run for that.
-    `by_caretaker`: a leading daemon does it to system tables by itself, because no worker may.
-    """
+    """An action as the rest of lakewarden sees it."""
 
     action: Action
+    """The word in `lakewarden.runs`."""
     value: type[A]
+    """The type of its values."""
     urgency: int
+    """Ranks it among others that are due, higher first."""
     rule: Rule
+    """Whether it is due."""
     estimate: Callable[[A, HealthRow], Estimate]
+    """Its cost and benefit."""
     requires: Callable[[A], int | None]
+    """The version it was decided on; None: it has none."""
     recover: Callable[[Run, Sequence[Commit]], Verdict] = last_commit
+    """When its worker is gone, it is judged by its own commits after that version, oldest first."""
     order: Callable[[Ordered], A] | None = None
+    """Makes its value for a person who orders it; None: it is not ordered by `jobs run`."""
     asked_for: bool = False
+    """A person wanted it, so that neither mode nor quiet hours matter."""
     deletes: Deletes = Deletes.NEVER
+    """Whether a legal hold forbids it."""
     needs_features: bool = True
+    """It acts on the table's files or log, so all protocol features must be known to us."""
     by_spark: bool = False
+    """Spark does it, so it has to be safe where the table lies."""
     of_system_tables: bool = True
+    """It is done to system tables, too."""
     of_leaving_tables: bool = False
+    """It is done to tables that leave, too."""
     amid_rollbacks: bool = False
+    """It is done to tables that a rollback holds, too."""
     switch: Switch | None = None
+    """How an owner switches it off."""
     on_any_head: bool = False
-    gate: Callable[[TableView], NotDue | None] = field(default=lambda view: None)
-    allowed_in: Callable[[TableRow, A, datetime], str | None] = only_active
-    forbidden_by_hold: Callable[[A], bool] = field(default=lambda action: False)
+    """A run is right on any head, and goes on where the table has moved."""
+    of_state: TableState | None = TableState.ACTIVE
+    """Its tables are in that state; None: in any."""
+    not_asked_for: str = ""
+    """Said where an action that has to be asked for was not."""
+    allowed_in: Callable[[TableRow, A, datetime], str | None] = field(default=lambda row, action, now: None)
+    """Why a table of the right state forbids it all the same, right before it acts."""
     retention: Callable[[A, EffectivePolicy], tuple[int, int]] | None = None
+    """The seconds it was decided on and those in force."""
     failure_message: Callable[[TableRow, Past], str] | None = None
+    """What failed runs mean, where there is more to say than how many they are."""
     is_thorough: Callable[[A], bool] = field(default=lambda action: False)
+    """Marks its rarer, wider form."""
     is_dry_run: Callable[[A], bool] | None = None
+    """Marks a run that did nothing."""
     foresees: Callable[[A, Foreseeable], list[tuple[str, str]]] | None = None
+    """What a dry run says, as (what, sentence); an action with dry runs has a run for that."""
     moves_bytes: bool = False
+    """Its runs rewrite or delete files."""
     by_caretaker: bool = False
+    """A leading daemon does it to system tables by itself, because no worker may."""
     settles: Callable[[RunRow, bool], Settlement | None] = field(default=lambda run, tried_again: None)
+    """What a finished run settles in the row of its table, given whether it is tried again."""
 
     def changed_nothing(self, action: A) -> bool:
         """Whether it only said what it would do."""

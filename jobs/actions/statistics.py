@@ -8,7 +8,7 @@ from pydantic.dataclasses import dataclass
 from lakewarden.catalog.model.rows import Action, HealthRow
 from lakewarden.catalog.units import about_bytes, count_of
 from lakewarden.jobs.actions.answers import Answer, Due
-from lakewarden.jobs.actions.conditions import (
+from lakewarden.jobs.actions.common_rules import (
     head_of,
     health_of,
     nothing,
@@ -28,12 +28,13 @@ STATISTICS_REST: Final = timedelta(minutes=10)
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RefreshStatistics:
-    """Fill missing per-file statistics and refresh table and column statistics in the metastore entry `name`."""
+    """Fill missing per-file statistics and refresh table and column statistics in the metastore."""
 
     kind: Literal["statistics"] = "statistics"
     requires: int
     decided_on: str | None = None
     name: str | None
+    """The metastore's entry."""
     fill_files: bool = True
 
 

@@ -7,7 +7,7 @@ from pydantic.dataclasses import dataclass
 
 from lakewarden.catalog.model.rows import Action
 from lakewarden.jobs.actions.answers import Answer, Due, NotDue, WhyNot
-from lakewarden.jobs.actions.conditions import (
+from lakewarden.jobs.actions.common_rules import (
     SHORTEST_REST,
     findings_of,
     head_of,
@@ -27,16 +27,16 @@ METASTORE_CHECKS: Final = ("schema_matches_metastore", "metastore_entry")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SyncMetastore:
-    """Make the metastore entry `name` agree with version `requires` of the table.
-
-    Statistics in the entry that are off by more than `stale_share` (the policy's) are taken away.
-    """
+    """Make the metastore entry agree with the table."""
 
     kind: Literal["sync"] = "sync"
     requires: int
+    """With this version of it."""
     decided_on: str | None = None
     name: str
+    """The entry's."""
     stale_share: float = 0.1
+    """The policy's: statistics in the entry that are off by more are taken away."""
 
 
 def _due(view: TableView, world: World, now: datetime) -> Answer:

@@ -12,7 +12,7 @@ from lakewarden.catalog.model.rows import Action, HealthRow
 from lakewarden.catalog.state.port import Run
 from lakewarden.catalog.units import about_bytes, count_of, format_seconds
 from lakewarden.jobs.actions.answers import Answer, Due, NotDue, WhyNot
-from lakewarden.jobs.actions.conditions import (
+from lakewarden.jobs.actions.common_rules import (
     READABLE_CHECK,
     RETENTION_CHECK,
     SHORTEST_REST,
@@ -37,23 +37,24 @@ __all__ = ["VACUUM", "Vacuum"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Vacuum:
-    """Delete files no protected version can reach. `full` lists the directory, else only the log is asked.
-
-    `retention_seconds` is the effective retention (policy, promise, floors). `max_share` is the size breaker,
-    `consented` that an owner or admin agreed to go beyond it. `excluded` are locations of other managed tables
-    (canonical URIs) that must never be entered. `held_by` says whose promise made the retention longer, if not its own.
-    """
+    """Delete files no protected version can reach."""
 
     kind: Literal["vacuum"] = "vacuum"
     requires: int
     decided_on: str | None = None
     retention_seconds: int
+    """The effective retention: policy, promise, floors."""
     full: bool = False
+    """The directory is listed, else only the log is asked."""
     max_share: float = 0.5
+    """The size breaker."""
     consented: bool = False
+    """An owner or admin agreed to go beyond the size breaker."""
     dry_run: bool = False
     excluded: tuple[str, ...] = ()
+    """Locations of other managed tables (canonical URIs) that must never be entered."""
     held_by: str | None = None
+    """Whose promise made the retention longer, if not its own."""
 
 
 def _due(view: TableView, world: World, now: datetime) -> Answer:
@@ -160,7 +161,6 @@ VACUUM: Final = Spec(
     recover=_recover,
     order=_ordered,
     deletes=Deletes.ALWAYS,
-    forbidden_by_hold=lambda action: True,
     switch=Switch(key="vacuum.enabled", value=lambda settings: settings.vacuum_enabled),
     retention=lambda action, policy: (action.retention_seconds, policy.vacuum_retention_seconds),
     is_thorough=lambda action: action.full,

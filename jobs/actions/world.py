@@ -14,44 +14,56 @@ from lakewarden.catalog.policy.scopes import Governed
 from lakewarden.catalog.state.port import Run
 from lakewarden.jobs.actions.budget import Budget
 
-__all__ = ["Budget", "Past", "TableView", "World"]
+__all__ = ["Budget", "Past", "Standing", "TableView", "World"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Past:
-    """What the finished runs of one action on one table have come to.
-
-    `failures` counts runs that failed since the last one that did not. `done_*` speak of the last run that
-    succeeded or found nothing to do: when, on which version, how many bytes the table had; `left_version` is the one
-    it left behind. `thorough_at` is the last time it did the rarer, wider form: a full vacuum, a log cleanup.
-    """
+    """What the finished runs of one action on one table have come to."""
 
     outcome: Outcome
     at: datetime
     error_class: str | None = None
     message: str | None = None
     failures: int = 0
+    """Runs that failed since the last one that did not."""
     done_at: datetime | None = None
+    """When the last run ended that succeeded or found nothing to do."""
     done_version: int | None = None
+    """The version that it was on."""
     left_version: int | None = None
+    """The version that it left behind."""
     done_bytes: int | None = None
+    """So many the table had then."""
     thorough_at: datetime | None = None
+    """The last time it did the rarer, wider form: a full vacuum, a log cleanup."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class TableView:
-    """One managed table: its row under its scopes, its health, its finished runs, the run it has now, the rollback that
-    holds it, and the ranges (first, last) of versions that rollbacks took back. `has_engine`: there is one for its
-    format here; `no_spark`: why Spark may not work on it where it lies (None: it may)."""
+class Standing:
+    """What the system tables say of one table that may stand against whatever is done to it."""
 
     governed: Governed
+    """Its row under its scopes, with what derived tables make it keep."""
+    rollback: RollbackLock | None = None
+    """The rollback that holds it, if one does."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TableView(Standing):
+    """One managed table, with all that rules ask of it."""
+
     health: HealthRow | None = None
     past: Mapping[Action, Past] = field(default_factory=dict)
+    """What its finished runs have come to."""
     unfinished: Run | None = None
-    rollback: RollbackLock | None = None
+    """The run it has now."""
     taken_back: tuple[tuple[int, int], ...] = ()
+    """The ranges (first, last) of versions that were taken back."""
     has_engine: bool = True
+    """There is an engine for its format here."""
     no_spark: str | None = None
+    """Why Spark may not work on it where it lies; None: it may."""
 
     @property
     def table_id(self) -> str:
@@ -68,15 +80,17 @@ class TableView:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class World:
-    """Everything a plan is made of. `locations` are those of all managed tables, sorted; `unfinished` counts runs.
-    `unlooked` are the sorted names of tables of which the next sweep finds out whether they read others' files."""
+    """Everything a plan is made of."""
 
     tables: tuple[TableView, ...]
     locations: tuple[str, ...] = ()
+    """Those of all managed tables, sorted."""
     unfinished: int = 0
+    """So many runs are."""
     budget: Budget = field(default_factory=Budget)
     has_metastore: bool = False
     unlooked: tuple[str, ...] = ()
+    """The sorted names of tables of which the next sweep finds out whether they read others' files."""
 
     def inside(self, location: str) -> tuple[str, ...]:
         """Locations of managed tables strictly below `location`."""

@@ -25,11 +25,12 @@ _AT_ONCE: Final = 8
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Deleted:
-    """How many files and bytes went; `spared` were to go and were needed again when their batch came."""
+    """How many files and bytes went."""
 
     files: int = 0
     bytes: int = 0
     spared: int = 0
+    """Files that were to go and were needed again when their batch came."""
 
 
 def delete_files(

@@ -19,7 +19,7 @@ from lakewarden.catalog.model.rows import TableFormat
 from lakewarden.catalog.storage.file_store import FileEntry, FileStore
 from lakewarden.catalog.storage.hadoop_crc import companion_of
 from lakewarden.jobs.deletion.file_places import FilePlaces
-from lakewarden.jobs.deletion.readers import named_paths
+from lakewarden.jobs.deletion.folder_readers import named_paths
 
 __all__ = ["TableFolder", "inner_table", "look_into", "signature", "unknown_token"]
 

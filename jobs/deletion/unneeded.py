@@ -20,7 +20,7 @@ from lakewarden.catalog.formats.outer_tables import Outer, require_no_outer
 from lakewarden.catalog.formats.port import Observation
 from lakewarden.catalog.storage.file_store import FileEntry, FileStore, local_path
 from lakewarden.jobs.deletion.file_places import FilePlaces
-from lakewarden.jobs.deletion.readers import FolderReaders, named_paths
+from lakewarden.jobs.deletion.folder_readers import FolderReaders, named_paths
 from lakewarden.jobs.runs.head import deleted_file_retention
 from lakewarden.jobs.runs.meanwhile import Meanwhile
 from lakewarden.jobs.runs.port import JobContext
@@ -33,20 +33,22 @@ _AT_ONCE: Final = 8
 
 @dataclass(kw_only=True, slots=True)
 class Unneeded:
-    """Candidates of one vacuum by place. `meanwhile` is what is committed since it decided, `oldest_version` the
-    oldest version that is protected; `inner` are the tables in the folder that were stayed out of (relative
-    paths); `others` read from it."""
+    """Candidates of one vacuum by place."""
 
     ctx: JobContext
     store: FileStore
     seen: Observation
     oldest_version: int
+    """The oldest version that is protected."""
     places: FilePlaces
     candidates: dict[str, FileEntry]
     meanwhile: Meanwhile
+    """What is committed since it decided."""
     others: FolderReaders
+    """Those that read from the folder."""
     readers: tuple[str, ...] = ()
     inner: set[str] = field(default_factory=set)
+    """The tables in the folder that were stayed out of (relative paths)."""
     strict: bool = False
 
     @classmethod

@@ -16,7 +16,7 @@ from lakewarden.catalog.units import about_bytes, count_of
 from lakewarden.jobs.actions.purge import Purge
 from lakewarden.jobs.deletion.batches import Deleted, delete_files
 from lakewarden.jobs.deletion.file_places import FilePlaces
-from lakewarden.jobs.deletion.readers import FolderReaders
+from lakewarden.jobs.deletion.folder_readers import FolderReaders
 from lakewarden.jobs.deletion.table_folder import (
     TableFolder,
     inner_table,

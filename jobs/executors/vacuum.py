@@ -22,7 +22,7 @@ from lakewarden.catalog.storage.file_store import FileEntry, is_inside, open_sto
 from lakewarden.catalog.units import about_bytes, about_seconds, count_of
 from lakewarden.jobs.actions.vacuum import Vacuum
 from lakewarden.jobs.deletion.batches import delete_files
-from lakewarden.jobs.deletion.readers import named_paths
+from lakewarden.jobs.deletion.folder_readers import named_paths
 from lakewarden.jobs.deletion.unneeded import Unneeded
 from lakewarden.jobs.runs.head import deleted_file_retention, observe_at, observe_since, protection_of
 from lakewarden.jobs.runs.port import JobContext, Report
@@ -37,15 +37,15 @@ _SHOWN: Final = 3
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Verdict:
-    """What the log says: files that can go (paths relative to the table, as on disk) and files that must stay
-    (as the log names them), how many removals stay for which reason, and the oldest version the promise protects.
-    `is_proved`: no commit is missing from the log that could have removed what a protected version reads."""
+    """What the log says: files that can go (paths relative to the table, as on disk) and files that must stay (as the
+    log names them), how many removals stay for which reason, and the oldest version the promise protects."""
 
     garbage: frozenset[str]
     needed: frozenset[str]
     kept: Counter[KeepReason]
     oldest_version: int
     is_proved: bool
+    """No commit is missing from the log that could have removed what a protected version reads."""
 
 
 def vacuum(ctx: JobContext, action: Vacuum) -> Report:

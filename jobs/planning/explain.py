@@ -17,12 +17,13 @@ _DUE = "due"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Explanation:
-    """One row of `jobs plan --explain`: `verdict` is `due` or a word of `answers.WhyNot`; times UTC, sizes bytes."""
+    """One row of `jobs plan --explain`; times UTC, sizes bytes."""
 
     table_id: str
     name: str
     action: Action
     verdict: str
+    """`due` or a word of `answers.WhyNot`."""
     because: str
     until: datetime | None = None
     requires_version: int | None = None

@@ -1,14 +1,16 @@
-"""What keeps the daemon from a table whatever the rules say: state, pause, hold, mode, back-off, quiet hours. Pure."""
+"""What keeps the daemon from a table whatever the rules say: what stands against the action (`refusals`), the run that
+the table has, features, back-off, quiet hours. Pure."""
 
 from datetime import UTC, datetime, time, timedelta
 from typing import Any
 
-from lakewarden.catalog.model.rows import Action, Mode, Outcome, Source, TableState
+from lakewarden.catalog.model.rows import Action, Outcome
 from lakewarden.catalog.policy.original_properties import is_leaving
 from lakewarden.catalog.units import count_of
+from lakewarden.jobs.actions.action_refusals import ActionRefusal, Planning, refusals
 from lakewarden.jobs.actions.answers import NotDue, WhyNot
 from lakewarden.jobs.actions.registry import SPECS
-from lakewarden.jobs.actions.spec import Deletes, Spec
+from lakewarden.jobs.actions.spec import Spec, state_of
 from lakewarden.jobs.actions.world import Budget, Past, TableView
 
 __all__ = ["CONSENT_RECHECK", "closed", "forbidden", "held_back", "quiet_hours_end"]
@@ -22,70 +24,33 @@ CANCELLED_REST = timedelta(hours=1)
 def closed(view: TableView, action: Action) -> NotDue | None:
     """Why no rule needs to be asked about this action; None if one does. The most final reason comes first."""
     spec = SPECS[action]
+    against = next(refusals(view, spec, Planning()), None)
     return (
-        _state(view, spec)
-        or _locks(view, spec)
-        or _wishes(view, spec)
+        (against and NotDue(action=action, why=against.why, because=against.planned))
         or _unfinished(view, action)
         or _features(view, spec)
     )
 
 
-def forbidden(view: TableView, action: Action) -> NotDue | None:
+def forbidden(view: TableView, action: Action) -> ActionRefusal | None:
     """Why nobody may order this action by hand, either: what is a person's to decide (mode, switches, the
     hour) does not matter then, all else does. `view.health` has to be of now."""
     row, spec = view.governed.row, SPECS[action]
     if is_leaving(row):
-        return NotDue(action=action, why=WhyNot.NOT_ACTIVE, because=f"the table is {row.state}")
-    return _state(view, spec) or _locks(view, spec) or _features(view, spec)
+        return ActionRefusal(why=WhyNot.NOT_ACTIVE, said=state_of(row), planned=f"the table is {row.state}")
+    against = next(refusals(view, spec, Planning(ordered=True)), None)
+    if against is not None:
+        return against
+    unable = _features(view, spec)
+    if unable is None:
+        return None
+    return ActionRefusal(why=unable.why, said=unable.because, planned=unable.because)
 
 
 def held_back(view: TableView, action: Action, budget: Budget, now: datetime) -> NotDue | None:
     """Why a due action has to wait all the same: what its last run came to, or the hour."""
     past, spec = view.past.get(action), SPECS[action]
     return (past and _after(view, spec, past, budget, now)) or _quiet_hours(view, spec, now)
-
-
-def _state(view: TableView, spec: Spec[Any]) -> NotDue | None:
-    row, action = view.governed.row, spec.action
-    if is_leaving(row) and spec.of_leaving_tables:
-        return None
-    if row.state is TableState.QUARANTINED:
-        reason = row.state_reason or "its validation failed"
-        return NotDue(action=action, why=WhyNot.QUARANTINED, because=f"quarantined: {reason}")
-    own = spec.gate(view)
-    if own is not None:
-        return own
-    if not spec.asked_for and row.state is not TableState.ACTIVE:
-        return NotDue(action=action, why=WhyNot.NOT_ACTIVE, because=f"the table is {row.state}")
-    if not spec.of_system_tables and row.source is Source.SELF:
-        return NotDue(action=action, why=WhyNot.NOTHING_TO_DO, because="system tables are made with theirs")
-    return None
-
-
-def _locks(view: TableView, spec: Spec[Any]) -> NotDue | None:
-    governed, action = view.governed, spec.action
-    if governed.paused is not None:
-        return NotDue(action=action, why=WhyNot.PAUSED, because=f"paused by {governed.paused}")
-    if view.rollback is not None and not spec.amid_rollbacks:
-        because = f"rollback {view.rollback.rollback_id} of it is not finished"
-        return NotDue(action=action, why=WhyNot.ROLLBACK, because=because)
-    kept = spec.deletes is Deletes.ALWAYS or is_leaving(governed.row)
-    if governed.hold is not None and kept:
-        return NotDue(action=action, why=WhyNot.ON_HOLD, because=f"held by {governed.hold}")
-    return None
-
-
-def _wishes(view: TableView, spec: Spec[Any]) -> NotDue | None:
-    governed, action = view.governed, spec.action
-    if is_leaving(governed.row):
-        return None
-    if not spec.asked_for and governed.policy.mode is Mode.OBSERVE:
-        because = "mode is observe: the table is looked at, never changed"
-        return NotDue(action=action, why=WhyNot.OBSERVE_ONLY, because=because)
-    if spec.switch is not None and spec.is_switched_off(governed.policy):
-        return NotDue(action=action, why=WhyNot.DISABLED, because=f"{spec.switch.key} = no")
-    return None
 
 
 def _unfinished(view: TableView, action: Action) -> NotDue | None:

@@ -10,16 +10,17 @@ from datetime import datetime
 from functools import partial
 from typing import Final
 
+from lakewarden.catalog.isolation import Unforeseen, isolated
 from lakewarden.catalog.model.rows import Action
 from lakewarden.catalog.state.port import DELTA_RUNTIME, RunRequest, runtime_of
-from lakewarden.jobs.actions.answers import Answer, Due, NotDue, Unforeseen, WhyNot
+from lakewarden.jobs.actions.answers import Answer, Due, NotDue, WhyNot
 from lakewarden.jobs.actions.costs import Estimate
 from lakewarden.jobs.actions.registry import SPECS, encode, estimate, required_version
 from lakewarden.jobs.actions.world import TableView, World
 from lakewarden.jobs.planning.gates import closed, held_back
 from lakewarden.jobs.planning.resting import Resting
 
-__all__ = ["Isolated", "Plan", "PlannedRun", "Waiting", "due_for", "judge", "plan", "request_for"]
+__all__ = ["Plan", "PlannedRun", "Waiting", "due_for", "judge", "plan", "request_for"]
 
 _CLASS_WIDTH: Final = 1_000_000.0
 """Ranks of one urgency stay below those of the next: benefit per cost is cut off here."""
@@ -27,7 +28,7 @@ _CLASS_WIDTH: Final = 1_000_000.0
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PlannedRun:
-    """One action that is due and within the budget. `rank` higher first: urgency, then benefit per cost."""
+    """One action that is due and within the budget."""
 
     table_id: str
     name: str
@@ -35,6 +36,7 @@ class PlannedRun:
     due: Due
     estimate: Estimate
     rank: float
+    """Higher first: urgency, then benefit per cost."""
     runtime: str = DELTA_RUNTIME
 
 
@@ -49,10 +51,11 @@ class Waiting:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Plan:
-    """What to run at `at`, highest rank first, and the answer for everything else, by table."""
+    """What to run at a time, and the answer for everything else, by table."""
 
     at: datetime
     runs: tuple[PlannedRun, ...] = ()
+    """Highest rank first."""
     waiting: tuple[Waiting, ...] = ()
 
     def of(self, table_id: str) -> tuple[PlannedRun | Waiting, ...]:
@@ -63,18 +66,12 @@ class Plan:
 
 Answers = tuple[Sequence[PlannedRun], Sequence[Waiting]]
 """What one table comes to: the one action that may run, and everything else."""
-Isolated = Callable[[Callable[[], Answers]], Answers | Unforeseen]
 
 
-def openly(do: Callable[[], Answers]) -> Answers | Unforeseen:
-    """No isolation: what goes wrong with one table ends the plan."""
-    return do()
-
-
-def plan(world: World, now: datetime, *, isolated: Isolated = openly, resting: Resting | None = None) -> Plan:
+def plan(world: World, now: datetime, *, resting: Resting | None = None) -> Plan:
     """Ask every rule about every table, take one action per table, rank them, keep to the budget.
 
-    `isolated` judges one table and turns what nobody foresaw into a value: that table waits, the others are planned.
+    A table that cannot be judged waits, the others are planned.
     With `resting`, tables for which nothing can have become due are not asked about, and the plan is silent about them.
     """
     candidates: list[PlannedRun] = []
@@ -109,9 +106,7 @@ def judge(view: TableView, action: Action, world: World, now: datetime) -> Answe
     return held_back(view, action, world.budget, now) or answer
 
 
-def due_for(
-    world: World, action: Action, now: datetime, *, isolated: Isolated = openly
-) -> tuple[PlannedRun, ...]:
+def due_for(world: World, action: Action, now: datetime) -> tuple[PlannedRun, ...]:
     """The tables that one action is due for, highest rank first: whatever else is due for them, and without a budget.
     A table that cannot be judged is none of them."""
 

@@ -47,8 +47,8 @@ from lakewarden.jobs.rollback.journal.steps import TableStep
 from lakewarden.jobs.rollback.journal.stored_plan import steps_of
 from lakewarden.jobs.rollback.plan.facts import TableFacts
 from lakewarden.jobs.rollback.plan.model import RollbackPlan, Step, TablePlan
-from lakewarden.jobs.rollback.plan.planner import plan_rollback
 from lakewarden.jobs.rollback.plan.request import CommitsOf, RollbackRequest
+from lakewarden.jobs.rollback.plan.rollback_planner import plan_rollback
 from lakewarden.jobs.rollback.plan.stream_advice import with_streams
 from lakewarden.jobs.rollback.target_check import TargetCheck
 
@@ -57,8 +57,8 @@ __all__ = ["Gathered", "Gatherer"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Gathered:
-    """A plan, the rows of the tables in it, and the UUIDs that their heads had when it was made. The rest is
-    what it was decided from (`lineage`: rows of `ROW_COLUMNS`), for whoever explains it."""
+    """A plan, the rows of the tables in it, and the UUIDs that their heads had when it was made. The rest is what it
+    was decided from, for whoever explains it."""
 
     plan: RollbackPlan
     rows: Mapping[str, TableRow]
@@ -67,6 +67,7 @@ class Gathered:
     histories: Histories
     facts: Mapping[str, TableFacts]
     lineage: pa.Table
+    """Rows of `ROW_COLUMNS`."""
 
     @property
     def formats(self) -> Mapping[str, TableFormat]:
@@ -85,24 +86,26 @@ class Gathered:
 
 @dataclass(frozen=True, slots=True)
 class _TableLog:
-    """What a table's log says. `hidden`: it cannot be read, and has versions that are not on record; the history then
-    has no more than a head that nobody knows."""
+    """What a table's log says."""
 
     seen: Observation | LogProblem
     history: tuple[Version, ...]
     hidden: bool = False
+    """It cannot be read, and has versions that are not on record; the history then has no more than a head that
+    nobody knows."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Gatherer:
-    """Makes plans from what is there now, marks included. `readers` has one for each format; `no_spark` says why Spark
-    may not work on a table at a location."""
+    """Makes plans from what is there now, marks included."""
 
     store: SystemStore
     readers: Sequence[TableReader]
+    """One for each format."""
     storage: Callable[[str], StorageOptions]
     clock: Clock
     no_spark: Callable[[str], str | None] = lambda location: None
+    """Why Spark may not work on a table at a location."""
 
     def gather(self, request: RollbackRequest) -> Gathered:
         """The plan for a request. Raises `NotFoundError` for a seed that is no version of its table."""

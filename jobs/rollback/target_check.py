@@ -11,18 +11,19 @@ from lakewarden.catalog.storage.file_store import StorageOptions
 from lakewarden.catalog.units import count_of
 from lakewarden.jobs.rollback.plan.facts import PropertyChange, TableFacts, Unreachable, VersionObstacle
 from lakewarden.jobs.rollback.plan.model import TablePlan
-from lakewarden.jobs.rollback.verify import missing_files
+from lakewarden.jobs.rollback.step_check import missing_files
 
 __all__ = ["TargetCheck"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TargetCheck:
-    """The version `target` that a plan takes a table back to; `reader` is that of its format."""
+    """The version that a plan takes a table back to."""
 
     table: TablePlan
     target: int
     reader: TableReader
+    """That of its format."""
     storage: Callable[[str], StorageOptions]
 
     def completed(self, facts: TableFacts, seen: Observation | LogProblem | None) -> TableFacts:

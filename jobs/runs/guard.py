@@ -8,37 +8,28 @@ docs/operations.md has the table of who asks what, and when.
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Protocol
 
 from lakewarden.catalog.clock import Clock
 from lakewarden.catalog.errors import RevokedError
 from lakewarden.catalog.formats.files_elsewhere import Look
-from lakewarden.catalog.model.rows import Mode, TableRow
-from lakewarden.catalog.policy.original_properties import is_leaving
-from lakewarden.catalog.policy.scopes import Governed
+from lakewarden.catalog.model.rows import TableRow
 from lakewarden.catalog.units import format_seconds
+from lakewarden.jobs.actions.action_refusals import Acting, refusals
 from lakewarden.jobs.actions.answers import AnyAction
 from lakewarden.jobs.actions.registry import spec_of
 from lakewarden.jobs.actions.rollback import RollBack
-from lakewarden.jobs.actions.spec import Spec
+from lakewarden.jobs.actions.world import Standing
 
-__all__ = ["RunGuard", "Standing", "Standings", "refusal"]
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Standing:
-    """What the system tables say of a table now: its row under its scopes, with what derived tables make it
-    keep (None: it has no row), and the rollback that holds it, if one does."""
-
-    governed: Governed | None
-    rollback_id: str | None = None
+__all__ = ["RunGuard", "Standings", "refusal"]
 
 
 class Standings(Protocol):
     """Where a table's standing is read."""
 
-    def of(self, table_id: str) -> Standing:
-        """Read anew each time. Raises `UnavailableError` when the system tables do not answer."""
+    def of(self, table_id: str) -> Standing | None:
+        """Read anew each time; None: the table has no row. Raises `UnavailableError` when the system tables do not
+        answer."""
 
     def readers_of(self, location: str) -> tuple[TableRow, ...]:
         """The managed tables that are known to name files in this folder although they lie elsewhere (shallow
@@ -51,15 +42,16 @@ class Standings(Protocol):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RunGuard:
-    """`Guard` for one run. `claim` asks the queue itself whether the run is still this worker's, and raises if not;
-    `standings` is None for a worker that was not told of system tables. `ordered`: a person asked for the run, so the
-    table's mode and switches do not matter."""
+    """`Guard` for one run."""
 
     action: AnyAction
     standings: Standings | None
+    """None for a worker that was not told of system tables."""
     claim: Callable[[], None]
+    """Asks the queue itself whether the run is still this worker's, and raises if not."""
     clock: Clock
     ordered: bool = True
+    """A person asked for the run, so the table's mode and switches do not matter."""
 
     def confirm(self) -> None:
         self.claim()
@@ -90,47 +82,17 @@ class RunGuard:
 
 
 def refusal(
-    standing: Standing, action: AnyAction, *, location: str, now: datetime, ordered: bool = True
+    standing: Standing | None, action: AnyAction, *, location: str, now: datetime, ordered: bool = True
 ) -> str | None:
     """Why the action may not touch the table now, said of the table; None if it may.
     The most final reason comes first."""
-    if standing.governed is None:
+    if standing is None:
         return "is not managed any more"
     governed, spec = standing.governed, spec_of(action)
     if governed.row.location != location:
         return f"has moved to {governed.row.location}"
-    return (
-        spec.allowed_in(governed.row, action, now)
-        or _locks(standing, governed, action, spec)
-        or _retention(governed, action, spec)
-        or (None if ordered else _wishes(governed, action, spec))
-    )
-
-
-def _locks(standing: Standing, governed: Governed, action: AnyAction, spec: Spec[Any]) -> str | None:
-    if governed.paused is not None:
-        return f"is paused ({governed.paused})"
-    if governed.hold is not None and spec.forbidden_by_hold(action):
-        return f"is under legal hold ({governed.hold})"
-    own = action.rollback_id if isinstance(action, RollBack) else None
-    if standing.rollback_id is None or standing.rollback_id == own:
-        return None
-    return f"is held by rollback {standing.rollback_id}"
-
-
-def _retention(governed: Governed, action: AnyAction, spec: Spec[Any]) -> str | None:
-    if spec.retention is None:
-        return None
-    decided, now = spec.retention(action, governed.policy)
-    return f"has to keep more by now: {format_seconds(now)}" if now > decided else None
-
-
-def _wishes(governed: Governed, action: AnyAction, spec: Spec[Any]) -> str | None:
-    """What its owner has switched off since the planner decided."""
-    if spec.asked_for or is_leaving(governed.row):
-        return None
-    if governed.policy.mode is Mode.OBSERVE:
-        return "is observed only by now"
-    if spec.is_switched_off(governed.policy):
-        return f"is not to be touched by now: its policy switched the {action.kind} off"
-    return None
+    against = next(refusals(standing, spec, Acting(action=action, now=now, ordered=ordered)), None)
+    if against is not None:
+        return against.said
+    decided, kept = (0, 0) if spec.retention is None else spec.retention(action, governed.policy)
+    return f"has to keep more by now: {format_seconds(kept)}" if kept > decided else None

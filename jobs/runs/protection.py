@@ -30,9 +30,10 @@ class KeepReason(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Protection:
-    """What a promise protects at one moment: every version from `oldest_version` to head."""
+    """What a promise protects at one moment."""
 
     oldest_version: int
+    """Every version from this one to head."""
     is_logged: bool
     """Whether every commit after `oldest_version` is still in the log, which then shows every file that they removed
     or added back."""

@@ -34,7 +34,7 @@ _NULL: Final = "null"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DiffRequest:
-    """Compare two versions of the table at `location`."""
+    """Compare two versions of a table."""
 
     name: str
     location: str

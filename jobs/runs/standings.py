@@ -13,7 +13,7 @@ from lakewarden.catalog.formats.files_elsewhere import READS_ELSEWHERE, Look, is
 from lakewarden.catalog.formats.heads import HEAD_COLUMNS
 from lakewarden.catalog.lineage.inherited_retention import downstream_of, ids_by_place
 from lakewarden.catalog.model.arrow_columns import distinct_pairs
-from lakewarden.catalog.model.rollbacks import rollback_locks, rollbacks_of
+from lakewarden.catalog.model.rollbacks import RollbackLock, rollback_locks, rollbacks_of
 from lakewarden.catalog.model.rows import GONE, RowKind, Source, TableRow, TableState
 from lakewarden.catalog.policy.effective import DownstreamPromise
 from lakewarden.catalog.policy.scopes import Governed, govern, scopes_by_name
@@ -24,7 +24,7 @@ from lakewarden.catalog.storage.place import Moment
 from lakewarden.catalog.system.port import HEALTH, LINEAGE, ROLLBACKS, TABLES, Rows, SystemStore
 from lakewarden.catalog.system.store import DeltaSystemStore
 from lakewarden.catalog.validation.system_history import SystemHistory
-from lakewarden.jobs.runs.guard import Standing
+from lakewarden.jobs.actions.world import Standing
 from lakewarden.jobs.runs.worker_config import WorkerConfig
 
 __all__ = ["StoredStandings", "ids_without_reach", "open_standings"]
@@ -41,18 +41,18 @@ class StoredStandings:
 
     def __init__(self, store: SystemStore, history: SystemHistory | None = None) -> None:
         self._store, self._history = store, history
-        self._locked: tuple[int, dict[str, str]] = (-1, {})
+        self._locked: tuple[int, Mapping[str, RollbackLock]] = (-1, {})
         self._reaching: tuple[int, tuple[TableRow, ...]] = (-1, ())
         self._moved: tuple[float, tuple[TableRow, ...]] = (-inf, ())
         self._pairs: tuple[tuple[int, int], frozenset[tuple[str, str]]] = ((-1, -1), frozenset())
 
-    def of(self, table_id: str) -> Standing:
+    def of(self, table_id: str) -> Standing | None:
         if self._history is not None:
             self._history.require()
         governed = self.governed(table_id)
-        return Standing(
-            governed=governed, rollback_id=None if governed is None else self._holders().get(table_id)
-        )
+        if governed is None:
+            return None
+        return Standing(governed=governed, rollback=self._locks().get(table_id))
 
     def governed(self, table_id: str) -> Governed | None:
         """The row under its scopes, with what derived tables make it keep. None: it has no row."""
@@ -84,11 +84,10 @@ class StoredStandings:
                 self._moved = (now, tuple(row for row in found if row is not None))
         return self._moved[1]
 
-    def _holders(self) -> dict[str, str]:
+    def _locks(self) -> Mapping[str, RollbackLock]:
         rows = self._store.rows(ROLLBACKS)
         if self._locked[0] != rows.version:
-            found = rollback_locks(rollbacks_of(rows.all()))
-            self._locked = (rows.version, {table_id: lock.rollback_id for table_id, lock in found.items()})
+            self._locked = (rows.version, rollback_locks(rollbacks_of(rows.all())))
         return self._locked[1]
 
     def _with_downstream(

@@ -22,7 +22,7 @@ from lakewarden.catalog.clock import Clock
 from lakewarden.catalog.errors import LakewardenError, UsageError
 from lakewarden.catalog.state.port import Hint, HintKind, HintSink
 from lakewarden.jobs.session.stream_carrier import StreamPropagation
-from lakewarden.jobs.session.upserts.batches import query_of
+from lakewarden.jobs.session.upserts.batch_reads import query_of
 from lakewarden.jobs.session.writes import Upsert, Upserted, UpsertStream, Write, Writer
 from lakewarden.jobs.upsert.classic import UpsertOrSinkWords, asked_of
 
@@ -40,9 +40,10 @@ _PATIENCE: Final = timedelta(seconds=2)
 
 @dataclass(frozen=True, slots=True)
 class Sighting:
-    """Something happened to `subject`: `db.t`, `db.*` for a whole database, or a location."""
+    """Something happened."""
 
     subject: str
+    """`db.t`, `db.*` for a whole database, or a location."""
     kind: HintKind
 
 
@@ -61,7 +62,7 @@ class Attached:
     """A Spark session whose conversions, creations and drops the daemon hears of. A context manager.
 
     `sinks` opens, without waiting for anything, where hints go: tried in order, the first that takes a batch has it.
-    `statements` runs SQL, `writer` governed writes; `streams` takes along what batches of streams read. `delivered` and
+    `writer` runs statements and governed writes; `streams` takes along what batches of streams read. `delivered` and
     `dropped` count hints.
     """
 
@@ -71,13 +72,12 @@ class Attached:
         *,
         sinks: Callable[[], Sequence[HintSink]],
         clock: Clock,
-        statements: Callable[[str], Any] | None = None,
         writer: Writer | None = None,
         streams: StreamPropagation | None = None,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._events, self._clock, self._monotonic = events, clock, monotonic
-        self._statements, self._writer, self._streams = statements, writer, streams
+        self._writer, self._streams = writer, streams
         self._wrote: deque[str] = deque(maxlen=_KEPT)
         self._pending: dict[Sighting, Hint] = {}
         self._pause, self._not_before = _FIRST_PAUSE, 0.0
@@ -98,9 +98,9 @@ class Attached:
         tables record in their commit what they read. The session runs everything else as it is. Raises a
         `LakewardenError`, or Spark's own errors.
         """
-        if self._statements is None:
+        if self._writer is None:
             raise self._only_listens()
-        return self._statements(text)
+        return self._writer.sql(text)
 
     def table(self, name: str, *, version: int | None = None) -> Any:
         """A DataFrame of `name` (a table, a view or a path) that stays at today's version, or at `version`."""

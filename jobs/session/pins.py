@@ -17,14 +17,15 @@ __all__ = ["Pinned", "pin"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Pinned:
-    """A query whose versions are settled, and what it reads. `reads_self`: it reads the table it is written
-    to, as that is before the write; an older version of it is an input like any other. `fixed` are those of the reads
-    that had their versions before: given by the user, or kept in a cache."""
+    """A query whose versions are settled, and what it reads."""
 
     plan: JavaPlan
     reads: tuple[Read, ...]
     reads_self: bool
+    """It reads the table it is written to, as that is before the write; an older version of it is an input like any
+    other."""
     fixed: tuple[Read, ...] = ()
+    """Those of the reads that had their versions before: given by the user, or kept in a cache."""
 
     def fixes(self, location: str | None) -> bool:
         """Whether it reads the same version of a table again, however often it is pinned."""

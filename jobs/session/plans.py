@@ -11,7 +11,7 @@ from typing import Any, Final
 from pyspark.sql import DataFrame, SparkSession
 
 from lakewarden.catalog.units import MIB
-from lakewarden.jobs.session.nesting import require_shallow
+from lakewarden.jobs.session.statement_depth import require_shallow
 
 __all__ = ["JavaPlan", "Plans", "kind"]
 

@@ -12,8 +12,7 @@ __all__ = ["COUNTS", "NOTHING", "UNKNOWN", "RowCounts", "counts_of", "with_rows_
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RowCounts:
-    """Named as Delta names those that it reports itself. None: nobody knows. `version` is that of the commit, None
-    where nothing was to be changed."""
+    """Named as Delta names those that it reports itself. None: nobody knows."""
 
     num_affected_rows: int | None
     num_updated_rows: int | None
@@ -24,6 +23,7 @@ class RowCounts:
     num_added_bytes: int | None
     num_removed_bytes: int | None
     version: int | None
+    """That of the commit, None where nothing was to be changed."""
 
 
 NOTHING: Final = RowCounts(

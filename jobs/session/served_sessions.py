@@ -64,10 +64,11 @@ class SparkEndedError(UnavailableError):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Field:
-    """A column of a result. `type` is in Spark's words, such as `decimal(10,2)`."""
+    """A column of a result."""
 
     name: str
     type: str
+    """In Spark's words, such as `decimal(10,2)`."""
     comment: str = ""
 
 

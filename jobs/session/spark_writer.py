@@ -27,19 +27,19 @@ from lakewarden.jobs.session.conflicts.lost_races import LostRaceError
 from lakewarden.jobs.session.conflicts.retries import RETRIES_KEY, retried, retries_of
 from lakewarden.jobs.session.executed_plans import PlanRecorder
 from lakewarden.jobs.session.frames import is_path, plan_of, run_sql, sql_name, taken_setting
-from lakewarden.jobs.session.groups.runner import Groups
-from lakewarden.jobs.session.groups.steps import ready_writes
+from lakewarden.jobs.session.groups.group_runner import Groups
+from lakewarden.jobs.session.groups.ready_writes import ready_writes
 from lakewarden.jobs.session.judgement.plan_tables import PlanTables
 from lakewarden.jobs.session.judgement.said import called, kind_said
 from lakewarden.jobs.session.judgement.statement_kinds import StatementKind
-from lakewarden.jobs.session.judgement.unrecorded import UnrecordedRule
+from lakewarden.jobs.session.judgement.unrecorded_rule import UnrecordedRule
 from lakewarden.jobs.session.judgement.write_options import USER_METADATA
 from lakewarden.jobs.session.pins import Pinned, pin
 from lakewarden.jobs.session.plans import JavaPlan, Plans, kind
-from lakewarden.jobs.session.recording import WriteRecorder
-from lakewarden.jobs.session.statements import Shape, shape_of, vacuumed_by, with_own_record
-from lakewarden.jobs.session.upserts.operations import Once
-from lakewarden.jobs.session.upserts.runner import Upserts
+from lakewarden.jobs.session.upserts.operation_ids import Once
+from lakewarden.jobs.session.upserts.upsert_runner import Upserts
+from lakewarden.jobs.session.write_recorder import WriteRecorder
+from lakewarden.jobs.session.write_shapes import Shape, shape_of, vacuumed_by, with_own_record
 from lakewarden.jobs.session.writes import (
     Append,
     Directory,
@@ -53,7 +53,7 @@ from lakewarden.jobs.session.writes import (
     Upserted,
     Written,
 )
-from lakewarden.jobs.sql.compile.merges.reading import is_merge
+from lakewarden.jobs.sql.compile.merges.merge_drafts import is_merge
 from lakewarden.jobs.sql.compile.reading import Draft, is_change
 from lakewarden.jobs.sql.compile.values import (
     OPERATION_KEY,
@@ -71,7 +71,7 @@ _TAKES_ONE: Final = "INSERT, UPDATE, DELETE, MERGE and upserts of Delta tables d
 
 
 class SparkWriter:
-    """`Writer` on one Spark session. Each write runs on a clone of it, so that what is set for it reaches no other."""
+    """Governed writes on one Spark session. Each runs on a clone of it, so that what is set for it reaches no other."""
 
     def __init__(
         self,

@@ -15,7 +15,7 @@ from lakewarden.catalog.model.lineage_record import LineageInput, LineageRecord,
 from lakewarden.jobs.session.conflicts.retries import RETRIES
 from lakewarden.jobs.sql.compile.reading import Draft
 from lakewarden.jobs.sql.compile.values import Chosen, Compiled
-from lakewarden.jobs.upsert.options import UpsertOptions
+from lakewarden.jobs.upsert.upsert_options import UpsertOptions
 
 __all__ = [
     "UPSERT",
@@ -45,64 +45,70 @@ UPSERT = ("WHEN MATCHED THEN UPDATE SET *", "WHEN NOT MATCHED THEN INSERT *")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Append:
-    """Add the rows of a Spark DataFrame to a table, columns matched by name. `options` as Spark's writer takes them."""
+    """Add the rows of a Spark DataFrame to a table, columns matched by name."""
 
     frame: Any
     table: str
     options: Mapping[str, str] = field(default_factory=dict)
+    """As Spark's writer takes them."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Overwrite:
-    """Replace all rows; or those that `where` (SQL) selects; or, with `partitions`, the partitions the frame has."""
+    """Replace all rows of a table, or some."""
 
     frame: Any
     table: str
     where: str | None = None
+    """Those that this SQL selects."""
     partitions: bool = False
+    """Those of the partitions that the frame has."""
     options: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Merge:
-    """MERGE a frame, called `source`, into a table, called `target`, where `on` (SQL) holds. `clauses` are WHEN ..."""
+    """MERGE a frame, called `source`, into a table, called `target`."""
 
     frame: Any
     table: str
     on: str
+    """SQL."""
     clauses: tuple[str, ...] = UPSERT
+    """WHEN ..."""
     options: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Sql:
-    """One statement, as the user wrote it. `notes` say what others would read in it."""
+    """One statement, as the user wrote it."""
 
     text: str
     notes: tuple[str, ...] = ()
+    """What others would read in it."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class UncompiledChange:
-    """An UPDATE or DELETE of one table that is compiled when the session says which columns its tables have.
-    `agreeing`: as in the policy for several matches (jobs/sql/compile/values.py)."""
+    """An UPDATE or DELETE of one table that is compiled when the session says which columns its tables have."""
 
     draft: Draft
     agreeing: bool = False
+    """As in the policy for several matches (jobs/sql/compile/values.py)."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Read:
-    """One thing that a plan reads. `location` is canonical for Delta and files, a name or empty for anything else.
-
-    `format` is `delta`, a file format, or the kind of source (`jdbc`, `hive`, `rdd`, ...). Only Delta has a version;
-    `from_version` is set where only changes are read: those of the versions after it, up to `version`.
-    """
+    """One thing that a plan reads."""
 
     location: str
+    """Canonical for Delta and files, a name or empty for anything else."""
     format: str
+    """`delta`, a file format, or the kind of source (`jdbc`, `hive`, `rdd`, ...)."""
     version: int | None = None
+    """Only Delta has one."""
     from_version: int | None = None
+    """Set where only changes are read: those of the versions after it, up to the version."""
     format_id: str | None = None
 
     @property
@@ -113,30 +119,35 @@ class Read:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Upsert:
-    """Bring a frame into a table by keys. `operation` and `number` name it, so that it is done but once: under one name
-    what has a larger number comes later. `partitioned` is for a table that is
-    made. `retries`: so often it is tried again after a lost race, unless the session says otherwise. `reads`: where the
-    frame's rows come from, None where its plan says it. `query`: the streaming query whose batch this is."""
+    """Bring a frame into a table by keys."""
 
     frame: Any
     table: str
     options: UpsertOptions
     operation: str | None = None
+    """With the number it names the upsert, so that it is done but once."""
     number: int = 0
+    """Under one name what has a larger number comes later."""
     partitioned: tuple[str, ...] = ()
+    """For a table that is made."""
     retries: int = RETRIES
+    """So often it is tried again after a lost race, unless the session says otherwise."""
     reads: tuple[Read, ...] | None = None
+    """Where the frame's rows come from, None where its plan says it."""
     query: str | None = None
+    """The streaming query whose batch this is."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class UpsertStream:
-    """An upsert of each batch of a streaming frame. `trigger` and `output_mode` as Spark's own writer takes them."""
+    """An upsert of each batch of a streaming frame."""
 
     each: Upsert
     checkpoint: str
     trigger: Mapping[str, Any] = field(default_factory=dict)
+    """As Spark's own writer takes it."""
     output_mode: str = "append"
+    """Likewise."""
 
 
 Request = Append | UncompiledChange | Overwrite | Merge | Sql
@@ -144,55 +155,56 @@ Request = Append | UncompiledChange | Overwrite | Merge | Sql
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Observed:
-    """What the executed plans of a write read, compared with what its commit says.
-
-    `seen` is False where Spark did not tell. `unrecorded` was read without being in the record: its edges are as
-    certain as a plan is. `unused` is in the record and was not needed (an optimised-away branch): harmless.
-    """
+    """What the executed plans of a write read, compared with what its commit says."""
 
     seen: bool
+    """False where Spark did not tell."""
     unrecorded: tuple[Read, ...] = ()
+    """Read without being in the record: its edges are as certain as a plan is."""
     unused: tuple[Read, ...] = ()
+    """In the record and not needed (an optimised-away branch): harmless."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Written:
-    """A governed write that has ended. `location` is the table's, canonical; None where it could not be asked for.
-    `operation` is the id that its session gave it; `done_before`: nothing was done, because that had been done already.
-    `notes` say where the choice of a dialect or a policy mattered. `after`: the commit has a later version than this.
-
-    A statement that changes nothing (a DELETE without a match) makes no commit: then no commit carries `run_id`.
-    """
+    """A governed write that has ended."""
 
     run_id: str
+    """Carried by no commit where a statement changes nothing (a DELETE without a match): it makes none."""
     record: LineageRecord
     location: str | None
+    """The table's, canonical; None where it could not be asked for."""
     observed: Observed
     operation: str | None = None
+    """The id that its session gave it."""
     done_before: bool = False
+    """Nothing was done, because that had been done already."""
     notes: tuple[str, ...] = ()
+    """Where the choice of a dialect or a policy mattered."""
     after: int = -1
+    """The commit has a later version than this."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Upserted:
-    """An upsert that has ended. `written` is None, and all counts 0, where it was `done_before`.
-
-    Of `files_before` files in the target `files_read` were looked into; `pruning` is the condition that left out the
-    others. `statement` is the MERGE that was run.
-    """
+    """An upsert that has ended."""
 
     written: Written | None
+    """None, and all counts 0, where it was done before."""
     rows_inserted: int = 0
     rows_updated: int = 0
     rows_deleted: int = 0
     files_before: int = 0
+    """So many the target had."""
     files_read: int = 0
+    """So many of these were looked into."""
     files_added: int = 0
     files_removed: int = 0
     created: bool = False
     statement: str = ""
+    """The MERGE that was run."""
     pruning: str = ""
+    """The condition that left out the other files."""
 
     @property
     def done_before(self) -> bool:
@@ -245,7 +257,10 @@ class Judge(Protocol):
 
 
 class Writer(Protocol):
-    """A user's Spark session that runs governed writes (jobs/session/spark_writer.py). Thread-safe."""
+    """A user's Spark session that runs statements and governed writes (daemon/attach.py). Thread-safe."""
+
+    def sql(self, text: str) -> Any:
+        """Run one statement, whoever's it is; its result as a DataFrame."""
 
     def table(self, name: str, version: int | None) -> Any:
         """A DataFrame of one version of each Delta table behind `name`: a table, a view, or a path."""

@@ -14,10 +14,11 @@ _WORD: Final = re.compile(r"\w+")
 
 
 class Word(NamedTuple):
-    """A word, or a single other character; it ends before `end`."""
+    """A word, or a single other character."""
 
     text: str
     end: int
+    """It ends before this place."""
 
 
 def beginning(text: str, most: int) -> tuple[Word, ...]:

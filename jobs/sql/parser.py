@@ -15,10 +15,10 @@ from lakewarden.catalog.system.nested import nested_within_reason
 from lakewarden.catalog.system.port import SystemTableName
 from lakewarden.jobs.sql.beginning import beginning
 from lakewarden.jobs.sql.compile.ambiguities import read_otherwise
-from lakewarden.jobs.sql.compile.merges.reading import merge_draft
+from lakewarden.jobs.sql.compile.merges.merge_drafts import merge_draft
 from lakewarden.jobs.sql.compile.reading import draft_of, is_change
 from lakewarden.jobs.sql.compile.time_travel import in_sparks_words
-from lakewarden.jobs.sql.compile.upserts.reading import is_upsert, upsert_draft
+from lakewarden.jobs.sql.compile.upserts.upsert_drafts import is_upsert, upsert_draft
 from lakewarden.jobs.sql.compile.values import Dialect
 from lakewarden.jobs.sql.convert import CONVERT_SYNTAX, parse_convert
 from lakewarden.jobs.sql.immediate import said_immediately

@@ -42,11 +42,12 @@ class ConvertToDelta:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SetRows:
-    """UPDATE lakewarden.tables SET policy.<key> = ..., owner = ... WHERE <condition>; `condition` is SQL text."""
+    """UPDATE lakewarden.tables SET policy.<key> = ..., owner = ... WHERE <condition>."""
 
     policy: tuple[tuple[str, Value | None], ...] = ()
     owner: str | None = None
     condition: str
+    """SQL text."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -58,17 +59,17 @@ class Query:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Unmanaged:
-    """Anything else: a Spark session runs it as it is, the CLI refuses it. `notes` say what others would read in it."""
+    """Anything else: a Spark session runs it as it is, the CLI refuses it."""
 
     sql: str
     notes: tuple[str, ...] = ()
+    """What others would read in it."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RollbackTable:
-    """ROLLBACK TABLE t TO VERSION n | TO TIMESTAMP '...' | BAD VERSIONS n, m | MARKED [CASCADE] [REAPPLY] [REMOVE FILES
-    [FROM t, u]]. Exactly one of `version`, `timestamp`, `bad` and `marked` is set; `remove_files` are the tables that
-    only lose the files of bad appends."""
+    """ROLLBACK TABLE t TO VERSION n | TO TIMESTAMP '...' | BAD VERSIONS n, m | MARKED [CASCADE] [REAPPLY] [REMOVE
+    FILES [FROM t, u]]. Exactly one of the four is set."""
 
     where: str
     version: int | None = None
@@ -78,15 +79,17 @@ class RollbackTable:
     cascade: bool = False
     reapply: bool = False
     remove_files: tuple[str, ...] = ()
+    """The tables that only lose the files of bad appends."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MarkTable:
-    """MARK TABLE t VERSIONS n, m BAD|CLEAN [BECAUSE '...'], or UNMARK TABLE t VERSIONS n, m: `verdict` None."""
+    """MARK TABLE t VERSIONS n, m BAD|CLEAN [BECAUSE '...'], or UNMARK TABLE t VERSIONS n, m."""
 
     where: str
     versions: tuple[int, ...]
     verdict: MarkVerdict | None
+    """None: unmark."""
     note: str | None = None
 
 
@@ -134,17 +137,20 @@ class SetPolicy:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class VacuumTable:
-    """VACUUM t [FULL|LITE] [RETAIN n HOURS|DAYS] [DRY RUN]: `full` lists the folder, too; None keeps as long as
-    policy says. `inventory`: VACUUM t USING INVENTORY ..., which only Delta does. `spelling`: `where` as Spark
-    reads it. `name`: what it was called, where `where` is the place that a session found."""
+    """VACUUM t [FULL|LITE] [RETAIN n HOURS|DAYS] [DRY RUN]."""
 
     where: str
     spelling: str
+    """The place or name as Spark reads it."""
     name: str | None = None
+    """What it was called, where the place is the one that a session found."""
     full: bool = False
+    """The folder is listed, too."""
     retain_seconds: int | None = None
+    """None: as policy says."""
     dry_run: bool = False
     inventory: bool = False
+    """VACUUM t USING INVENTORY ..., which only Delta does."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -170,9 +176,10 @@ class ChangeRows:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Explain:
-    """EXPLAIN GOVERNED <statement>: the plain statements that would be run. `statement` is none of the daemon's."""
+    """EXPLAIN GOVERNED <statement>: the plain statements that would be run."""
 
     statement: ChangeRows | Unmanaged
+    """None of the daemon's."""
 
 
 InSession = ChangeRows | Explain | Unmanaged | VacuumTable

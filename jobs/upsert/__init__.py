@@ -1,5 +1,5 @@
 """What does an upsert do, and which files can it leave alone? Options, schemas and facts of the source in, one MERGE
 out. Pure.
 
-Doors: `options` (what is asked for), `statement` (how it is done).
+Doors: `upsert_options` (what is asked for), `statement` (how it is done).
 """

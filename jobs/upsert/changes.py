@@ -65,11 +65,14 @@ ORDERED: Final = frozenset({Cdc.DEBEZIUM, Cdc.DELTA})
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FrameSteps:
-    """Three steps over a frame: `columns` (expressions) of the rows that satisfy `where`, then `unfolded` of these."""
+    """Three steps over a frame, one after the other."""
 
     columns: tuple[str, ...]
+    """Expressions."""
     where: str
+    """Of the rows that satisfy this."""
     unfolded: tuple[str, ...]
+    """What becomes of these."""
 
 
 def change_rows(

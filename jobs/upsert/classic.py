@@ -12,7 +12,7 @@ from typing import Any, Final, Unpack, cast
 from lakewarden.catalog.errors import UsageError
 from lakewarden.catalog.model.lineage_record import OPERATION
 from lakewarden.jobs.upsert.changes import ORDERED
-from lakewarden.jobs.upsert.options import DuplicatesRule, UpsertOptions, UpsertWords, options_of
+from lakewarden.jobs.upsert.upsert_options import DuplicatesRule, UpsertOptions, UpsertWords, options_of
 
 __all__ = ["UpsertOrSinkWords", "UpsertRequest", "asked_of"]
 
@@ -37,10 +37,11 @@ _SINK: Final = UpsertOrSinkWords.__annotations__.keys() - UpsertWords.__annotati
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class UpsertRequest:
-    """What an upsert is asked for. `operation` and `number` name it, None where nothing does."""
+    """What an upsert is asked for."""
 
     options: UpsertOptions
     operation: str | None = None
+    """With the number it names the upsert; None where nothing does."""
     number: int = 0
 
 

@@ -57,17 +57,18 @@ class OperationFinding:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class OperationQuestion:
-    """Whether a table holds what `app` wrote under `number`. `last` is the number that head knows.
-
-    `known` tells that of an earlier version, `restored` what a RESTORE went back to; None where nothing does.
-    `by_parity`: `app` is a statement's, whatever its number."""
+    """Whether a table holds what an application wrote under a number."""
 
     app: str
     number: int
     last: int
+    """The number that head knows."""
     known: Callable[[int], int | None]
+    """The number of an earlier version; None where nothing tells it."""
     restored: Callable[[Commit], int | None]
+    """What a RESTORE went back to; None where nothing tells it."""
     by_parity: bool = False
+    """The application is a statement's, whatever its number."""
 
     def by(self, number: int | None) -> OperationFinding:
         """The verdict where nothing but a version's number is left."""

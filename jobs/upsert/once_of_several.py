@@ -38,13 +38,14 @@ class Decision:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Member:
-    """What one of the tables holds of the operation. `is_same`: nothing speaks against its being this very statement;
-    `run_id` is that of the commit that did it, None where that is not known."""
+    """What one of the tables holds of the operation."""
 
     name: str
     verdict: OperationVerdict
     is_same: bool = True
+    """Nothing speaks against its being this very statement."""
     run_id: str | None = None
+    """That of the commit that did it, None where that is not known."""
 
 
 def about_unfinished(operation: str, group: Rollback, *, now: datetime, until: datetime) -> Decision:

@@ -55,13 +55,15 @@ _MEASURED: Final = ("date", "timestamp", *_INTEGERS)
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class KeyFacts:
-    """What values one key has in the source, as text (a timestamp as microseconds since 1970). `values` are all of them
-    where they are few, None where not; `ranges` hold all of them. `nulls`: it also has NULL, and that matches."""
+    """What one key has in the source, as text (a timestamp as microseconds since 1970)."""
 
     column: str
     values: tuple[str, ...] | None = None
+    """All of them where they are few, None where not."""
     ranges: tuple[tuple[str, str], ...] = ()
+    """All values are in these."""
     nulls: bool = False
+    """It also has NULL, and that matches."""
 
 
 Ends = tuple[str, str] | tuple[None, None]

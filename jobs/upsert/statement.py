@@ -6,9 +6,9 @@ from typing import Final
 
 from lakewarden.jobs.sql.compile.values import TableSchema, quoted
 from lakewarden.jobs.upsert.changes import ORDERED, TIE, Cdc
-from lakewarden.jobs.upsert.options import DuplicatesRule, NullKeys, UpsertOptions
 from lakewarden.jobs.upsert.pruning import KeyFacts, pruning_of
-from lakewarden.jobs.upsert.schema import Columns, Rules, columns_of
+from lakewarden.jobs.upsert.target_columns import Columns, Rules, columns_of
+from lakewarden.jobs.upsert.upsert_options import DuplicatesRule, NullKeys, UpsertOptions
 
 __all__ = ["DELETED", "UpsertPlan", "prepared", "upsert_plan"]
 
@@ -26,11 +26,13 @@ _WHOLE: Final = (
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class UpsertPlan:
-    """`statement` is the MERGE, on `pruning` among other conditions; empty if every file has to be asked."""
+    """How an upsert is run."""
 
     columns: Columns
     pruning: str
+    """One condition of the MERGE; empty if every file has to be asked."""
     statement: str
+    """The MERGE."""
 
 
 def prepared(

@@ -40,37 +40,44 @@ _PAUSE: Final = timedelta(seconds=1)
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Finished:
-    """A run that this worker brought to an end. `recorded` is False if the run was no longer ours by then."""
+    """A run that this worker brought to an end."""
 
     run: Run
     result: Result
     recorded: bool
+    """False if the run was no longer ours by then."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Runner:
-    """Claims and executes runs for one worker, one at a time. `lease` is how long a run stays ours without a report,
-    `heartbeat` how often we report, `longest_run` when a run counts as stuck; `tools` work on tables of each
-    format, `storage` gives a location's options, `rollbacks` is the journal of rollbacks, `standings` what the system
-    tables say of a table, `ledger` what stood in its properties before us (None: there are none) and `installation`
-    whose runs these are. `require_current` raises while the system tables are not of this version: then nothing is
-    begun. What is said while `kept` is open is kept with the run."""
+    """Claims and executes runs for one worker, one at a time."""
 
     worker: str
     queue: Queue
     tools: Tools
+    """They work on tables of each format."""
     metastore: Metastore | None
     clock: Clock
     storage: Callable[[str], StorageOptions]
+    """Gives a location's options."""
     lease: timedelta
+    """How long a run stays ours without a report."""
     heartbeat: timedelta
+    """How often we report."""
     longest_run: timedelta
+    """When a run counts as stuck."""
     rollbacks: Rollbacks | None = None
+    """The journal of rollbacks."""
     standings: Standings | None = None
+    """What the system tables say of a table."""
     ledger: Ledger | None = None
+    """What stood in its properties before us; None: there are none."""
     installation: Callable[[], str | None] = lambda: None
+    """Whose runs these are."""
     require_current: Callable[[], None] = lambda: None
+    """Raises while the system tables are not of this version: then nothing is begun."""
     kept: Callable[[Run], AbstractContextManager[object]] = nullcontext
+    """What is said while it is open is kept with the run."""
     monotonic: Callable[[], float] = seconds_since_boot
     _reported: deque[Finished] = field(default_factory=deque, init=False)
     """What was reported and is, for all we know, on no record yet; what the queue has had longest comes first."""

@@ -8,7 +8,7 @@ from deltalake import write_deltalake
 from lakewarden.catalog.registry.register import register
 from lakewarden.daemon.callers import real_user
 from lakewarden.daemon.control.restore_cascade import CascadeDriver, OpenRestores, RestoreCascadeDriver
-from lakewarden.daemon.fleet.cache import FleetCache
+from lakewarden.daemon.fleet.fleet_cache import FleetCache
 from lakewarden.daemon.installation.services import open_services
 from lakewarden.daemon.usecases.init import initialise
 from lakewarden.daemon.usecases.rollbacks.rollback import rollbacks_of_services

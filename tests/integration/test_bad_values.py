@@ -112,7 +112,7 @@ def test_failing_cycles_show_in_status_and_doctor_until_one_goes_through(
     cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr("lakewarden.daemon.fleet.cache.FleetCache.refresh", _broken)
+        patch.setattr("lakewarden.daemon.fleet.fleet_cache.FleetCache.refresh", _broken)
         for _ in range(2):
             assert swept(cli).code == 1
     status = cli("status", "-o", "json").json

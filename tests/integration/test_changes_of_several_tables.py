@@ -33,7 +33,7 @@ from lakewarden.jobs.rollback.execute.table_steps import StepExecutor
 from lakewarden.jobs.rollback.journal.journal import Journal
 from lakewarden.jobs.rollback.journal.steps import TableStep
 from lakewarden.jobs.rollback.plan.consents import NO_CONSENTS
-from lakewarden.jobs.session.groups import runner
+from lakewarden.jobs.session.groups import group_runner as runner
 from lakewarden.jobs.sql.compile.values import Dialect, MatchPolicy, MatchRule
 from support.builders.callers import actor
 from support.builders.warehouse_changes import SEVERAL

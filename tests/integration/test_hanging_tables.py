@@ -14,8 +14,8 @@ from lakewarden.catalog.storage.file_store import open_store
 from lakewarden.catalog.system.port import HEALTH, TABLES
 from lakewarden.daemon.fleet.disks import Disks
 from lakewarden.daemon.installation.services import open_services
-from lakewarden.daemon.usecases.doctor.checks import examine_only
 from lakewarden.daemon.usecases.doctor.diagnosis import CheckResult
+from lakewarden.daemon.usecases.doctor.examinations import examine_only
 from lakewarden.daemon.usecases.init import initialise
 from support.builders.daemons import World
 from support.processes.commands import command

@@ -18,7 +18,7 @@ from lakewarden.catalog.registry.governance import set_hold
 from lakewarden.catalog.registry.register import register
 from lakewarden.catalog.registry.removal import undrop
 from lakewarden.catalog.system.port import TABLES
-from lakewarden.daemon.fleet.cache import FleetCache
+from lakewarden.daemon.fleet.fleet_cache import FleetCache
 from lakewarden.daemon.usecases.runs.leaving import Left, finish, foresee, leave, those_who_leave
 from lakewarden.daemon.usecases.runs.orders import order_run
 from lakewarden.daemon.usecases.runs.waiting import raise_for, run_and_wait

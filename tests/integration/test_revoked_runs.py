@@ -19,7 +19,7 @@ from lakewarden.jobs.actions.rollback import RollBack
 from lakewarden.jobs.rollback.execute.run import JournaledRollbacks
 from lakewarden.jobs.rollback.journal.journal import Journal
 from lakewarden.jobs.rollback.journal.steps import TableStep
-from lakewarden.jobs.rollback.verify import require_same_head
+from lakewarden.jobs.rollback.step_check import require_same_head
 from lakewarden.jobs.worker.runner import Finished
 from support.builders.callers import actor
 from support.builders.clones import shallow_clone

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
-from lakewarden.daemon.cli.completion.names import names_of
+from lakewarden.daemon.cli.completion.cached_names import names_of
 from support.kubernetes.tools import NotToBeHadError
 from support.pictures import COMMANDS, WIDTHS, draw, drawn
 from support.processes.commands import Cli, caller, command

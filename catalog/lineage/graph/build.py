@@ -87,15 +87,16 @@ def _strong(rows: NumberedLineage, known: Incarnations, trusting: frozenset[str]
 
 @dataclass(frozen=True, slots=True)
 class _Read:
-    """One input as a commit tells it, with tables by number. `upto` None: nobody can tell what it was. `own`: of the
-    changes it read it kept what each did of itself."""
+    """One input as a commit tells it, with tables by number."""
 
     reader: int
     version: int
     source: int
     upto: int | None
+    """None: nobody can tell what it was."""
     after: int | None
     own: bool = False
+    """Of the changes it read it kept what each did of itself."""
 
 
 def _log_reads(histories: Histories, known: Incarnations, places: Mapping[str, str]) -> list[_Read]:

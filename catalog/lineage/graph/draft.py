@@ -18,27 +18,31 @@ __all__ = ["GraphDraft", "draft_of", "finished"]
 
 @dataclass(kw_only=True, slots=True)
 class GraphDraft:
-    """Lists by node (`versions`, `owners`, `effects`, `known`) or by table (`first`, `heads`), and edges.
-
-    `odd_parents` are the versions that nodes were made from, where that is not the one below; `parents` the nodes of
-    them that are there, `begun` the tables whose first version is known. `known` is 1 where every input is known.
-    `told` are edges as Arrow columns `input`, `output`, `flags`; `inputs`, `outputs`, `flags` those found one by one.
-    """
+    """Lists by node or by table, and edges."""
 
     numbering: Numbering
     first: list[int]
+    """By table, its first node."""
     versions: list[int]
+    """By node, as are owners, effects and what is known."""
     owners: list[int]
     effects: bytearray
     known: bytearray
+    """1 where every input is known."""
     heads: list[int]
+    """By table, the node of its head."""
     targets: dict[int, int] = field(default_factory=dict)
     runs: dict[str, tuple[int, ...]] = field(default_factory=dict)
     odd_parents: dict[int, int] = field(default_factory=dict)
+    """The versions that nodes were made from, where that is not the one below."""
     parents: dict[int, int] = field(default_factory=dict)
+    """The nodes of odd parents that are there."""
     begun: set[int] = field(default_factory=set)
+    """The tables whose first version is known."""
     told: list[pa.Table] = field(default_factory=list)
+    """Edges as Arrow columns `input`, `output`, `flags`."""
     inputs: list[int] = field(default_factory=list)
+    """Edges found one by one, with their outputs and flags."""
     outputs: list[int] = field(default_factory=list)
     flags: list[int] = field(default_factory=list)
 

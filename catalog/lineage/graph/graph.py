@@ -34,7 +34,7 @@ class Bit:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class EdgeArrays:
-    """Edges sorted by `key`: from the node `key[i]` to the node `other[i]`, with `flags[i]`."""
+    """Edges by place, each from one node to another."""
 
     DELTA = 1
     """The reader read what the version changed, not what it held."""
@@ -44,7 +44,9 @@ class EdgeArrays:
     """The reader kept what the version did of itself, whatever it did to what came before it."""
 
     key: "array[int]"
+    """The nodes that edges go from, sorted."""
     other: "array[int]"
+    """The nodes that they go to."""
     flags: bytes
 
     def of(self, node: int) -> range:
@@ -54,31 +56,36 @@ class EdgeArrays:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class VersionGraph:
-    """The graph. `first[i]` to `first[i + 1]` are the nodes of `tables[i]`; `versions` their versions, `effects` an
-    `Effect` each, `known` 1 where every input is known and the version before it is there. `parents` has the
-    parents that are not the node before (`NO_NODE`: made from nothing), `children` the same by parent, `begun` the
-    numbers of tables whose first version is known. `targets` says what a
-    RESTORE, or taking files away, went back to. `heads[i]` is the node of the newest version of `tables[i]`
-    that is surely its own, `NO_NODE` if there is none. `runs` has the content commits of the runs it was
-    built for. `readers` has edges by input, `inputs` the same by output.
-    """
+    """The graph: nodes are versions, by table and in their order."""
 
     tables: Sequence[str]
     index: Mapping[str, int]
     first: "array[int]"
+    """By table, its first node; the next table's is where its nodes end."""
     versions: "array[int]"
+    """By node."""
     effects: bytearray
+    """By node, an `Effect` each."""
     known: bytearray
+    """By node: 1 where every input is known and the version before it is there."""
     owners: "array[int]"
     heads: "array[int]"
+    """By table, the node of the newest version that is surely its own; `NO_NODE` if there is none."""
     parents: Mapping[int, int]
+    """The parents that are not the node before; `NO_NODE`: made from nothing."""
     children: Mapping[int, Sequence[int]]
+    """The same by parent."""
     begun: frozenset[int]
+    """The numbers of tables whose first version is known."""
     targets: Mapping[int, int]
+    """What a RESTORE, or taking files away, went back to."""
     restores: Mapping[int, Sequence[int]]
     runs: Mapping[str, Sequence[int]]
+    """The content commits of the runs it was built for."""
     readers: EdgeArrays
+    """Edges by input."""
     inputs: EdgeArrays
+    """Edges by output."""
 
     def node(self, table_id: str, version: int) -> int:
         """The node of a version, `NO_NODE` if the graph does not have it."""

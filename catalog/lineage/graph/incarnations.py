@@ -42,12 +42,12 @@ def may_be_same(one: str | None, other: str | None) -> bool:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Uuids:
-    """What rows tell of UUIDs: which one each replaced in its log, and which had a first version. `newest` are
-    the last UUIDs of tables whose log is not there."""
+    """What rows tell of UUIDs: which one each replaced in its log, and which had a first version."""
 
     replaced: Mapping[Uuid, str] = field(default_factory=dict)
     begun: frozenset[Uuid] = frozenset()
     newest: Mapping[int, str] = field(default_factory=dict)
+    """The last UUIDs of tables whose log is not there."""
 
 
 class Incarnations:

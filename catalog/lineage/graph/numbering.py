@@ -43,15 +43,14 @@ class Numbering:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class NumberedLineage:
-    """Rows of `lakewarden.lineage` with tables as numbers; an input that is no managed table has a null `input`.
-
-    `unsaid` marks rows by which the inputs are not all known.
-    """
+    """Rows of `lakewarden.lineage` with tables as numbers."""
 
     table: pa.Table
     output: pa.Array
     input: pa.Array
+    """Null for an input that is no managed table."""
     unsaid: pa.Array
+    """Marks rows by which the inputs are not all known."""
 
     def column(self, name: str) -> pa.Array:
         """One column, in one piece."""

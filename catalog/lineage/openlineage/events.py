@@ -33,12 +33,14 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class NamedTable:
-    """What events tell of a managed table. `format` is the format's word, `delta`; `name` is `db.t`."""
+    """What events tell of a managed table."""
 
     table_id: str
     name: str
+    """`db.t`."""
     location: str
     format: str
+    """The format's word, `delta`."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -53,17 +55,17 @@ class VersionEvent:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class EventMaker:
-    """Makes events of one installation.
-
-    `namespace` is that of its jobs, `names` that of table names (the metastore's, if there is one). `producer` is a URI
-    that says who made an event. `maintenance`: make events of versions that change no content, too.
-    """
+    """Makes events of one installation."""
 
     namespace: str
+    """That of its jobs."""
     names: str
+    """That of table names: the metastore's, if there is one."""
     producer: str
+    """A URI that says who made an event."""
     tables: Mapping[str, NamedTable] = field(default_factory=dict)
     maintenance: bool = False
+    """Make events of versions that change no content, too."""
 
     def event(self, rows: Sequence[LineageRow]) -> VersionEvent | None:
         """The event of one version from all its rows. None if its table is unknown, for maintenance, and while only a

@@ -16,10 +16,12 @@ _OBJECT_STORES: Final = {"s3": "s3", "gs": "gs", "abfs": "abfss"}
 
 @dataclass(frozen=True, slots=True)
 class DatasetName:
-    """A dataset: `name` is unique in `namespace`, which comes from the place that holds it."""
+    """A dataset."""
 
     namespace: str
+    """It comes from the place that holds the dataset."""
     name: str
+    """Unique in its namespace."""
 
 
 def dataset_of(location: str) -> DatasetName:

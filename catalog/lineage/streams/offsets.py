@@ -52,13 +52,14 @@ _LAKE_KEYS: Final = frozenset({"reservoirId", "snapshot_id", "commitTime", "offs
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Began:
-    """What a query's first batch began with: the table's whole content (`content`), or version `version` by the
-    option `startingVersion`. Neither: nobody said. `skips`: by the option `skipChangeCommits`, versions that take rows
-    away are passed over."""
+    """What a query's first batch began with. Neither content nor version: nobody said."""
 
     content: bool = False
+    """The table's whole content."""
     version: int | None = None
+    """This version, by the option `startingVersion`."""
     skips: bool = False
+    """By the option `skipChangeCommits`, versions that take rows away are passed over."""
 
 
 NOT_SAID: Final = Began()
@@ -66,12 +67,12 @@ NOT_SAID: Final = Began()
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SourceOffsets:
-    """One source of a batch: offsets as JSON text, None where there is none. `first` is the end of the query's first
-    batch, where it is known."""
+    """One source of a batch: offsets as JSON text, None where there is none."""
 
     start: str | None
     end: str | None
     first: str | None = None
+    """The end of the query's first batch, where it is known."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -92,23 +93,24 @@ class StreamBatch:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StreamReads:
-    """What a batch read. `complete` is False where it read a lake table that is not managed, or nobody can tell."""
+    """What a batch read."""
 
     inputs: tuple[LineageInput, ...]
     complete: bool
+    """False where it read a lake table that is not managed, or nobody can tell."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Offset:
-    """A place in a Delta table: `version` is the last one of which anything was read, `next` the one to go on with.
-
-    `snapshot`: what is read is still the content of version `next`.
-    """
+    """A place in a Delta table."""
 
     format_id: str
     version: int
+    """The last one of which anything was read."""
     next: int
+    """The one to go on with."""
     snapshot: bool
+    """What is read is still the content of the next version."""
 
     def content(self) -> _Ranges:
         """What was read so far, for a query that is still reading the content it began with."""

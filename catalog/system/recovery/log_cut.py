@@ -1,7 +1,7 @@
 """Cutting a damaged log off: the table ends before the first entry that cannot be read.
 
 What decides about other tables (`lakewarden.tables`, `lakewarden.rollbacks`) goes back in time by that, and
-is settled as a backup that is put back is (catalog/system/recovery/settlement.py): the last entry may have
+is settled as a backup that is put back is (catalog/system/recovery/restored_rows.py): the last entry may have
 been the one that called a deletion off. The settled end takes the place of the damaged entry as the very last
 step, so that a kill leaves the damage or all of it.
 """
@@ -15,7 +15,7 @@ from lakewarden.catalog.storage.file_store import FileStore, open_store
 from lakewarden.catalog.system.commits import Note
 from lakewarden.catalog.system.port import ROLLBACKS, TABLES, SystemStore, SystemTable
 from lakewarden.catalog.system.recovery.backup import Copied
-from lakewarden.catalog.system.recovery.restore import staged, take_place
+from lakewarden.catalog.system.recovery.backup_restore import staged, take_place
 from lakewarden.catalog.system.recovery.set_aside import log_paths, move_aside, note_going_back
 from lakewarden.catalog.system.schema import BUCKET
 

@@ -1,7 +1,7 @@
 """Repair of the system tables: carries out what catalog/system/recovery/repair_plan.py has planned.
 
 What can be put back is put back from the backup, file by file, or as a whole table where its log is lost
-(catalog/system/recovery/restore.py). What lay there is kept aside in `_broken-...`, never deleted. Only what
+(catalog/system/recovery/backup_restore.py). What lay there is kept aside in `_broken-...`, never deleted. Only what
 no backup holds is given up, and that needs consent: each step says what it loses. Repair with the daemon stopped.
 """
 
@@ -24,6 +24,12 @@ from lakewarden.catalog.system.handles import answering, has_log, open_at
 from lakewarden.catalog.system.own_rows import system_rows
 from lakewarden.catalog.system.port import ROLLBACKS, TABLES, SystemStore, SystemTable
 from lakewarden.catalog.system.recovery.backup import BackupSource
+from lakewarden.catalog.system.recovery.backup_restore import (
+    pause_everything,
+    put_back,
+    put_files,
+    take_as_it_is,
+)
 from lakewarden.catalog.system.recovery.log_cut import cut_log, said_of_cut
 from lakewarden.catalog.system.recovery.repair_plan import (
     CreateAgain,
@@ -39,9 +45,8 @@ from lakewarden.catalog.system.recovery.repair_plan import (
     Step,
     TakeAsItIs,
 )
-from lakewarden.catalog.system.recovery.restore import pause_everything, put_back, put_files, take_as_it_is
+from lakewarden.catalog.system.recovery.restored_rows import everything_paused
 from lakewarden.catalog.system.recovery.set_aside import log_paths, move_aside, note_going_back
-from lakewarden.catalog.system.recovery.settlement import everything_paused
 from lakewarden.catalog.system.recovery.verify import FaultyRows, data_files, faulty_rows
 from lakewarden.catalog.system.schema import bucket_of, kept_properties
 from lakewarden.catalog.system.snapshot import Piece, Snapshot, take_snapshot

@@ -13,7 +13,7 @@ import pyarrow as pa
 from lakewarden.catalog.errors import NotFoundError, UnreadableError
 from lakewarden.catalog.storage.file_store import FileStore, open_store
 from lakewarden.catalog.system.codec import codec, keys_of
-from lakewarden.catalog.system.files import ColumnCache, DataFiles
+from lakewarden.catalog.system.data_files import ColumnCache, DataFiles
 from lakewarden.catalog.system.handles import open_at
 from lakewarden.catalog.system.own_rows import system_table_id
 from lakewarden.catalog.system.port import SYSTEM_TABLES, TABLES, Key, SystemStore, SystemTable

@@ -9,7 +9,7 @@ from typer.completion import get_completion_script  # type: ignore[attr-defined]
 from lakewarden.daemon.cli.common import Home, services_of
 from lakewarden.daemon.cli.completion.answer import VARIABLE
 from lakewarden.daemon.cli.lazy import commands
-from lakewarden.daemon.cli.listing import ListCommand
+from lakewarden.daemon.cli.list_commands import ListCommand
 from lakewarden.daemon.cli.output import Format, Output, note, show, show_one
 from lakewarden.daemon.usecases.spark_config import spark_config_of
 

@@ -11,11 +11,11 @@ import typer
 from lakewarden.catalog.errors import ExitCode, LakewardenError, UsageError
 from lakewarden.daemon.cli.common import Home, services_of
 from lakewarden.daemon.cli.lazy import commands
-from lakewarden.daemon.cli.listing import ListCommand
+from lakewarden.daemon.cli.list_commands import ListCommand
 from lakewarden.daemon.cli.output import Format, Output, show
 from lakewarden.daemon.installation.services import Services
-from lakewarden.daemon.usecases.doctor.checks import examine, examine_without_settings
 from lakewarden.daemon.usecases.doctor.diagnosis import CheckResult, Diagnosis
+from lakewarden.daemon.usecases.doctor.examinations import examine, examine_without_settings
 from lakewarden.daemon.usecases.doctor.kubernetes import examine_kubernetes
 from lakewarden.daemon.usecases.doctor.object_stores import examine_location, try_stores_in_use
 from lakewarden.daemon.usecases.doctor.one_machine import examine_machine

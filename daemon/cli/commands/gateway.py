@@ -11,7 +11,7 @@ from lakewarden.catalog.errors import ExitCode, PreconditionError, UsageError
 from lakewarden.catalog.units import parse_seconds
 from lakewarden.daemon.cli.common import Home, SetOptions, calling, flags_of, opened, services_of
 from lakewarden.daemon.cli.lazy import commands
-from lakewarden.daemon.cli.listing import ListCommand
+from lakewarden.daemon.cli.list_commands import ListCommand
 from lakewarden.daemon.cli.output import Format, Output, note, show
 from lakewarden.daemon.installation.lazily import later
 from lakewarden.daemon.installation.own_files import tighten_home

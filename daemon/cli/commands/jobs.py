@@ -13,7 +13,7 @@ from lakewarden.catalog.system.port import TABLES
 from lakewarden.catalog.units import did_you_mean, printable
 from lakewarden.daemon.cli.common import DryRun, Home, Table, calling, opened, time_to_wait
 from lakewarden.daemon.cli.lazy import commands
-from lakewarden.daemon.cli.listing import LiveListing
+from lakewarden.daemon.cli.list_commands import LiveListing
 from lakewarden.daemon.cli.output import Format, Output, note, plain, show, show_one
 from lakewarden.daemon.cli.runs import RUN_COLUMNS, as_facts, as_row
 from lakewarden.daemon.usecases import declared

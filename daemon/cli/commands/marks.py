@@ -8,7 +8,7 @@ from lakewarden.catalog.errors import UsageError
 from lakewarden.catalog.model.rows import MarkVerdict
 from lakewarden.catalog.registry.marks import mark_versions, marks_of, unmark_versions
 from lakewarden.daemon.cli.common import Home, Table, calling, opened
-from lakewarden.daemon.cli.listing import ListCommand
+from lakewarden.daemon.cli.list_commands import ListCommand
 from lakewarden.daemon.cli.output import Format, Output, note, plain, show
 from lakewarden.daemon.installation.services import Services
 from lakewarden.daemon.usecases import declared

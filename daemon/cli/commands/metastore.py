@@ -8,7 +8,7 @@ from lakewarden.catalog.errors import ExitCode, LakewardenError
 from lakewarden.catalog.model.rows import Action
 from lakewarden.daemon.cli.common import DryRun, Home, calling, opened
 from lakewarden.daemon.cli.lazy import commands
-from lakewarden.daemon.cli.listing import ListCommand
+from lakewarden.daemon.cli.list_commands import ListCommand
 from lakewarden.daemon.cli.output import Format, Output, note, show
 from lakewarden.daemon.usecases import declared
 from lakewarden.daemon.usecases.audit import run

@@ -15,7 +15,7 @@ from lakewarden.daemon.cli.commands.rollback_diff import diff_requests
 from lakewarden.daemon.cli.commands.rollback_plan import PlanReport, show_plan
 from lakewarden.daemon.cli.common import Home, Table, calling, opened, time_to_wait
 from lakewarden.daemon.cli.lazy import commands
-from lakewarden.daemon.cli.listing import LiveListing
+from lakewarden.daemon.cli.list_commands import LiveListing
 from lakewarden.daemon.cli.output import Format, Output, note, show, show_one
 from lakewarden.daemon.installation.services import Services
 from lakewarden.daemon.usecases import declared

@@ -24,13 +24,14 @@ __all__ = ["PlanReport", "show_plan"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PlanReport:
-    """A plan and who looks at it. `home` as it was given on the command line."""
+    """A plan and who looks at it."""
 
     plan: RollbackPlan
     details: Details
     caller: Caller
     on_moved: OnMoved
     home: Path | None
+    """As it was given on the command line."""
 
     def steps(self) -> tuple[NextStep, ...]:
         """The commands that come next, with the options that they need to mean the same installation and plan."""

@@ -15,12 +15,12 @@ from lakewarden.daemon.cli.cells import as_times
 from lakewarden.daemon.cli.common import Home, opened
 from lakewarden.daemon.cli.format import ListView, view
 from lakewarden.daemon.cli.lazy import commands
-from lakewarden.daemon.cli.listing import ListCommand
+from lakewarden.daemon.cli.list_commands import ListCommand
 from lakewarden.daemon.cli.output import Format, Output, note, show, show_one
 from lakewarden.daemon.client.address import address_of
 from lakewarden.daemon.installation.lazily import later
 from lakewarden.daemon.installation.services import Services
-from lakewarden.daemon.usecases.statements.answers import FAILURES
+from lakewarden.daemon.usecases.statements.statement_answers import FAILURES
 from lakewarden.jobs.sql.compile.values import dialect_of, policy_of
 from lakewarden.jobs.sql.parser import parse
 from lakewarden.jobs.sql.statements import DescribeTable, Explain, Query, Statement, VacuumDue, VacuumTable
@@ -28,12 +28,12 @@ from lakewarden.jobs.sql.suggestions import not_here, unmanaged
 
 if TYPE_CHECKING:
     from lakewarden.daemon.cli import prompt, remote_sql
-    from lakewarden.daemon.usecases import explain as explaining
+    from lakewarden.daemon.usecases import explain_statement as explaining
     from lakewarden.daemon.usecases import sql as statements
 else:
     prompt = later("lakewarden.daemon.cli.prompt")
     remote_sql = later("lakewarden.daemon.cli.remote_sql")
-    explaining = later("lakewarden.daemon.usecases.explain")
+    explaining = later("lakewarden.daemon.usecases.explain_statement")
     statements = later("lakewarden.daemon.usecases.sql")
 
 app = commands()

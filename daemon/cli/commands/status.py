@@ -13,7 +13,7 @@ from lakewarden.catalog.validation.reverted_reads import READS_REVERTED
 from lakewarden.daemon.cli.common import Home, Table, opened, opened_anyhow
 from lakewarden.daemon.cli.layout import Panel
 from lakewarden.daemon.cli.lazy import commands
-from lakewarden.daemon.cli.listing import LiveListing
+from lakewarden.daemon.cli.list_commands import LiveListing
 from lakewarden.daemon.cli.output import (
     Format,
     Output,

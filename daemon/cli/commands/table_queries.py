@@ -11,7 +11,7 @@ from lakewarden.catalog.system.export import write_json
 from lakewarden.catalog.system.port import HEALTH, SCHEMAS
 from lakewarden.daemon.cli.common import Home, Table, calling, opened
 from lakewarden.daemon.cli.format import ListView, view
-from lakewarden.daemon.cli.listing import ListCommand, LiveListing
+from lakewarden.daemon.cli.list_commands import ListCommand, LiveListing
 from lakewarden.daemon.cli.output import Format, Output, note, plain, show, show_one
 from lakewarden.daemon.usecases.tables import TableFilter, Work, fleet
 from lakewarden.daemon.usecases.unmatched import unmatched_filters

@@ -32,8 +32,8 @@ from lakewarden.daemon.usecases import declared
 from lakewarden.daemon.usecases.audit import run
 from lakewarden.daemon.usecases.discovery import candidates
 from lakewarden.daemon.usecases.onboarding.lists import Listed, kind_of, listed_at, read_list
+from lakewarden.daemon.usecases.onboarding.onboarding_progress import found_among
 from lakewarden.daemon.usecases.onboarding.patterns import found_at, is_pattern
-from lakewarden.daemon.usecases.onboarding.progress import found_among
 from lakewarden.daemon.usecases.onboarding.registrations import (
     ListedOutcome,
     adopt_listed,

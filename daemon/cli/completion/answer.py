@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Final
 
 from lakewarden.catalog.errors import UsageError
+from lakewarden.daemon.cli.completion.cached_names import Known, names_of, plain
 from lakewarden.daemon.cli.completion.candidates import CompletionCandidate, candidates, value_of
-from lakewarden.daemon.cli.completion.names import Known, names_of, plain
 from lakewarden.daemon.cli.completion.tree import FILE, ValueKind, read_tree
 from lakewarden.daemon.settings.profiles import chosen_profile, profile_names
 

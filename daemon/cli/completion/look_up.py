@@ -9,7 +9,7 @@ from lakewarden.catalog.model.rows import GONE, RowKind, Source
 from lakewarden.catalog.policy.scopes import GLOBAL, scope_names
 from lakewarden.catalog.system.port import ROLLBACKS, TABLES
 from lakewarden.daemon import callers
-from lakewarden.daemon.cli.completion.names import Known, keep_names, write_names
+from lakewarden.daemon.cli.completion.cached_names import Known, keep_names, write_names
 from lakewarden.daemon.cli.completion.tree import ValueKind
 from lakewarden.daemon.installation.services import Services, open_services
 from lakewarden.daemon.process.spared_libraries import spare_unused_libraries

@@ -52,10 +52,11 @@ class RowBatch:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Done:
-    """The end of an answer. `fit`: as little memory is held as before, so the process can answer again."""
+    """The end of an answer."""
 
     statement: Statement | None = None
     fit: bool
+    """As little memory is held as before, so the process can answer again."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

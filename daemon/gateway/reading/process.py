@@ -19,10 +19,10 @@ from typing import Any, Final
 import pyarrow as pa
 
 from lakewarden.catalog.errors import LakewardenError, RefusedError
+from lakewarden.catalog.isolation import Unforeseen, isolated
 from lakewarden.catalog.system.query import opened, query
 from lakewarden.catalog.system.store import DeltaSystemStore
 from lakewarden.catalog.units import format_bytes
-from lakewarden.daemon.fleet.isolation import isolated
 from lakewarden.daemon.gateway.reading.messages import (
     Broken,
     Done,
@@ -34,7 +34,6 @@ from lakewarden.daemon.gateway.reading.messages import (
     SystemQuery,
 )
 from lakewarden.daemon.gateway.results import columns_of, plain
-from lakewarden.jobs.actions.answers import Unforeseen
 from lakewarden.jobs.sql.parser import parse
 
 __all__ = ["main"]

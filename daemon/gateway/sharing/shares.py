@@ -19,11 +19,14 @@ _LOOK_SECONDS: Final = 0.25
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Share:
-    """So many `places` there are, `each` of one user at most; the last `kept` are for users who have none yet."""
+    """How many may be at once."""
 
     places: int
+    """So many there are."""
     each: int
+    """So many are of one user at most."""
     kept: int
+    """The last so many are for users who have none yet."""
 
 
 def part_of(whole: int, percent: int) -> int:

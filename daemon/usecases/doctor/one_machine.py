@@ -10,8 +10,8 @@ from typing import Final
 from urllib.parse import unquote, urlsplit
 
 from lakewarden.daemon.installation.services import Services
-from lakewarden.daemon.usecases.doctor.checks import examine_only
 from lakewarden.daemon.usecases.doctor.diagnosis import Diagnosis, answered, fail, not_checked, ok, warn
+from lakewarden.daemon.usecases.doctor.examinations import examine_only
 
 __all__ = ["database_server", "examine_machine"]
 

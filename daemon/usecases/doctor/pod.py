@@ -18,8 +18,8 @@ from urllib.request import Request, urlopen
 
 from lakewarden.catalog.errors import UnavailableError
 from lakewarden.daemon.installation.services import Services
-from lakewarden.daemon.usecases.doctor.checks import examine_only
 from lakewarden.daemon.usecases.doctor.diagnosis import Diagnosis, answered, fail, not_checked, ok, warn
+from lakewarden.daemon.usecases.doctor.examinations import examine_only
 from lakewarden.daemon.usecases.doctor.kubernetes import DRIVER_RIGHTS, OLDEST, RULES, version_of
 
 __all__ = ["Pod", "examine_pod"]

@@ -16,8 +16,8 @@ from xml.etree import ElementTree
 from lakewarden.catalog.errors import LakewardenError, UnavailableError
 from lakewarden.catalog.storage.file_store import canonical, open_store
 from lakewarden.daemon.installation.services import Services
-from lakewarden.daemon.usecases.doctor.checks import examine_only
 from lakewarden.daemon.usecases.doctor.diagnosis import Diagnosis, answered, fail, not_checked, ok, warn
+from lakewarden.daemon.usecases.doctor.examinations import examine_only
 from lakewarden.daemon.usecases.doctor.one_machine import database_server
 
 __all__ = ["examine_yarn"]

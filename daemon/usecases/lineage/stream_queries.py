@@ -24,17 +24,17 @@ __all__ = ["StreamQuery", "learn_streams", "require_checkpoint"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StreamQuery:
-    """A streaming query that writes the table: `batches` in the table's log,
-    and of how many it is known what they read.
-
-    `checkpoint` is the folder that was declared, None if none was; `query_id` None if there is no checkpoint any more.
-    """
+    """A streaming query that writes the table."""
 
     query_id: str | None
+    """None if there is no checkpoint any more."""
     checkpoint: str | None = None
+    """The folder that was declared, None if none was."""
     starting_version: str = ""
     batches: int = 0
+    """Those in the table's log."""
     known: int = 0
+    """Of how many of these it is known what they read."""
 
 
 def require_checkpoint(services: Services, location: str) -> None:

@@ -15,12 +15,14 @@ UNKNOWN = "(unknown)"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class NamedEdge:
-    """An edge for people: `input` and `output` are names of managed tables, else locations, or `UNKNOWN`."""
+    """An edge for people."""
 
     output: str
+    """The name of a managed table, else a location, or `UNKNOWN`."""
     output_id: str
     output_version: int
     input: str
+    """Likewise."""
     input_id: str
     input_version: int | None
     from_version: int | None

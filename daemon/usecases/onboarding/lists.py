@@ -54,12 +54,13 @@ class ListFormat(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Listed:
-    """One table of a list: what is wanted, or what is wrong with what was written; `line` is None where it comes from
-    the command line."""
+    """One table of a list."""
 
     where: str
     asked: WantedTable | LakewardenError
+    """What is wanted, or what is wrong with what was written."""
     line: int | None = None
+    """None where it comes from the command line."""
 
 
 def kind_of(name: str, text: str) -> ListFormat:

@@ -20,7 +20,7 @@ from lakewarden.catalog.storage.file_store import (
 from lakewarden.catalog.units import storable
 from lakewarden.daemon.installation.services import Services
 from lakewarden.daemon.usecases.onboarding.lists import Listed, listed_at
-from lakewarden.daemon.usecases.onboarding.progress import found_among
+from lakewarden.daemon.usecases.onboarding.onboarding_progress import found_among
 
 __all__ = ["found_at", "is_pattern"]
 

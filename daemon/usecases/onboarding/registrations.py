@@ -9,6 +9,7 @@ from functools import partial
 from typing import Final
 
 from lakewarden.catalog.errors import LakewardenError
+from lakewarden.catalog.isolation import Unforeseen, as_error, isolated
 from lakewarden.catalog.model.rows import Source, TableRow
 from lakewarden.catalog.policy.access import Actor, Caller
 from lakewarden.catalog.registry.batch import Came, foresee_batch, register_batch
@@ -16,15 +17,12 @@ from lakewarden.catalog.registry.register import register
 from lakewarden.catalog.registry.registration import WantedTable, names_of
 from lakewarden.catalog.registry.service import Registered, Registry
 from lakewarden.catalog.units import count_of
-from lakewarden.daemon.fleet.isolation import isolated
 from lakewarden.daemon.installation.services import Services
-from lakewarden.daemon.telemetry.unforeseen import as_error, guarded
 from lakewarden.daemon.usecases import declared
 from lakewarden.daemon.usecases.audit import Part, run
 from lakewarden.daemon.usecases.onboarding.lists import Listed
-from lakewarden.daemon.usecases.onboarding.progress import OnboardingProgress
+from lakewarden.daemon.usecases.onboarding.onboarding_progress import OnboardingProgress
 from lakewarden.daemon.usecases.runs.revocation import EVERYTHING, take_back_runs
-from lakewarden.jobs.actions.answers import Unforeseen
 
 __all__ = ["ListedOutcome", "adopt_listed", "foresee_listed", "register_listed", "register_one"]
 
@@ -59,7 +57,6 @@ def register_one(
             copy=wanted.copy,
             moved=wanted.moved,
             source=source,
-            guarded=guarded,
         )
         parts += _entry(wanted.where, done, source)
     _stop_what_moved(services, done)
@@ -146,7 +143,6 @@ def _one_batch(
             threads=services.settings.sweep_threads,
             asked_for=asked_for,
             looked=progress.looked,
-            guarded=guarded,
         )
         outcomes = _told_apart(batch, do)
         parts += [part for one in outcomes for part in _entry(_named(one.listed), one.came, source)]

@@ -26,22 +26,27 @@ __all__ = ["RollbackWish", "consents_of", "request_of"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RollbackWish:
-    """A rollback in the words of the caller. One of `version`, `timestamp` (ISO 8601), `bad`, `run`, `marked` (what is
-    marked bad on the table) and `all_marked` (what is marked bad on any managed table) says what to undo; `where` may
-    be left out with the last. `consents` are words like `collateral` and `collateral=db.t@7-9`. `agreed` are
-    tables, by name, whose owners agree, `remove_files` those that only lose the files of bad appends."""
+    """A rollback in the words of the caller. One of the version, the timestamp, bad versions, a run and what is
+    marked says what to undo."""
 
     where: str | None = None
+    """May be left out where all that is marked is meant."""
     version: int | None = None
     timestamp: str | None = None
+    """ISO 8601."""
     bad: tuple[int, ...] = ()
     run: str | None = None
     marked: bool = False
+    """What is marked bad on the table."""
     all_marked: bool = False
+    """What is marked bad on any managed table."""
     cascade: bool = False
     consents: tuple[str, ...] = ()
+    """Words like `collateral` and `collateral=db.t@7-9`."""
     agreed: tuple[str, ...] = ()
+    """Tables, by name, whose owners agree."""
     remove_files: tuple[str, ...] = ()
+    """Tables, by name, that only lose the files of bad appends."""
     reapply: bool = False
 
 

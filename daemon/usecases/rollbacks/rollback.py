@@ -11,14 +11,14 @@ from typing import Final
 from lakewarden.catalog.errors import ConflictError, LakewardenError, PreconditionError, UsageError
 from lakewarden.catalog.failpoints import reach
 from lakewarden.catalog.formats.registry import reader_of
-from lakewarden.catalog.model.rollbacks import Rollback, next_run_id, rollback_locks
+from lakewarden.catalog.model.rollbacks import Rollback, next_run_id
 from lakewarden.catalog.model.rows import Action, RollbackState, TableRow
 from lakewarden.catalog.policy.access import Actor, Permission, require
 from lakewarden.catalog.state.port import RunRequest, runtime_of
 from lakewarden.catalog.system.port import TABLES
 from lakewarden.catalog.units import about_seconds
 from lakewarden.daemon.installation.services import Services
-from lakewarden.daemon.usecases.rollbacks.waiting import Wait, goes_on
+from lakewarden.daemon.usecases.rollbacks.rollback_wait import Wait, goes_on
 from lakewarden.daemon.usecases.runs.waiting import raise_for, run_and_wait, run_is_over
 from lakewarden.jobs.actions.registry import encode
 from lakewarden.jobs.actions.rollback import RollBack
@@ -43,7 +43,7 @@ from lakewarden.jobs.rollback.plan.request import CommitsOf, RollbackRequest
 from lakewarden.jobs.rollback.planning_service import Gathered, Gatherer
 from lakewarden.jobs.rollback.report.next_steps import plan_command
 from lakewarden.jobs.rollback.report.refusal import refuse_blocked
-from lakewarden.jobs.rollback.verify import verify_step
+from lakewarden.jobs.rollback.step_check import verify_step
 
 __all__ = ["RollbackService", "rollbacks_of_services"]
 
@@ -107,7 +107,8 @@ class RollbackService:
     def begin(self, text: str, *, actor: Actor) -> Rollback:
         """Journal that a stored plan is to be executed. From then on it is: by whoever runs it, at last by the daemon.
 
-        Raises `PreconditionError` for a stale plan, `ConsentError` for one that was not agreed to.
+        Raises `PreconditionError` for a stale plan, and where another rollback holds one of its tables, `ConsentError`
+        for one that was not agreed to.
         """
         rollback = self.journal.find(text)
         if rollback.head.state is not RollbackState.PLANNED:
@@ -118,14 +119,6 @@ class RollbackService:
         stored = decode_plan(rollback.head.payload or "")
         found = self._checked(stored)
         refuse_others(found, actor.name, admin=actor.admin)
-        held = rollback_locks(self.journal.all())
-        for step in found.steps():
-            if step.table_id in held:
-                raise PreconditionError(
-                    f"{step.name} is held by rollback {held[step.table_id].rollback_id}, "
-                    "which is not finished.",
-                    hint="Resume or undo that one first.",
-                )
         payload = encode_plan(replace(stored, admin=actor.admin))
         begun = rollback.with_rows(next_rows(rollback, found.steps()))
         begun = begun.with_head(RollbackState.INTENT, payload=payload, actor=actor.name)

@@ -46,18 +46,20 @@ __all__ = ["ConvertRequest", "Foreseen", "convert_table", "foresee_conversion"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ConvertRequest:
-    """What CLI, SQL and Python ask for alike. `where` is db.t, a path or a URI; `retain_seconds` the
-    retention; `seen` what the dry run called the files that it found (None: there was none); `format` what it
-    becomes."""
+    """What CLI, SQL and Python ask for alike."""
 
     where: str
+    """db.t, a path or a URI."""
     name: str | None = None
     owner: str | None = None
     partitioned_by: tuple[tuple[str, str], ...] = ()
     statistics: bool = True
     retain_seconds: int | None = None
+    """The retention."""
     seen: str | None = None
+    """What the dry run called the files that it found; None: there was none."""
     format: TableFormat = DELTA
+    """What it becomes."""
 
     def wanted(self, *, admin: bool) -> WantedConversion:
         """What the row is made of. Raises `NotAllowedError` for a retention below the floor, `RefusedError` for a
@@ -76,14 +78,14 @@ class ConvertRequest:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Foreseen:
-    """What a conversion would do: the row and the properties it would write, and the data it would take
-    (bytes), by which `seen` knows it again."""
+    """What a conversion would do: the row and the properties it would write, and the data it would take (bytes)."""
 
     row: TableRow
     files: int
     bytes: int
     properties: tuple[tuple[str, str], ...]
     seen: str
+    """Knows that data again."""
 
 
 def foresee_conversion(services: Services, request: ConvertRequest, *, actor: Actor) -> Foreseen:

@@ -17,13 +17,14 @@ __all__ = ["ForeseenRun", "foresee_run", "is_foreseen"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ForeseenRun:
-    """One thing that a run would do to a table; `message` says what is, or that there is nothing to do."""
+    """One thing that a run would do to a table."""
 
     name: str
     action: Action
     version: int | None
     change: str
     message: str
+    """What that is, or that there is nothing to do."""
 
 
 def is_foreseen(action: Action) -> bool:

@@ -55,24 +55,27 @@ _DONE: Final = (Outcome.SUCCEEDED, Outcome.SKIPPED)
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Leaving:
-    """What a table would get back. `kept` is all that is known of what stood there before us; `guessed` says
-    that some of it is only what we would have set ourselves;
-    `trouble` why the table cannot be read (then `wanted` is by its row alone)."""
+    """What a table would get back."""
 
     row: TableRow
     kept: tuple[OriginalProperty, ...]
+    """All that is known of what stood there before us."""
     wanted: GiveBack
     guessed: tuple[str, ...] = ()
+    """Some of it is only what we would have set ourselves."""
     trouble: str | None = None
+    """Why the table cannot be read; what is wanted is then by its row alone."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Left:
-    """A table that left. `sentence`: what it got back; `owed`: why it has not, and how to do it by hand."""
+    """A table that left."""
 
     row: TableRow
     sentence: str | None = None
+    """What it got back."""
     owed: str | None = None
+    """Why it has not, and how to do it by hand."""
 
 
 def foresee(services: Services, row: TableRow) -> Leaving:

@@ -18,10 +18,12 @@ __all__ = ["Runs", "newest_on_record", "run_of", "runs_now"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Runs:
-    """`unfinished` as the queue has them, `finished` newest first."""
+    """The runs that there are."""
 
     unfinished: tuple[Run, ...]
+    """As the queue has them."""
     finished: tuple[RunRow, ...] = ()
+    """Newest first."""
 
 
 def runs_now(services: Services, table_id: str | None = None, *, finished: bool = True) -> Runs:

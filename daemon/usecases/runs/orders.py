@@ -14,10 +14,9 @@ from lakewarden.catalog.state.port import RunRequest, runtime_of
 from lakewarden.catalog.units import sentence
 from lakewarden.daemon.fleet.one_table import world_of
 from lakewarden.daemon.installation.services import Services
-from lakewarden.jobs.actions.answers import NotDue, WhyNot
+from lakewarden.jobs.actions.answers import WhyNot
 from lakewarden.jobs.actions.registry import SPECS, encode, required_version
-from lakewarden.jobs.actions.spec import Order, Ordered, state_of
-from lakewarden.jobs.actions.world import TableView
+from lakewarden.jobs.actions.spec import Order, Ordered
 from lakewarden.jobs.planning.gates import forbidden
 
 __all__ = ["order_run"]
@@ -59,7 +58,8 @@ def order_run(services: Services, row: TableRow, order: Order, *, actor: Actor) 
     if isinstance(seen, LogProblem) and (against is None or against.why is WhyNot.NOT_OBSERVED):
         raise PreconditionError(seen.message, hint="`lakewarden tables validate` says more.")
     if against is not None:
-        raise _refusal(view, against)
+        hint = _HINTS.get(against.why, "See `lakewarden why`.")
+        raise PreconditionError(sentence(f"{row.name} {against.said}"), hint=hint)
     assert not isinstance(seen, LogProblem)
     action = spec.order(Ordered(order=order, governed=governed, seen=seen, inside=world.inside(location)))
     return RunRequest(
@@ -74,20 +74,3 @@ def order_run(services: Services, row: TableRow, order: Order, *, actor: Actor) 
         rank=float("inf"),
         runtime=runtime_of(row),
     )
-
-
-def _refusal(view: TableView, against: NotDue) -> PreconditionError:
-    governed, row = view.governed, view.governed.row
-    match against.why:
-        case WhyNot.PAUSED:
-            said = f"is paused ({governed.paused})"
-        case WhyNot.ON_HOLD:
-            said = f"is under legal hold ({governed.hold})"
-        case WhyNot.ROLLBACK:
-            said = f"is held by rollback {view.rollback and view.rollback.rollback_id}, which is not finished"
-        case WhyNot.QUARANTINED | WhyNot.NOT_ACTIVE:
-            said = state_of(row)
-        case _:
-            said = against.because
-    hint = _HINTS.get(against.why, "See `lakewarden why`.")
-    return PreconditionError(sentence(f"{row.name} {said}"), hint=hint)

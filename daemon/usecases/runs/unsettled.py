@@ -24,10 +24,11 @@ _PASSES: Final = frozenset({"ConflictError", "RevokedError"})
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class UnsettledRuns:
-    """How much work `failed`, and how much is `waiting` for consent: a table's action counts once."""
+    """How much work is not settled: a table's action counts once."""
 
     failed: int
     waiting: int
+    """For consent."""
 
 
 class _End(NamedTuple):

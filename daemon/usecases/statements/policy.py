@@ -12,7 +12,7 @@ from lakewarden.daemon.installation.services import Services
 from lakewarden.daemon.usecases import declared
 from lakewarden.daemon.usecases.audit import run
 from lakewarden.daemon.usecases.runs.revocation import PLANNED, take_back_runs
-from lakewarden.daemon.usecases.statements.answers import table_of
+from lakewarden.daemon.usecases.statements.statement_answers import table_of
 
 __all__ = ["change_policy"]
 

@@ -18,7 +18,7 @@ from lakewarden.daemon.usecases.lineage.edges import named_edges
 from lakewarden.daemon.usecases.lineage.views import NamedEdge
 from lakewarden.daemon.usecases.rollbacks.rollback import rollbacks_of_services
 from lakewarden.daemon.usecases.runs.listing import runs_now
-from lakewarden.daemon.usecases.statements.answers import table_of
+from lakewarden.daemon.usecases.statements.statement_answers import table_of
 from lakewarden.daemon.usecases.tables import fleet
 from lakewarden.jobs.sql.wildcards import Wildcard, fitting
 
@@ -41,24 +41,27 @@ _OF_HEALTH: Final = (
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _ShownStatement:
-    """One thing that DESCRIBE MANAGED tells. `origin` is the level that a policy comes from."""
+    """One thing that DESCRIBE MANAGED tells."""
 
     name: str
     value: str | None
     origin: str | None = None
+    """The level that a policy comes from."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _ShownRun:
-    """`state` is that of an unfinished run, or the outcome; `files`, `bytes` and `seconds` are what it came to."""
+    """One row of SHOW RUNS."""
 
     run_id: str
     name: str
     action: str
     state: str
+    """That of an unfinished run, or the outcome."""
     because: str
     message: str | None = None
     files: int | None = None
+    """What it came to; bytes and seconds likewise."""
     bytes: int | None = None
     seconds: float | None = None
     committed_version: int | None = None
@@ -68,13 +71,15 @@ class _ShownRun:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _ShownRollback:
-    """A plan or rollback. `name` is the table that it begins with, `undo` whether it is being taken back."""
+    """A plan or rollback."""
 
     rollback_id: str
     hash: str
     name: str | None
+    """The table that it begins with."""
     state: str
     undo: bool
+    """Whether it is being taken back."""
     tables: int
     actor: str | None
     recorded_at: datetime

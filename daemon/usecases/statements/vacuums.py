@@ -21,8 +21,8 @@ from lakewarden.daemon.usecases.audit import run
 from lakewarden.daemon.usecases.outlook import due_now, outlook_of
 from lakewarden.daemon.usecases.runs.orders import order_run
 from lakewarden.daemon.usecases.runs.waiting import raise_for, run_and_wait, working
-from lakewarden.daemon.usecases.statements.answers import Ending, table_of
 from lakewarden.daemon.usecases.statements.policy import change_policy
+from lakewarden.daemon.usecases.statements.statement_answers import Ending, table_of
 from lakewarden.jobs.actions.registry import SPECS
 from lakewarden.jobs.actions.spec import Order
 from lakewarden.jobs.actions.vacuum import Vacuum

@@ -1,8 +1,8 @@
 """The Delta engine: the Engine port on one warm Spark session, composed of the functions beside it."""
 
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, suppress
 from functools import partial
 from typing import Final
 
@@ -264,10 +264,8 @@ class DeltaEngine:
         self._last = location
         return self._session
 
-    @contextmanager
-    def _stamped(self, location: str, run_id: str, action: Action) -> Iterator[SparkSession]:
-        with stamped(self._spark(location), run_id, action, self._installation()) as spark:
-            yield spark
+    def _stamped(self, location: str, run_id: str, action: Action) -> AbstractContextManager[SparkSession]:
+        return stamped(self._spark(location), run_id, action, self._installation())
 
     def _rs(self, location: str) -> rs_metadata.RsTable:
         return rs_metadata.RsTable(

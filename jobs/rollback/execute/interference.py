@@ -46,13 +46,14 @@ def _pause() -> None:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Clearing:
-    """Clears tables of other runs, waiting no longer than `patience`.
-    What `tell` is told, is said again now and then."""
+    """Clears tables of other runs."""
 
     queue: Queue
     clock: Clock
     patience: timedelta
+    """It is waited no longer than this."""
     tell: Callable[[str], None]
+    """What it is told, is said again now and then."""
     monotonic: Callable[[], float] = time.monotonic
     pause: Callable[[], None] = _pause
 

@@ -12,15 +12,17 @@ __all__ = ["Since", "since_restore"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Since:
-    """What came after a restore of ours, up to version `head`. `foreign`: the first commit of somebody else's that head
-    still holds, None if its content is what the rollback left; `undone`: our own undoing of it. `kept`: the
-    properties that somebody has set or unset since and that outlive a rollback, such as a retention, each with the last
-    commit that did; they outlive its undo, too."""
+    """What came after a restore of ours."""
 
     head: int
+    """Up to this version."""
     foreign: Commit | None = None
+    """The first commit of somebody else's that head still holds, None if its content is what the rollback left."""
     undone: tuple[int, ...] = ()
+    """Our own undoing of it."""
     kept: Mapping[str, Commit] = field(default_factory=dict)
+    """The properties that somebody has set or unset since and that outlive a rollback, such as a retention, each with
+    the last commit that did; they outlive its undo, too."""
 
 
 def since_restore(restored: int, commits: Iterable[Commit], ours: Collection[str], undo: str) -> Since:

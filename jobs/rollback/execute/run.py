@@ -25,7 +25,7 @@ from lakewarden.jobs.rollback.journal.journal import Journal
 from lakewarden.jobs.rollback.journal.steps import TableStep
 from lakewarden.jobs.rollback.journal.stored_plan import OnMoved, decode_plan
 from lakewarden.jobs.rollback.planning_service import Gatherer
-from lakewarden.jobs.rollback.verify import require_same_head
+from lakewarden.jobs.rollback.step_check import require_same_head
 from lakewarden.jobs.runs.log_stores import why_not
 from lakewarden.jobs.runs.port import JobContext, Report, Tools
 from lakewarden.jobs.runs.worker_config import WorkerConfig
@@ -39,17 +39,17 @@ _PATIENCE: Final = timedelta(minutes=2)
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class JournaledRollbacks:
-    """`Rollbacks` on the system tables, by the tools of each table's format. `queue` has the other runs that must end
-    first (None: there are none), `hints` takes the tables to look at when it has ended (None: the sweep finds
-    them by itself)."""
+    """`Rollbacks` on the system tables, by the tools of each table's format."""
 
     journal: Journal
     tools: Tools
     storage: Callable[[str], StorageOptions]
     undo_for: timedelta
     queue: Queue | None = None
+    """The other runs that must end first; None: there are none."""
     extend: Extend | None = None
     hints: HintSink | None = None
+    """Takes the tables to look at when it has ended; None: the sweep finds them by itself."""
     patience: timedelta = _PATIENCE
     monotonic: Callable[[], float] = time.monotonic
 

@@ -24,7 +24,7 @@ from lakewarden.jobs.rollback.journal.journal import Journal
 from lakewarden.jobs.rollback.journal.step_rows import FOLLOWING, next_rows, step_of, superseded, verified_row
 from lakewarden.jobs.rollback.journal.steps import TableStep
 from lakewarden.jobs.rollback.journal.stored_plan import with_consents_asked
-from lakewarden.jobs.rollback.verify import verify_step
+from lakewarden.jobs.rollback.step_check import verify_step
 
 __all__ = ["Extend", "Saga"]
 
@@ -38,20 +38,22 @@ Extend = Callable[[Rollback], Sequence[TableStep]]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Saga:
-    """Executes rollbacks. `still_ours` raises once the run was cancelled or lost; `drain` waits until no other run of
-    ours works on these tables; `undo_for` is how long an undo stays possible. `extend` looks for late commits
-    and moved heads (None: nothing is added, a moved head stops it); `compensates`: a moved head takes
-    everything back instead. `inherited` are steps that an earlier attempt may have begun and may still be at,
-    asleep."""
+    """Executes rollbacks."""
 
     journal: Journal
     executor: StepExecutor
     undo_for: timedelta
+    """How long an undo stays possible."""
     still_ours: Callable[[], None] = lambda: None
+    """Raises once the run was cancelled or lost."""
     drain: Callable[[Collection[str]], None] = lambda tables: None
+    """Waits until no other run of ours works on these tables."""
     extend: Extend | None = None
+    """Looks for late commits and moved heads; None: nothing is added, a moved head stops it."""
     compensates: bool = False
+    """A moved head takes everything back instead."""
     inherited: frozenset[int] = frozenset()
+    """Steps that an earlier attempt may have begun and may still be at, asleep."""
 
     def go_on(self, rollback_id: str) -> Rollback:
         """Do what is left to do, forwards or back. Returns the rollback in the state it came to: done, compensated or

@@ -23,7 +23,7 @@ from lakewarden.jobs.rollback.execute.commit_records import again_record, remova
 from lakewarden.jobs.rollback.execute.later_commits import Since, since_restore
 from lakewarden.jobs.rollback.journal.steps import TableStep
 from lakewarden.jobs.rollback.plan.consents import Consent, flags_of
-from lakewarden.jobs.rollback.verify import missing_files, require_same_head
+from lakewarden.jobs.rollback.step_check import missing_files, require_same_head
 from lakewarden.jobs.runs.port import Tools
 
 __all__ = ["StepExecutor", "mark_found", "mark_of"]
@@ -49,15 +49,16 @@ def mark_found(readers: Sequence[TableReader], step: TableStep, mark: str) -> in
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StepExecutor:
-    """What works on the tables, each with the tools of its format. `storage` opens a table's folder. `permit` is asked
-    right before each commit, after the version it is made on was read: it raises what speaks against it now. Before a
-    fence, which changes nothing and keeps a sleeper from changing anything, only `claim` is: a hold or a pause must not
-    keep it away."""
+    """What works on the tables, each with the tools of its format."""
 
     tools: Tools
     storage: Callable[[str], StorageOptions]
+    """Opens a table's folder."""
     permit: Callable[[RollbackRow, TableStep], None] = lambda row, step: None
+    """Asked right before each commit, after the version it is made on was read: it raises what speaks against it."""
     claim: Callable[[RollbackRow], None] = lambda row: None
+    """All that is asked before a fence, which changes nothing and keeps a sleeper from changing anything: a hold or a
+    pause must not keep it away."""
 
     def restore(self, row: RollbackRow, step: TableStep) -> int:
         """Take the table to the step's target; the version of the commit. Raises `ConflictError` if head moved."""

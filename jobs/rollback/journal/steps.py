@@ -15,34 +15,37 @@ NO_VERSION = -1
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TableStep:
-    """One thing that is done to one table at version `from_version`.
-
-    `to_version` by `kind`: what a restore goes back to; the version before the first whose files are removed; the one
-    whose files are added again; the one that a group's change makes; `NO_VERSION` for a table that is set aside.
-    `versions` are those whose files are removed or added again. `format_id` is the table's UUID at `from_version`
-    (None: not known when this was planned). `wave` counts from the roots. `tainted` are the versions that are taken
-    back. `apps` are the transaction ids whose numbers go back with the table, so that a replayed batch is not skipped;
-    `properties` those that a restore must not rewind; `head` is what tells `from_version` from one of the
-    same number in another table (catalog/formats/heads.py). The last three are found out when the step is verified.
-    A group's change has the id and, as `fence`, the number in `apps` that keep its session from making it later; where
-    `apps` is empty the id is the group's own.
-    """
+    """One thing that is done to one table. A group's change has the id and number that keep its session from making
+    it later."""
 
     table_id: str
     name: str
     location: str
     from_version: int
+    """On this version."""
     to_version: int
+    """What a restore goes back to; the version before the first whose files are removed; the one whose files are
+    added again; the one that a group's change makes; `NO_VERSION` for a table that is set aside."""
     kind: RollbackStep = RollbackStep.RESTORE
     format: TableFormat = DELTA
     wave: int = 0
+    """Counts from the roots."""
     format_id: str | None = None
+    """The table's UUID at the version it starts from; None: not known when this was planned."""
     versions: tuple[int, ...] = ()
+    """Those whose files are removed or added again."""
     tainted: tuple[int, ...] = ()
+    """The versions that are taken back."""
     apps: tuple[str, ...] = ()
+    """The transaction ids whose numbers go back with the table, so that a replayed batch is not skipped; of a group's
+    change its id (empty: the group's own). Found out when the step is verified, as are the next two."""
     properties: tuple[tuple[str, str], ...] = ()
+    """Those that a restore must not rewind."""
     head: str | None = None
+    """What tells the version it starts from, from one of the same number in another table
+    (catalog/formats/heads.py)."""
     fence: int = 1
+    """The number of a group's change."""
 
     def verified(
         self, *, head: str, apps: tuple[str, ...] = (), properties: tuple[tuple[str, str], ...] = ()

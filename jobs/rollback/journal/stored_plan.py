@@ -55,19 +55,22 @@ def _as_now(plan: object) -> object:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StoredPlan:
-    """A plan with the UUIDs of the heads it was made on, by `table_id`, and the formats of tables that are not Delta.
-    `admin`: whoever applies it may change tables
-    that are not their own. `details` are for whoever looks at it. `statement`: there is no plan, but this text, which
-    changes several tables. `asked`: what it was stopped for, the ways to agree to it (`ConsentError.ways`)."""
+    """A plan as the journal keeps it."""
 
     plan: Annotated[RollbackPlan, BeforeValidator(_as_now)]
     format_ids: tuple[tuple[str, str], ...] = ()
+    """By `table_id` the UUIDs of the heads it was made on."""
     formats: tuple[tuple[str, TableFormat], ...] = ()
+    """Of tables that are not Delta."""
     admin: bool = False
+    """Whoever applies it may change tables that are not their own."""
     on_moved: OnMoved = OnMoved.EXTEND
     details: Details = Details()
+    """For whoever looks at it."""
     statement: str | None = None
+    """There is no plan, but this text, which changes several tables."""
     asked: tuple[tuple[str, ...], ...] = ()
+    """What it was stopped for, the ways to agree to it (`ConsentError.ways`)."""
 
 
 _ADAPTER = TypeAdapter(StoredPlan)

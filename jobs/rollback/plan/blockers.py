@@ -24,12 +24,7 @@ _BORN_TAINTED: Final = (
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Case:
-    """One table to decide on. `target` is None if no version is clean, `in_log` whether the log still has it,
-    `from_start` whether the table's first version is known; `lost` are
-    the versions that head would no longer have, as far as the log tells them. `unknown` are versions that may
-    be tainted and count as clean so far, `asks` those of them that do not depend on kept ones alone. `undoable` are
-    the versions whose files can be removed; `undoable_if_kept`: there would be some if all unknown ones were agreed to
-    be kept."""
+    """One table to decide on."""
 
     request: RollbackRequest
     table_id: str
@@ -37,15 +32,23 @@ class Case:
     line: Line
     head: int
     target: int | None
+    """None if no version is clean."""
     in_log: bool
+    """Whether the log still has the target."""
     from_start: bool
+    """Whether the table's first version is known."""
     undoable: tuple[int, ...]
+    """The versions whose files can be removed."""
     undoable_if_kept: bool
+    """There would be some if all unknown ones were agreed to be kept."""
     collateral: tuple[Lost, ...]
     lost: tuple[Version, ...]
+    """The versions that head would no longer have, as far as the log tells them."""
     trigger: OnRollback | None
     unknown: tuple[int, ...] = ()
+    """Versions that may be tainted and count as clean so far."""
     asks: frozenset[int] = frozenset()
+    """Those of the unknown ones that do not depend on kept ones alone."""
 
     @property
     def name(self) -> str:

@@ -53,20 +53,22 @@ OF_VERSIONS: Final = frozenset({Consent.COLLATERAL, Consent.KEEP_UNKNOWN, Consen
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Agreement:
-    """One thing agreed to: a version of a table, or the table (`version` None) where the consent is about tables."""
+    """One thing agreed to: a version of a table, or the table."""
 
     consent: Consent
     table_id: str
     version: int | None = None
+    """None where the consent is about tables."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Consents:
-    """`whole`: whatever the plan lists that is made now. `named`: exactly these.
-    A plan that was made has no `whole`."""
+    """What was agreed to."""
 
     whole: frozenset[Consent] = frozenset()
+    """Whatever the plan lists that is made now; a plan that was made has none of it."""
     named: frozenset[Agreement] = frozenset()
+    """Exactly these."""
 
     @classmethod
     def to(cls, *kinds: Consent) -> "Consents":

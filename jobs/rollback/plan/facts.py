@@ -42,32 +42,37 @@ class PropertyChange:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TableFacts:
-    """One managed table. `format_id`: the UUID that its head has. `hold` and `paused` carry the reason, None means
-    neither; `gone`: dropped, there is no log.
-
-    `system`: it is one of lakewarden's own. `aside`: a rollback quarantined it, nobody works on it. `unreadable` says
-    why its log cannot be used, None if it can; `may_read` are then the tables that commits which nobody can read may
-    have read. `unreachable` by version. `stays_out` says why nothing can be committed to it from here. `intact` are
-    commits that added files, all of which head still has; `fitting` those of them whose files fit the columns of the
-    version that the table goes back to. `consumers` are readers outside management.
-    """
+    """One managed table."""
 
     table_id: str
     name: str
     location: str
     format_id: str | None = None
+    """The UUID that its head has."""
     dependencies: tuple[Dependency, ...] = ()
     append_only: bool = False
     system: bool = False
+    """It is one of lakewarden's own."""
     hold: str | None = None
+    """The reason, None if there is none."""
     paused: str | None = None
+    """Likewise."""
     gone: bool = False
+    """It is dropped, there is no log."""
     aside: bool = False
+    """A rollback quarantined it, nobody works on it."""
     unreadable: str | None = None
+    """Why its log cannot be used, None if it can."""
     may_read: frozenset[str] = frozenset()
+    """Then the tables that commits which nobody can read may have read."""
     stays_out: str | None = None
+    """Why nothing can be committed to it from here."""
     unreachable: Mapping[int, Unreachable] = field(default_factory=dict)
+    """By version."""
     intact: frozenset[int] = frozenset()
+    """Commits that added files, all of which head still has."""
     fitting: frozenset[int] = frozenset()
+    """Those of the intact ones whose files fit the columns of the version that the table goes back to."""
     properties: tuple[PropertyChange, ...] = ()
     consumers: tuple[str, ...] = ()
+    """Readers outside management."""

@@ -22,16 +22,18 @@ __all__ = ["Losses", "counted", "rows_of"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Losses:
-    """One table's. `keeps_unknown` says of a version whether somebody agreed that it counts as clean though
-    nobody knows what it was made from; `fitting` and `reapply` as in `TableFacts` and `RollbackRequest`."""
+    """One table's."""
 
     graph: VersionGraph
     taint: Taint
     line: Line
     history: Mapping[int, Version]
     fitting: frozenset[int]
+    """As in `TableFacts`."""
     reapply: bool
+    """As in `RollbackRequest`."""
     keeps_unknown: Callable[[int], bool]
+    """Whether somebody agreed that a version counts as clean though nobody knows what it was made from."""
 
     def listed(self) -> tuple[Lost, ...]:
         """The commits, oldest first."""

@@ -41,87 +41,90 @@ class Blocked(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Blocker:
-    """One reason, as a sentence; `consents` are those that would lift it (for `owner`: naming the table),
-    `versions` what they are asked for."""
+    """One reason, as a sentence."""
 
     why: Blocked
     message: str
     consents: tuple[Consent, ...] = ()
+    """Those that would lift it (for `owner`: naming the table)."""
     versions: tuple[int, ...] = ()
+    """What the consents are asked for."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Lost:
-    """A commit that the table's head would no longer have, though nobody has called it bad. Rows and files it
-    added, None where not recorded. `unknown`: it counts as clean because somebody agreed to that;
-    `touch` tells a change of columns.
-
-    `reapplied`: a blind append whose files are all there, which is added again afterwards.
-    """
+    """A commit that the table's head would no longer have, though nobody has called it bad. Rows and files it added,
+    None where not recorded."""
 
     version: int
     operation: str
     touch: Touch
+    """Tells a change of columns."""
     rows: int | None = None
     files: int | None = None
     run_id: str | None = None
     user: str | None = None
     can_reapply: bool = False
     reapplied: bool = False
+    """A blind append whose files are all there, which is added again afterwards."""
     unknown: bool = False
+    """It counts as clean because somebody agreed to that."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StreamAdvice:
-    """A streaming query that reads or writes the table, and what its owner has to do, in sentences.
-
-    `query_id` is the application id of its transactions; `sink` the name of the table it writes.
-    """
+    """A streaming query that reads or writes the table, and what its owner has to do, in sentences."""
 
     query_id: str
+    """The application id of its transactions."""
     reads: bool
     sink: str
+    """The name of the table it writes."""
     what_to_do: str
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TablePlan:
-    """What happens to one table, and why.
-
-    `from_version` is its head, `to_version` the newest version without taint that the head goes back to, None
-    if there is none; equal if nothing is to be done. `tainted` are seeds and commits that read what depends
-    on one; `collateral` clean commits standing on these; `unknown` commits that may depend on a seed. `wave`
-    0 is done first. `trigger` is what the dependency says, None for a table that was asked for; `waits`: it
-    says `plan`, so the owner decides later. `upstream` are the tables of the plan that it read taint from.
-    `appends` are lost blind appends, whose files a second plan wants to know about; `undoable` the versions
-    whose files could be removed instead, without collateral, and `undone_after` the one that the first of them
-    was made from (-1: from nothing; None: a plan from before it was told). `transactions` are (application id,
-    version) of lost commits; `streams` say what that means (jobs/rollback/plan/stream_advice.py). `stays_tainted`:
-    nothing is done to it although its head is tainted.
-    """
+    """What happens to one table, and why."""
 
     table_id: str
     name: str
     location: str | None
     from_version: int
+    """Its head."""
     to_version: int | None
+    """The newest version without taint that the head goes back to, None if there is none; equal to the head if
+    nothing is to be done."""
     step: Step
     wave: int = 0
+    """0 is done first."""
     trigger: OnRollback | None = None
+    """What the dependency says, None for a table that was asked for."""
     waits: bool = False
+    """The dependency says `plan`, so the owner decides later."""
     tainted: tuple[int, ...] = ()
+    """Seeds and commits that read what depends on one."""
     collateral: tuple[Lost, ...] = ()
+    """Clean commits standing on tainted ones."""
     unknown: tuple[int, ...] = ()
+    """Commits that may depend on a seed."""
     blocked_by: tuple[Blocker, ...] = ()
     upstream: tuple[str, ...] = ()
+    """The tables of the plan that it read taint from."""
     appends: tuple[int, ...] = ()
+    """Lost blind appends, whose files a second plan wants to know about."""
     undoable: tuple[int, ...] = ()
+    """The versions whose files could be removed instead, without collateral."""
     undone_after: int | None = None
+    """The one that the first of these was made from (-1: from nothing; None: a plan from before it was told)."""
     transactions: tuple[tuple[str, int], ...] = ()
+    """(application id, version) of lost commits."""
     streams: tuple[StreamAdvice, ...] = ()
+    """What lost transactions mean (jobs/rollback/plan/stream_advice.py)."""
     consumers: tuple[str, ...] = ()
     properties: tuple[PropertyChange, ...] = ()
     stays_tainted: bool = False
+    """Nothing is done to it although its head is tainted."""
 
     @property
     def acts(self) -> bool:
@@ -152,14 +155,14 @@ class Spared:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RollbackPlan:
-    """The whole plan, tables in the order of execution: by wave, then by name. `hash` covers all that is decided.
-
-    `spared` are the marks that made a difference."""
+    """The whole plan, tables in the order of execution: by wave, then by name."""
 
     request: RollbackRequest
     tables: tuple[TablePlan, ...]
     hash: str
+    """Covers all that is decided."""
     spared: tuple[Spared, ...] = ()
+    """The marks that made a difference."""
 
     @property
     def applicable(self) -> bool:

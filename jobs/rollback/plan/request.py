@@ -9,7 +9,7 @@ __all__ = ["BadVersions", "CommitsOf", "RollbackRequest", "Seed", "ToVersion", "
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ToVersion:
-    """ROLLBACK TABLE t TO VERSION v: every content commit after `version` is a seed."""
+    """ROLLBACK TABLE t TO VERSION v: every later content commit is a seed."""
 
     table_id: str
     version: int
@@ -32,16 +32,18 @@ class BadVersions:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ToVersionAsPlanned:
-    """A `ToVersion` of a plan that is carried out, as it was when the table's head was `head`: the versions
-    `bad` are seeds, nothing that was written later is. The table goes back to `version` as long as its
-    content still has any of `leaves`, the versions that the plan takes from it (None: all after `version` up to
-    `head`)."""
+    """A `ToVersion` of a plan that is carried out: nothing that was written later is a seed."""
 
     table_id: str
     version: int
+    """The table goes back to it as long as its content still has anything that leaves."""
     head: int
+    """The table's, when it was planned."""
     bad: tuple[int, ...]
+    """The versions that are seeds."""
     leaves: tuple[int, ...] | None
+    """The versions that the plan takes from the table; None: all after the version it goes back to, up to its
+    head."""
 
 
 Seed = ToVersion | CommitsOf | BadVersions | ToVersionAsPlanned
@@ -49,21 +51,21 @@ Seed = ToVersion | CommitsOf | BadVersions | ToVersionAsPlanned
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RollbackRequest:
-    """What to undo and how. `clean` are commits, as (table_id, version), that an owner marked clean: read
-    anew whenever a plan is made (jobs/rollback/planning_service.py).
-
-    `cascade`: derived tables whose dependency says `plan` are done too, not only planned. `agreed` are tables whose
-    dependency says `block` and whose owner agrees. `undo` are tables where only the files of the bad appends are to be
-    removed. `reapply`: lost blind appends are added again afterwards.
-    """
+    """What to undo and how."""
 
     seeds: tuple[Seed, ...]
     clean: frozenset[tuple[str, int]] = frozenset()
+    """Commits, as (table_id, version), that an owner marked clean: read anew whenever a plan is made
+    (jobs/rollback/planning_service.py)."""
     cascade: bool = False
+    """Derived tables whose dependency says `plan` are done too, not only planned."""
     consents: Consents = NO_CONSENTS
     agreed: frozenset[str] = frozenset()
+    """Tables whose dependency says `block` and whose owner agrees."""
     undo: frozenset[str] = frozenset()
+    """Tables where only the files of the bad appends are to be removed."""
     reapply: bool = False
+    """Lost blind appends are added again afterwards."""
 
     @property
     def runs(self) -> frozenset[str]:

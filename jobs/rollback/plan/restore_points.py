@@ -19,18 +19,17 @@ _ROW_WISE: Final = frozenset(
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Line:
-    """One table's way back. Nodes of the graph, oldest first.
-
-    `target` is NO_NODE if no version is clean. `lost` is what head has and target has not; `tainted` every
-    tainted commit of the table, in head's past or not;
-    `unknown` what may be tainted and is in the content of head or target.
-    """
+    """One table's way back. Nodes of the graph, oldest first."""
 
     head: int
     target: int
+    """`NO_NODE` if no version is clean."""
     lost: tuple[int, ...]
+    """What head has and target has not."""
     tainted: tuple[int, ...]
+    """Every tainted commit of the table, in head's past or not."""
     unknown: tuple[int, ...]
+    """What may be tainted and is in the content of head or target."""
 
     @property
     def rewinds(self) -> bool:

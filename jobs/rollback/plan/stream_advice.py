@@ -73,15 +73,17 @@ def _writers(table: TablePlan, told: pa.Table, planned: Mapping[str, TablePlan])
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _StreamReader:
-    """A query that reads the table and writes the one called `name`. `upto`: the last version whose rows this one still
-    has, None if it has none; `again`: it lost batches, and what they had read begins after this version; `out`: batches
-    are taken out of its middle, and had read versions from the first of these up to the second."""
+    """A query that reads the table and writes another."""
 
     query_id: str
     name: str
+    """That of the table it writes."""
     upto: int | None
+    """The last version whose rows that table still has, None if it has none."""
     again: int | None
+    """It lost batches, and what they had read begins after this version."""
     out: tuple[int, int] | None = None
+    """Batches are taken out of its middle, and had read versions from the first of these up to the second."""
 
 
 def _readers(

@@ -28,32 +28,35 @@ _MOST_ORIGINS: Final = 64
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RollbackPoint:
-    """What somebody named for a table, as nodes: go back to `keep`, from the head that it had then."""
+    """What somebody named for a table, as nodes."""
 
     keep: int
+    """The node to go back to, from the head that it had then."""
     head: int
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Taint:
-    """`sure` is the closure of the seeds, `wide` that of seeds and unknown commits together (a superset).
-
-    `counts` is the one that decides targets: that of the seeds and of the unknown commits that somebody agreed to lose.
-    `named` has the version that somebody named for a table, `seeds` the seeds' nodes, `roots` the tables they are on.
-    `spared` are nodes that would be tainted by themselves had nobody declared them clean. `doubts` are the
-    unknown commits that `wide` begins with; `asks` is what depends on a seed or on one of those that nobody
-    agreed to keep.
-    """
+    """What is tainted, as nodes."""
 
     seeds: frozenset[int]
+    """The seeds' nodes."""
     named: Mapping[str, RollbackPoint]
+    """The version that somebody named for a table."""
     sure: Closure
+    """The closure of the seeds."""
     wide: Closure
+    """That of seeds and unknown commits together: a superset."""
     counts: Closure
+    """The one that decides targets: that of the seeds and of the unknown commits that somebody agreed to lose."""
     roots: frozenset[str]
+    """The tables that seeds are on."""
     spared: frozenset[int] = frozenset()
+    """Nodes that would be tainted by themselves had nobody declared them clean."""
     doubts: frozenset[int] = frozenset()
+    """The unknown commits that the wide closure begins with."""
     asks: Closure
+    """What depends on a seed or on an unknown commit that nobody agreed to keep."""
 
 
 def taint_of(request: RollbackRequest, graph: VersionGraph, facts: Mapping[str, TableFacts]) -> Taint:

@@ -21,54 +21,61 @@ class CommitReason(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TaintedRead:
-    """The edge by which taint came in: versions of a table, or (`changes`) what they changed. `confidence` is how it is
-    known that they were read; `more` counts versions left out."""
+    """The edge by which taint came in."""
 
     table_id: str
     name: str
     versions: tuple[int, ...]
+    """Of the table that was read."""
     changes: bool
+    """What these versions changed was read, not what they held."""
     confidence: Confidence
+    """How it is known that they were read."""
     more: int = 0
+    """So many versions are left out."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CommitDetail:
-    """One commit that is lost, unknown or tainted. `user` and `engine` as its lineage record or its commitInfo say,
-    `at` when it was committed (UTC); None where nobody knows any more. `seed`: it was asked for by itself."""
+    """One commit that is lost, unknown or tainted."""
 
     version: int
     role: CommitReason
     operation: str
     rows: int | None = None
     user: str | None = None
+    """As its lineage record or its commitInfo says, as is the engine; None where nobody knows any more."""
     engine: str | None = None
     at: datetime | None = None
+    """When it was committed (UTC)."""
     run_id: str | None = None
     seed: bool = False
+    """It was asked for by itself."""
     reads: tuple[TaintedRead, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TableDetails:
-    """One table. `more` counts commits left out."""
+    """One table."""
 
     table_id: str
     owner: str | None
     commits: tuple[CommitDetail, ...] = ()
     more: int = 0
+    """So many commits are left out."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Details:
-    """Of every table of a plan, in its order. `clones` are managed shallow clones that the plan leaves as they are,
-    each with the table that goes back and whose files it reads: what a clone has copied is on no record.
-    `beyond` are managed tables that the plan does not change, each with something that it has read and no plan follows:
-    one of `clones`, or a table that is not managed (its location), which may have read what goes back."""
+    """Of every table of a plan, in its order."""
 
     tables: tuple[TableDetails, ...] = ()
     clones: tuple[tuple[str, str], ...] = ()
+    """Managed shallow clones that the plan leaves as they are, each with the table that goes back and whose files it
+    reads: what a clone has copied is on no record."""
     beyond: tuple[tuple[str, str], ...] = ()
+    """Managed tables that the plan does not change, each with something that it has read and no plan follows: one of
+    the clones, or a table that is not managed (its location), which may have read what goes back."""
 
     def of(self, table_id: str) -> TableDetails | None:
         """What is known of one table."""

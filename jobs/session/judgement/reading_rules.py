@@ -2,7 +2,8 @@
 
 A `Judge`: it is shown how a statement is said, and then the analysed plan that will be run. Everything is refused that
 is not known to be harmless: any command but a few that show things, any source but tables and views of the catalog,
-scripts, functions that are on no list (functions.py), which are not found in such a session: analysis could run them.
+scripts, functions that are on no list (listed_functions.py) and thus not found in such a session: analysis could run
+them.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -13,7 +14,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
 from lakewarden.catalog.errors import NotAllowedError
-from lakewarden.jobs.session.judgement.functions import keep_listed
+from lakewarden.jobs.session.judgement.listed_functions import keep_listed
 from lakewarden.jobs.session.judgement.moments import require_plain_moment
 from lakewarden.jobs.session.judgement.plan_tables import PlanTables, QueriedTable
 from lakewarden.jobs.session.judgement.statement_kinds import QUERIES, StatementKind, kind_of

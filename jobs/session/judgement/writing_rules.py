@@ -10,7 +10,7 @@ from typing import Any, Final
 from pyspark.sql import SparkSession
 
 from lakewarden.catalog.errors import NotAllowedError
-from lakewarden.jobs.session.judgement.functions import keep_listed
+from lakewarden.jobs.session.judgement.listed_functions import keep_listed
 from lakewarden.jobs.session.judgement.moments import require_plain_moment
 from lakewarden.jobs.session.judgement.plan_tables import PlanTables
 from lakewarden.jobs.session.plans import JavaPlan, Plans, kind

@@ -11,7 +11,7 @@ from lakewarden.catalog.errors import LakewardenError, UsageError
 from lakewarden.catalog.failpoints import reach
 from lakewarden.jobs.session.conflicts.retries import RETRIES_OF_BATCHES
 from lakewarden.jobs.session.plans import Plans
-from lakewarden.jobs.session.upserts.batches import query_of, reads_of_batch
+from lakewarden.jobs.session.upserts.batch_reads import query_of, reads_of_batch
 from lakewarden.jobs.session.writes import Upsert, Upserted, UpsertStream
 
 __all__ = ["start"]

@@ -11,7 +11,7 @@ from lakewarden.jobs.session.reads import location_of
 from lakewarden.jobs.session.upserts.source import schema_of
 from lakewarden.jobs.session.writes import Upsert
 from lakewarden.jobs.sql.compile.values import KEYS_PROPERTY, TableSchema, quoted
-from lakewarden.jobs.upsert.schema import Rules
+from lakewarden.jobs.upsert.target_columns import Rules
 
 __all__ = ["UpsertTarget", "emptied_of", "existing", "making"]
 
@@ -20,15 +20,16 @@ _WIDENING: Final = "delta.enableTypeWidening"
 
 @dataclass(frozen=True, kw_only=True)
 class UpsertTarget:
-    """A Delta table as it is now. `partitions` are the columns that it is partitioned by; `snapshot` is Delta's own, in
-    the JVM, which computes its state when it is asked for it."""
+    """A Delta table as it is now."""
 
     location: str
     version: int
     schema: TableSchema
     rules: Rules
     partitions: tuple[str, ...]
+    """The columns that it is partitioned by."""
     snapshot: Any
+    """Delta's own, in the JVM, which computes its state when it is asked for it."""
 
     @property
     def size(self) -> int | None:

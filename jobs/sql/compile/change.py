@@ -33,11 +33,11 @@ MAYBE_REAL: Final = "maybe real"
 
 @dataclass(frozen=True, kw_only=True)
 class Relation:
-    """One thing that is read: a table, a query in parentheses, or VALUES; `join` says how it is joined to those before
-    it, None for the first and after a comma."""
+    """One thing that is read: a table, a query in parentheses, or VALUES."""
 
     item: exp.Expr
     join: exp.Join | None = None
+    """How it is joined to those before it, None for the first and after a comma."""
 
     @property
     def name(self) -> str:
@@ -54,26 +54,31 @@ class Relation:
 
 @dataclass(frozen=True, kw_only=True)
 class Assignment:
-    """`column = value`; where the value is a query of several columns, `place` says which of them."""
+    """`column = value`."""
 
     column: exp.Column
     value: exp.Expr
     place: int | None = None
+    """Where the value is a query of several columns, which of them."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class RowChange:
-    """Rows of `relations` that satisfy `where`: the rows of the target among them (`relations[place]`) are updated by
-    `assignments`, or deleted where there are none. `notes` tell what was left out. `unowned`: which of the relations is
-    the target is told by the columns that they have (databases.py)."""
+    """Rows of a target, found among those that are read, are updated or deleted."""
 
     relations: tuple[Relation, ...]
+    """What is read."""
     place: int
+    """Which of the relations is the target."""
     assignments: tuple[Assignment, ...] = ()
+    """None: the rows are deleted."""
     where: exp.Expr | None = None
+    """Which rows."""
     ctes: tuple[exp.CTE, ...] = ()
     notes: tuple[str, ...] = ()
+    """What was left out."""
     unowned: bool = False
+    """Which of the relations is the target is told by the columns that they have (databases.py)."""
 
     @property
     def target(self) -> exp.Table:

@@ -21,12 +21,16 @@ class Seen(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class MergeClause:
-    """Rows that are `seen` and satisfy `condition` are updated by `sets`, added with `inserts`, or else deleted."""
+    """Rows are updated, added, or else deleted."""
 
     seen: Seen
+    """Of which kind they are."""
     condition: exp.Expr | None = None
+    """What they satisfy."""
     sets: tuple[Assignment, ...] = ()
+    """By these they are updated."""
     inserts: tuple[Assignment, ...] = ()
+    """With these they are added."""
 
     @property
     def assignments(self) -> tuple[Assignment, ...]:
@@ -36,9 +40,10 @@ class MergeClause:
 
 @dataclass(frozen=True, kw_only=True)
 class Clauses:
-    """All of them, in their order, behind `on`."""
+    """All of them, in their order."""
 
     on: exp.Expr
+    """What stands before them."""
     each: tuple[MergeClause, ...]
 
     def parts(self) -> Iterator[exp.Expr]:
@@ -53,22 +58,25 @@ class Clauses:
 
 @dataclass(frozen=True, kw_only=True)
 class Placement:
-    """The rows of `source` go into `columns` of the target, all of its columns where none are named.
-
-    A row that is there, by `keys` (none: those that the table itself names) or where `on` holds, is updated by
-    `assignments` if `condition` holds. `replaces`: it gets all that the source has. Neither: it stays as it is.
-    `alias` is what the source is called in assignments and conditions.
-    """
+    """The rows of a source go into columns of the target. One that is there stays as it is where nothing says what it
+    gets."""
 
     columns: tuple[str, ...]
+    """All columns of the target where none are named."""
     source: exp.Expr
     alias: str = "excluded"
+    """What the source is called in assignments and conditions."""
     keys: tuple[str, ...] = ()
+    """By these a row is there; none: those that the table itself names."""
     on: exp.Expr | None = None
+    """Or where this holds."""
     assignments: tuple[Assignment, ...] = ()
+    """By these a row that is there is updated."""
     replaces: bool = False
+    """It gets all that the source has."""
     whole: bool = False
     condition: exp.Expr | None = None
+    """Where this holds."""
 
     @property
     def is_one_row(self) -> bool:

@@ -17,7 +17,7 @@ from lakewarden.jobs.sql.compile.meaning.functions import numbers_by_chance
 from lakewarden.jobs.sql.compile.meaning.nondeterminism import chances, with_distinct_on
 from lakewarden.jobs.sql.compile.meaning.storing import assigned
 from lakewarden.jobs.sql.compile.merges.compiling import merge_compiled
-from lakewarden.jobs.sql.compile.numbered.rows import refused_where_alike
+from lakewarden.jobs.sql.compile.numbered.row_numbers import refused_where_alike
 from lakewarden.jobs.sql.compile.places import placed, wrong_in
 from lakewarden.jobs.sql.compile.reading import Draft, ambiguous, tables_read
 from lakewarden.jobs.sql.compile.resolving import Resolved, SetColumn, resolved

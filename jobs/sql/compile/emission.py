@@ -14,7 +14,7 @@ from sqlglot import exp
 from lakewarden.jobs.sql.compile.change import RowChange
 from lakewarden.jobs.sql.compile.grouping import ask_in_where, group_joins
 from lakewarden.jobs.sql.compile.meaning.inline import as_queries
-from lakewarden.jobs.sql.compile.meaning.rows import as_struct
+from lakewarden.jobs.sql.compile.meaning.row_comparisons import as_struct
 from lakewarden.jobs.sql.compile.precedence import in_parentheses
 from lakewarden.jobs.sql.compile.resolving import Resolved, SetColumn
 from lakewarden.jobs.sql.compile.spark_words import in_spark, without_choices

@@ -43,20 +43,23 @@ _ELSEWHERE: Final = frozenset({"FROM", "USING", "JOIN"})
 
 @dataclass(frozen=True, kw_only=True)
 class Draft:
-    """A statement that is read but not yet held against the schemas of its `tables`. Several `dialects`: they read it
-    alike, and none was `chosen`. The first of the tables is the one that is changed. With a `placement` it is an
-    upsert: `change` is what becomes of rows that are there. `others` are what it changes in further tables of the same.
-    `merge` are the clauses of a MERGE: the assignments of `change` are then their conditions and values.
-    """
+    """A statement that is read but not yet held against the schemas of its tables."""
 
     text: str
     dialects: tuple[Dialect, ...]
+    """Several: they read it alike."""
     change: RowChange
+    """What is changed; with a placement, what becomes of rows that are there."""
     tables: tuple[TableName, ...]
+    """The first is the one that is changed."""
     placement: Placement | None = None
+    """It is an upsert."""
     others: tuple[RowChange, ...] = ()
+    """What it changes in further tables of the same."""
     merge: Clauses | None = None
+    """The clauses of a MERGE: the assignments of the change are then their conditions and values."""
     chosen: bool = False
+    """The dialect was."""
 
     @property
     def each(self) -> tuple["Draft", ...]:

@@ -75,12 +75,13 @@ _OURS: Final = "errorMessage"
 
 @dataclass(frozen=True, kw_only=True)
 class _Words:
-    """What is said of a condition. `part` finds what it is about in the statement, None where nobody can tell."""
+    """What is said of a condition."""
 
     kind: type[LakewardenError]
     sentence: str
     hint: str = _NOTHING
     part: Callable[[Draft, Condition], exp.Expr | None] = lambda draft, said: None
+    """Finds what it is about in the statement, None where nobody can tell."""
 
 
 def is_known(found: Sequence[Condition]) -> bool:

@@ -50,16 +50,18 @@ class SetColumn:
 
 @dataclass(frozen=True, kw_only=True)
 class Resolved:
-    """The query for the matches, each column qualified and each expression typed: its select list holds the values of
-    `columns` in this order, a query of several columns once, then what the policy goes by. `places` are the columns'
-    own in such a query. `tables` are the stand-ins' real names."""
+    """The query for the matches, each column qualified and each expression typed."""
 
     query: exp.Select
+    """Its select list holds the values of the columns in their order, a query of several columns once, then what the
+    policy goes by."""
     alias: str
     columns: tuple[tuple[str, exp.DataType], ...]
     by: bool
     tables: Mapping[str, TableName]
+    """The stand-ins' real names."""
     places: tuple[int | None, ...] = ()
+    """The columns' own in a query of several columns."""
 
     @property
     def values(self) -> tuple[SetColumn, ...]:

@@ -18,8 +18,8 @@ from lakewarden.jobs.sql.compile.change import (
 )
 from lakewarden.jobs.sql.compile.databases import means, told_apart
 from lakewarden.jobs.sql.compile.dialects import OWN, STRAIGHT
-from lakewarden.jobs.sql.compile.numbered.limits import choose_first_rows
-from lakewarden.jobs.sql.compile.numbered.queries import change_its_table
+from lakewarden.jobs.sql.compile.numbered.first_rows import choose_first_rows
+from lakewarden.jobs.sql.compile.numbered.with_queries import change_its_table
 from lakewarden.jobs.sql.compile.places import wrong_in
 from lakewarden.jobs.sql.compile.values import Dialect
 

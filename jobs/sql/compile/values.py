@@ -55,12 +55,14 @@ class MatchRule(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MatchPolicy:
-    """`by` is the column, as SQL, whose largest value wins; set for `LAST` alone. `agreeing`: matches that are no error
-    are told from those that are one by what they say, which takes longer than having Delta refuse all of them."""
+    """What is done with several matches."""
 
     rule: MatchRule = MatchRule.ERROR
     by: str | None = None
+    """The column, as SQL, whose largest value wins; set for `LAST` alone."""
     agreeing: bool = False
+    """Matches that are no error are told from those that are one by what they say, which takes longer than having
+    Delta refuse all of them."""
 
     @property
     def chooses(self) -> bool:
@@ -102,34 +104,38 @@ class StepKind(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SqlStep:
-    """One plain statement that Spark and Delta run as it is, on `target`. `because` says why it has this form."""
+    """One plain statement that Spark and Delta run as it is."""
 
     kind: StepKind
     target: TableName
+    """The table that it changes."""
     sql: str
     because: str
+    """Why it has this form."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Chosen:
-    """Whose SQL a statement was read as, by which policy for several matches where there is one, and what `notes` say
-    of that choice."""
+    """Whose SQL a statement was read as, by which policy for several matches where there is one."""
 
     dialect: Dialect
     matches: MatchPolicy | None = None
     notes: tuple[str, ...] = ()
+    """What is to be said of that choice."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Compiled:
-    """What becomes of a statement: one step for each table that it changes, the first of which is `target`. Each reads
-    all tables as they were before the first. `notes` say where the choice of a dialect or a policy matters."""
+    """What becomes of a statement: one step for each table that it changes. Each reads all tables as they were before
+    the first."""
 
     dialect: Dialect
     target: TableName
+    """The table of the first step."""
     matches: MatchPolicy
     steps: tuple[SqlStep, ...]
     notes: tuple[str, ...] = ()
+    """Where the choice of a dialect or a policy matters."""
 
     @property
     def chosen(self) -> Chosen:

@@ -147,7 +147,7 @@ HOLES: Final = (
     Hole(
         name="2.3",
         words="the source's vacuum takes the files of a shallow clone that is managed",
-        seams=(("lakewarden.jobs.deletion.readers:FolderReaders.now", _none),),
+        seams=(("lakewarden.jobs.deletion.folder_readers:FolderReaders.now", _none),),
         themes=("sharing",),
     ),
     Hole(

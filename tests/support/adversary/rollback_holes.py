@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Any, Final
 
-from lakewarden.jobs.rollback.plan import planner
+from lakewarden.jobs.rollback.plan import rollback_planner as planner
 from support.adversary.holes import Hole
 
 __all__ = ["ROLLBACK_HOLES"]
@@ -100,7 +100,7 @@ ROLLBACK_HOLES: Final = (
     Hole(
         name="3.3",
         words="unknown commits that were kept are lost unlisted",
-        seams=(("lakewarden.jobs.rollback.plan.planner:_losses", _without_unknown),),
+        seams=(("lakewarden.jobs.rollback.plan.rollback_planner:_losses", _without_unknown),),
         themes=("agreeing",),
         shows="nobody called bad or agreed to lose",
     ),

@@ -22,7 +22,7 @@ from lakewarden.daemon.control.restore_cascade import OpenRestores
 from lakewarden.daemon.control.run_recorder import RunRecorder
 from lakewarden.daemon.control.sweep_writer import SweepWriter
 from lakewarden.daemon.control.system_maintenance import Caretaker
-from lakewarden.daemon.fleet.cache import FleetCache
+from lakewarden.daemon.fleet.fleet_cache import FleetCache
 from lakewarden.daemon.fleet.observer import Observer
 from lakewarden.daemon.fleet.stores import Stores
 from lakewarden.daemon.telemetry.metrics import Metrics

@@ -20,7 +20,7 @@ from lakewarden.catalog.system.port import LINEAGE, TABLES
 from lakewarden.catalog.system.store import DeltaSystemStore
 from lakewarden.daemon.control.stream_recorder import StreamClerk
 from lakewarden.daemon.control.sweep_writer import SweepWriter
-from lakewarden.daemon.fleet.cache import FleetCache
+from lakewarden.daemon.fleet.fleet_cache import FleetCache
 from lakewarden.daemon.fleet.look import OnRecord
 from lakewarden.daemon.fleet.observer import Observer
 from lakewarden.daemon.telemetry.webhook import Silence

@@ -13,8 +13,8 @@ from lakewarden.catalog.system.codec import codec
 from lakewarden.catalog.system.port import LINEAGE
 from lakewarden.jobs.rollback.plan.facts import TableFacts
 from lakewarden.jobs.rollback.plan.model import RollbackPlan
-from lakewarden.jobs.rollback.plan.planner import plan_rollback
 from lakewarden.jobs.rollback.plan.request import RollbackRequest
+from lakewarden.jobs.rollback.plan.rollback_planner import plan_rollback
 
 __all__ = ["NO_ROWS", "facts", "history", "plan"]
 

@@ -11,8 +11,8 @@ from lakewarden.catalog.lineage.graph.graph import VersionGraph
 from lakewarden.catalog.lineage.graph.incarnations import Histories
 from lakewarden.catalog.lineage.versions import Version
 from lakewarden.jobs.rollback.plan.model import Blocked, RollbackPlan, Step, TablePlan
-from lakewarden.jobs.rollback.plan.planner import plan_rollback
 from lakewarden.jobs.rollback.plan.request import BadVersions, CommitsOf, RollbackRequest, Seed, ToVersion
+from lakewarden.jobs.rollback.plan.rollback_planner import plan_rollback
 from support.histories.fleet_logs import facts_of, histories_of, lineage_of, rows_table
 from support.histories.fleets import CONTENT, FRESH, Event, Fleet, Kind, random_fleet
 from support.histories.rollback_oracle import Expected, expected_of

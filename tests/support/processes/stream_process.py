@@ -10,7 +10,7 @@ from lakewarden.catalog.lineage.streams.session_notes import StreamNotes
 from lakewarden.catalog.storage.file_store import StorageOptions, canonical
 from lakewarden.catalog.system.store import DeltaSystemStore
 from lakewarden.daemon.control.stream_recorder import StreamClerk
-from lakewarden.daemon.fleet.cache import FleetCache
+from lakewarden.daemon.fleet.fleet_cache import FleetCache
 
 
 def main(folder: Path) -> None:

@@ -11,9 +11,9 @@ from typing import Final
 from pyspark.sql import SparkSession
 
 from lakewarden.jobs.sql.compile.compiler import compiled
-from lakewarden.jobs.sql.compile.merges.reading import merge_draft
+from lakewarden.jobs.sql.compile.merges.merge_drafts import merge_draft
 from lakewarden.jobs.sql.compile.reading import Draft, draft_of
-from lakewarden.jobs.sql.compile.upserts.reading import is_upsert, upsert_draft
+from lakewarden.jobs.sql.compile.upserts.upsert_drafts import is_upsert, upsert_draft
 from lakewarden.jobs.sql.compile.values import (
     ColumnType,
     Dialect,

@@ -6,8 +6,8 @@ from pyspark.sql import SparkSession
 
 from lakewarden.catalog.errors import UsageError
 from lakewarden.jobs.sql.compile.compiler import compiled
-from lakewarden.jobs.sql.compile.merges.reading import merge_draft
-from lakewarden.jobs.sql.compile.upserts.reading import is_upsert, upsert_draft
+from lakewarden.jobs.sql.compile.merges.merge_drafts import merge_draft
+from lakewarden.jobs.sql.compile.upserts.upsert_drafts import is_upsert, upsert_draft
 from lakewarden.jobs.sql.compile.values import MatchPolicy, MatchRule
 from support.two_databases.game import Outcome, Played
 from support.two_databases.random_placed import PlacedChange

@@ -2,7 +2,7 @@
 
 import ast
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 from statistics import median
@@ -14,6 +14,27 @@ MODULES = sorted(path for room in ("catalog", "daemon", "jobs") for path in (ROO
 MAX_MODULE_LINES = 400
 MAX_MEDIAN_LINES = 150
 MAX_FUNCTION_LINES = 60
+LEVELS = (
+    "catalog/registry",
+    "catalog/validation",
+    "daemon/cli/commands",
+    "daemon/usecases",
+    "jobs/actions",
+    "jobs/engines",
+    "jobs/executors",
+    "jobs/sql",
+)
+"""One thing may have its name at each of these: a table's check and its registration, what is done to it as a command,
+a use case, a statement and an action, and how that is executed on which engine."""
+SAME_NAMES = {
+    "errors": "those of lakewarden, and those of a format's logs",
+    "jars": "Spark's, and what it needs besides for S3",
+    "keys": "what may be written in a policy, and in a settings file",
+    "log": "a table's, and a process's",
+    "port": "what a room asks others for",
+    "process": "what a process of its own runs",
+    "schema": "a table's as its log says it, and that of the system tables",
+}
 
 
 def test_modules_stay_small() -> None:
@@ -39,6 +60,27 @@ def test_a_class_name_is_defined_once() -> None:
     assert [name for name, times in named.items() if times > 1] == []
 
 
+def test_fields_are_documented_at_the_field() -> None:
+    described = [
+        f"{_short(path)}: the docstring of {node.name} speaks of {named}"
+        for path, tree in _trees()
+        for node in walked(tree)
+        if isinstance(node, ast.ClassDef)
+        for named in _fields(node)
+        if f"`{named}`" in (ast.get_docstring(node) or "")
+    ]
+    assert described == []
+
+
+def test_a_file_name_stands_for_one_thing() -> None:
+    places: dict[str, list[str]] = defaultdict(list)
+    for path in MODULES:
+        level = next((one for one in LEVELS if _short(path).startswith(f"{one}/")), "")
+        places[path.stem].append(level)
+    places.pop("__init__")
+    assert {name for name, levels in places.items() if len(set(levels)) < len(levels)} == SAME_NAMES.keys()
+
+
 def test_every_exemption_from_a_check_has_a_reason() -> None:
     assert _lines_with(r"# (?:type: ignore|noqa)[^#]*$") == []
 
@@ -58,6 +100,12 @@ def _lines_with(pattern: str) -> list[str]:
         for number, line in enumerate(path.read_text().splitlines(), start=1)
         if re.search(pattern, line)
     ]
+
+
+def _fields(node: ast.ClassDef) -> Iterator[str]:
+    for one in node.body:
+        if isinstance(one, ast.AnnAssign) and isinstance(one.target, ast.Name):
+            yield one.target.id
 
 
 def _functions(tree: ast.AST) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:

@@ -39,7 +39,10 @@ ALLOWED: Final[Mapping[str, tuple[int, str]]] = {
     "jobs/rollback/plan/restore_points.py": (1, PLACES),
     "jobs/rollback/plan/stream_advice.py": (1, OFFSETS),
     "jobs/rollback/plan/taint.py": (1, PLACES),
-    "jobs/session/groups/runner.py": (1, "what a Delta session is about to commit, told before it does"),
+    "jobs/session/groups/group_runner.py": (
+        1,
+        "what a Delta session is about to commit, told before it does",
+    ),
     "jobs/upsert/once.py": (1, "the end of a Delta session's own log"),
 }
 """How often a module does it all the same, and why it may."""

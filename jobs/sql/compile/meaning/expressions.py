@@ -25,7 +25,7 @@ from lakewarden.jobs.sql.compile.meaning.first_type import fits_first
 from lakewarden.jobs.sql.compile.meaning.functions import FUNCTIONS, Notes, function_in_spark
 from lakewarden.jobs.sql.compile.meaning.integers import unfolded
 from lakewarden.jobs.sql.compile.meaning.limits import require_plain_limits
-from lakewarden.jobs.sql.compile.meaning.rows import with_columns
+from lakewarden.jobs.sql.compile.meaning.row_comparisons import with_columns
 from lakewarden.jobs.sql.compile.meaning.storing import SPARKS_WORDS
 from lakewarden.jobs.sql.compile.meaning.texts import (
     is_padded,

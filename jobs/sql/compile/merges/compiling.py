@@ -52,13 +52,14 @@ Schemas = Mapping[TableName, TableSchema]
 
 @dataclass(frozen=True, kw_only=True)
 class _Ask:
-    """A query, or a condition that holds one: where it stood is a column of the source now. `far`: it depends on the
-    target; `in_on`: it stood in ON."""
+    """A query, or a condition that holds one: where it stood is a column of the source now."""
 
     name: str
     node: exp.Expr
     far: bool
+    """It depends on the target."""
     in_on: bool
+    """It stood in ON."""
 
 
 def merge_compiled(draft: Draft, schemas: Schemas, policy: MatchPolicy) -> Compiled:

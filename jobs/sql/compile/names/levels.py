@@ -12,12 +12,12 @@ __all__ = ["CommonTable", "Item", "Level", "Same", "Use"]
 
 @dataclass(kw_only=True, eq=False)
 class Item:
-    """A table, a query or VALUES in FROM, under its name there. `nodes`: where it stands, several times where an
-    expression was copied."""
+    """A table, a query or VALUES in FROM, under its name there."""
 
     name: str
     columns: tuple[str, ...]
     nodes: list[exp.Expr]
+    """Where it stands, several times where an expression was copied."""
 
 
 @dataclass(kw_only=True, eq=False)
@@ -39,15 +39,17 @@ class Same:
 
 @dataclass(kw_only=True, eq=False)
 class Level:
-    """A query, as far as its names are known by now. `chains`: what its FROM reads, a list for what stands between two
-    commas. `results`: what the SELECT list gives under which name. `clause`: where its own names are looked up."""
+    """A query, as far as its names are known by now."""
 
     select: exp.Select
     outer: "Level | None" = None
     clause: QueryClause = QueryClause.LIST
+    """Where its own names are looked up."""
     chains: list[list[Item]] = field(default_factory=list)
+    """What its FROM reads, a list for what stands between two commas."""
     same: list[Same] = field(default_factory=list)
     results: dict[str, list[exp.Expr]] = field(default_factory=dict)
+    """What the SELECT list gives under which name."""
 
     @property
     def items(self) -> list[Item]:

@@ -13,7 +13,7 @@ from lakewarden.catalog.errors import UsageError
 from lakewarden.jobs.sql.compile.names.bindings import Bindings
 from lakewarden.jobs.sql.compile.names.joins import is_comma, say_using
 from lakewarden.jobs.sql.compile.names.levels import CommonTable, Item, Level
-from lakewarden.jobs.sql.compile.names.lookup import Lookup
+from lakewarden.jobs.sql.compile.names.name_lookup import Lookup
 from lakewarden.jobs.sql.compile.names.outputs import (
     columns_given,
     name_result,

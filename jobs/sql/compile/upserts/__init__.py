@@ -1,4 +1,4 @@
 """Which plain MERGE does what INSERT ... ON CONFLICT, REPLACE, UPSERT and UPDATE ... ELSE INSERT say? Pure.
 
-Doors: `reading` (text to a draft), `merging` (draft and schemas to a step).
+Doors: `upsert_drafts` (text to a draft), `merging` (draft and schemas to a step).
 """

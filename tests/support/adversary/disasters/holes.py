@@ -79,14 +79,14 @@ DISASTER_HOLES: Final = (
     Hole(
         name="2.6 purge",
         words="a backup that is put back brings a purge back that was called off, and nothing is paused",
-        seams=(("lakewarden.catalog.system.recovery.restore:restored_tables", _as_they_were),),
+        seams=(("lakewarden.catalog.system.recovery.backup_restore:restored_tables", _as_they_were),),
         themes=("recovering",),
         shows="mended",
     ),
     Hole(
         name="2.6 lock",
         words="a backup that is put back brings back a rollback that was under way",
-        seams=(("lakewarden.catalog.system.recovery.restore:restored_rollbacks", _not_one),),
+        seams=(("lakewarden.catalog.system.recovery.backup_restore:restored_rollbacks", _not_one),),
         themes=("recovering",),
         shows="of another day is",
     ),

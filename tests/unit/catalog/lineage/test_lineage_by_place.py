@@ -17,8 +17,8 @@ from lakewarden.catalog.system.codec import codec
 from lakewarden.catalog.system.port import LINEAGE
 from lakewarden.daemon.usecases.lineage.edges import named_edges
 from lakewarden.jobs.rollback.plan.model import RollbackPlan
-from lakewarden.jobs.rollback.plan.planner import plan_rollback
 from lakewarden.jobs.rollback.plan.request import RollbackRequest, ToVersion
+from lakewarden.jobs.rollback.plan.rollback_planner import plan_rollback
 from support.builders.commits import counted
 from support.builders.daemons import World
 from support.builders.tables_by_hand import NO_ROWS, facts, history

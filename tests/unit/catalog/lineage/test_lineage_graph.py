@@ -10,8 +10,8 @@ from lakewarden.catalog.model.lineage_record import LineageInput
 from lakewarden.catalog.model.rows import Confidence, LineageRow
 from lakewarden.catalog.system.codec import codec
 from lakewarden.catalog.system.port import LINEAGE
-from lakewarden.jobs.rollback.plan.planner import plan_rollback
 from lakewarden.jobs.rollback.plan.request import BadVersions, RollbackRequest
+from lakewarden.jobs.rollback.plan.rollback_planner import plan_rollback
 from support.builders.tables_by_hand import NO_ROWS, facts, history
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

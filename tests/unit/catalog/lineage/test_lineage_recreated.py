@@ -18,7 +18,7 @@ from lakewarden.catalog.storage.file_store import StorageOptions, canonical
 from lakewarden.catalog.system.own_rows import system_rows
 from lakewarden.catalog.system.port import HEALTH, LINEAGE, TABLES, Fence, R, SystemTable
 from lakewarden.daemon.control.sweep_writer import SweepWriter
-from lakewarden.daemon.fleet.cache import FleetCache
+from lakewarden.daemon.fleet.fleet_cache import FleetCache
 from lakewarden.daemon.fleet.look import OnRecord
 from lakewarden.daemon.fleet.observer import Observer
 from lakewarden.daemon.telemetry.webhook import Silence

@@ -25,7 +25,7 @@ from lakewarden.catalog.storage.file_store import StorageOptions, canonical
 from lakewarden.catalog.system import handles, migrate, schema, snapshot
 from lakewarden.catalog.system.codec import codec
 from lakewarden.catalog.system.commits import Note, commit
-from lakewarden.catalog.system.files import ColumnCache
+from lakewarden.catalog.system.data_files import ColumnCache
 from lakewarden.catalog.system.own_rows import system_rows, system_table_id
 from lakewarden.catalog.system.port import (
     AUDIT,

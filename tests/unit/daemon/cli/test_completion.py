@@ -15,10 +15,16 @@ from lakewarden.catalog.policy.keys import POLICY_KEYS
 from lakewarden.catalog.registry.governance import set_policy
 from lakewarden.catalog.system.port import TABLES
 from lakewarden.daemon.cli.completion.answer import VARIABLE
+from lakewarden.daemon.cli.completion.cached_names import (
+    cache_of,
+    keep_names,
+    names_of,
+    read_names,
+    write_names,
+)
 from lakewarden.daemon.cli.completion.candidates import candidates, value_of
 from lakewarden.daemon.cli.completion.generate import tree_as_text
 from lakewarden.daemon.cli.completion.look_up import look_up
-from lakewarden.daemon.cli.completion.names import cache_of, keep_names, names_of, read_names, write_names
 from lakewarden.daemon.cli.completion.tree import FILE, ValueKind, read_tree
 from lakewarden.daemon.installation.services import Services
 from lakewarden.daemon.settings.settings import load_settings

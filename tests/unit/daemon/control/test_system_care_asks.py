@@ -18,7 +18,7 @@ from lakewarden.catalog.system.own_rows import system_rows, system_table_id
 from lakewarden.catalog.system.port import RUNS, TABLES
 from lakewarden.catalog.system.store import DeltaSystemStore
 from lakewarden.daemon.control.system_maintenance import Caretaker
-from lakewarden.daemon.fleet.cache import FleetCache
+from lakewarden.daemon.fleet.fleet_cache import FleetCache
 from lakewarden.jobs.actions.answers import Due
 from lakewarden.jobs.actions.costs import Estimate
 from lakewarden.jobs.actions.vacuum import Vacuum

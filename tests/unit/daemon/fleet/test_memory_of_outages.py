@@ -22,7 +22,7 @@ from lakewarden.catalog.system.port import (
     Rows,
     SystemTable,
 )
-from lakewarden.daemon.fleet.cache import FleetCache
+from lakewarden.daemon.fleet.fleet_cache import FleetCache
 from lakewarden.jobs.actions.budget import Budget
 from lakewarden.jobs.actions.world import World
 from support.builders.system_samples import NOW, sample

@@ -12,6 +12,7 @@ from lakewarden.catalog.model.rows import (
     Action,
     Confidence,
     Dependency,
+    OnRollback,
     Outcome,
     PolicySettings,
     RollbackState,
@@ -25,10 +26,13 @@ from lakewarden.catalog.storage.file_store import StorageOptions, canonical
 from lakewarden.catalog.system.own_rows import system_rows
 from lakewarden.catalog.system.port import HEALTH, LINEAGE, ROLLBACKS, RUNS, TABLES
 from lakewarden.catalog.system.store import DeltaSystemStore
-from lakewarden.daemon.fleet.cache import FleetCache
+from lakewarden.daemon.fleet.fleet_cache import FleetCache
 from lakewarden.daemon.fleet.one_table import world_of
 from lakewarden.jobs.actions.budget import Budget
 from lakewarden.jobs.actions.world import World
+from lakewarden.jobs.rollback.journal.stored_plan import StoredPlan, encode_plan
+from lakewarden.jobs.rollback.plan.model import Step, TablePlan
+from support.builders.rollbacks import NO_PLAN
 from support.builders.system_samples import NOW, sample
 from support.fakes.clock import ManualClock
 
@@ -95,7 +99,27 @@ def fill(store: DeltaSystemStore, dice: random.Random) -> None:
         replace(sample(ROLLBACKS, 0), table_id=held, kind=RollbackStep.PLAN, state=RollbackState.INTENT),
         replace(sample(ROLLBACKS, 2), table_id=held, state=RollbackState.DONE),
     ]
-    store.append(ROLLBACKS, steps, because="rollback")
+    left = TablePlan(
+        table_id=dice.choice(ids),
+        name="db.left",
+        location=None,
+        from_version=9,
+        to_version=7,
+        step=Step.RESTORE,
+        trigger=OnRollback.PLAN,
+        waits=True,
+        tainted=(8,),
+    )
+    stored = StoredPlan(plan=replace(NO_PLAN, tables=(left,)))
+    done = replace(
+        sample(ROLLBACKS, 1),
+        rollback_id="done",
+        table_id="elsewhere",
+        kind=RollbackStep.PLAN,
+        state=RollbackState.DONE,
+        payload=encode_plan(stored),
+    )
+    store.append(ROLLBACKS, [*steps, done], because="rollback")
 
 
 @pytest.mark.heavy

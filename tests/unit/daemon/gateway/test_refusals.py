@@ -8,7 +8,7 @@ import pytest
 
 from lakewarden.catalog.errors import ClosedTableError, NotAllowedError, UnavailableError
 from lakewarden.catalog.policy.access import Permission
-from lakewarden.daemon.gateway.access.refusals import Refusals
+from lakewarden.daemon.gateway.access.refused_statements import Refusals
 from lakewarden.daemon.telemetry.gateway_metrics import GatewayMetrics
 from lakewarden.daemon.usecases.audit import Refusal
 from support.builders.callers import actor

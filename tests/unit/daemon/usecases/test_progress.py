@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from lakewarden.daemon.usecases.onboarding.progress import OnboardingProgress, found_among
+from lakewarden.daemon.usecases.onboarding.onboarding_progress import OnboardingProgress, found_among
 
 
 class Hand:

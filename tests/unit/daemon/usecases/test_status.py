@@ -20,8 +20,8 @@ from lakewarden.catalog.system.port import ROLLBACKS, RUNS, TABLES
 from lakewarden.daemon.installation.services import Services
 from lakewarden.daemon.settings.settings import load_settings
 from lakewarden.daemon.telemetry.failed_cycles import Troubles
-from lakewarden.daemon.usecases.doctor.checks import examine, examine_only
 from lakewarden.daemon.usecases.doctor.diagnosis import CheckResult
+from lakewarden.daemon.usecases.doctor.examinations import examine, examine_only
 from lakewarden.daemon.usecases.init import initialise
 from lakewarden.daemon.usecases.status import status_of
 from support.builders.callers import actor

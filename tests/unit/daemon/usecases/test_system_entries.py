@@ -13,8 +13,8 @@ from lakewarden.catalog.registry.discovery import in_metastore
 from lakewarden.catalog.storage.file_store import from_hadoop
 from lakewarden.catalog.system.port import SYSTEM_TABLES, TABLES
 from lakewarden.catalog.system.schema import row_schema
-from lakewarden.daemon.usecases.doctor.checks import examine_only
 from lakewarden.daemon.usecases.doctor.diagnosis import CheckResult
+from lakewarden.daemon.usecases.doctor.examinations import examine_only
 from lakewarden.daemon.usecases.init import initialise
 from lakewarden.daemon.usecases.system_entries import enlist_system_tables
 from support.builders.installations import WithMetastore, on_one_metastore

@@ -19,7 +19,7 @@ from lakewarden.catalog.storage.file_store import canonical, open_store
 from lakewarden.jobs.actions.vacuum import Vacuum
 from lakewarden.jobs.deletion import batches
 from lakewarden.jobs.deletion.file_places import FilePlaces
-from lakewarden.jobs.deletion.readers import FolderReaders
+from lakewarden.jobs.deletion.folder_readers import FolderReaders
 from lakewarden.jobs.deletion.unneeded import Unneeded
 from lakewarden.jobs.executors.vacuum import vacuum
 from lakewarden.jobs.runs.meanwhile import Meanwhile

@@ -22,7 +22,6 @@ from lakewarden.catalog.policy.scopes import Governed
 from lakewarden.catalog.registry.service import Registry
 from lakewarden.catalog.state.port import Hint, HintKind, Result, RunRequest
 from lakewarden.catalog.system.port import RUNS, TABLES
-from lakewarden.daemon.fleet.isolation import isolated
 from lakewarden.daemon.telemetry.failed_cycles import Troubles
 from lakewarden.jobs.actions.answers import WhyNot
 from lakewarden.jobs.actions.budget import Budget
@@ -139,7 +138,7 @@ BAD_HOURS = PolicySettings(quiet_hours="from dusk till dawn")
 def test_a_plan_passes_over_a_table_that_cannot_be_judged_and_says_why() -> None:
     due: dict[str, Any] = {"oldest_tombstone_at": NOW - OLD, **GARBAGE}
     seen = Planned(tables=(view("db.odd", policy=BAD_HOURS, **due), view("db.fine", **due)))
-    made = plan(seen, NOW, isolated=isolated)
+    made = plan(seen, NOW)
     assert [run.name for run in made.runs] == ["db.fine"]
     said = made.of("id-db.odd")
     assert len(said) == len(Action)
@@ -159,8 +158,8 @@ def test_what_one_action_is_due_for_is_told_without_a_budget_and_whatever_else_i
     )
     budget = Budget(runs_per_cycle=0)
     seen = Planned(tables=tables, budget=budget)
-    assert plan(seen, NOW, isolated=isolated).runs == ()
-    found = due_for(seen, Action.VACUUM, NOW, isolated=isolated)
+    assert plan(seen, NOW).runs == ()
+    found = due_for(seen, Action.VACUUM, NOW)
     assert [run.name for run in found] == ["db.more", "db.compacted"]
 
 

@@ -12,7 +12,7 @@ from lakewarden.catalog.model.rows import Action, Outcome, RunRow, Source
 from lakewarden.catalog.observation.health import health_of
 from lakewarden.catalog.storage.file_store import StorageOptions
 from lakewarden.catalog.system.port import HEALTH, RUNS, TABLES
-from lakewarden.daemon.fleet.cache import FleetCache
+from lakewarden.daemon.fleet.fleet_cache import FleetCache
 from lakewarden.daemon.fleet.inspector import Inspection
 from lakewarden.daemon.fleet.one_table import world_of
 from lakewarden.jobs.actions.answers import Due

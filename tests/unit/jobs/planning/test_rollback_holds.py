@@ -25,6 +25,7 @@ from lakewarden.jobs.actions.rollback import RollBack
 from lakewarden.jobs.actions.world import World
 from lakewarden.jobs.planning.planner import judge
 from lakewarden.jobs.rollback.execute.run import JournaledRollbacks
+from lakewarden.jobs.rollback.journal.step_rows import head_row, next_rows
 from lakewarden.jobs.runs.protection import protect
 from support.builders.maintenance import DAY, commit
 from support.builders.maintenance import NOW as THEN
@@ -104,6 +105,21 @@ def test_a_begun_rollback_goes_on_by_itself_on_its_leading_table_only() -> None:
     assert isinstance(stopped, NotDue) and stopped.why is WhyNot.CONSENT
     paused = ask(leading, paused="incident")
     assert isinstance(paused, NotDue) and paused.why is WhyNot.PAUSED
+
+
+def test_a_plan_does_not_begin_while_another_rollback_holds_one_of_its_tables(tmp_path: Path) -> None:
+    lake = Lake(tmp_path)
+    for number in range(3):
+        lake.append("source", number)
+    step, now = lake.step("source", 0), lake.clock.now()
+    lake.begin(lake.step("source", 1))
+    head = head_row(rollback_id="r2", plan_hash="h2", first=step, payload="{}", actor="ana", at=now)
+    lake.journal.put([head], because="test")
+    stored = lake.journal.get("r2")
+    begun = stored.with_rows(next_rows(stored, [step])).with_head(State.INTENT)
+    with pytest.raises(ConflictError, match="db.source is held by rollback r1, which is not finished"):
+        lake.journal.save(begun, expects=State.PLANNED, because="test")
+    assert lake.journal.get("r2") == stored
 
 
 def test_protection_reaches_back_to_what_a_rollback_needs() -> None:

@@ -10,7 +10,7 @@ import pytest
 from lakewarden.catalog.errors import ExitCode, UnfinishedError
 from lakewarden.catalog.model.rollbacks import Rollback
 from lakewarden.catalog.model.rows import RollbackRow, RollbackState, RollbackStep
-from lakewarden.daemon.usecases.rollbacks.waiting import Wait
+from lakewarden.daemon.usecases.rollbacks.rollback_wait import Wait
 from lakewarden.jobs.actions.log_care import LogCare
 from lakewarden.jobs.rollback.journal.progress import standing_of
 from lakewarden.jobs.rollback.report.next_steps import steps_from

@@ -17,9 +17,9 @@ from lakewarden.catalog.state.port import Result
 from lakewarden.catalog.storage.file_store import StorageOptions
 from lakewarden.catalog.system.port import TABLES
 from lakewarden.jobs.actions.rollback import RollBack
+from lakewarden.jobs.actions.world import Standing
 from lakewarden.jobs.rollback.execute.run import JournaledRollbacks
 from lakewarden.jobs.rollback.execute.table_steps import mark_of
-from lakewarden.jobs.runs.guard import Standing
 from support.builders.rollbacks import Lake
 from support.builders.runs import Bench, request_of
 
@@ -30,9 +30,9 @@ class Rows:
 
     lake: Lake
 
-    def of(self, table_id: str) -> Standing:
+    def of(self, table_id: str) -> Standing | None:
         row = self.lake.store.rows(TABLES).find(table_id=table_id)
-        return Standing(governed=govern(row[0], {}) if row else None)
+        return Standing(governed=govern(row[0], {})) if row else None
 
     def readers_of(self, location: str) -> tuple[TableRow, ...]:
         return ()

@@ -9,6 +9,7 @@ from lakewarden.catalog.errors import ConflictError, RevokedError
 from lakewarden.catalog.formats.files_elsewhere import Look
 from lakewarden.catalog.model.pending_purge import PURGE_AFTER, PURGE_HEAD, PURGE_UNKNOWN, PURGE_VERSION
 from lakewarden.catalog.model.pending_quarantine import quarantined
+from lakewarden.catalog.model.rollbacks import RollbackLock
 from lakewarden.catalog.model.rows import Mode, PolicySettings, Source, TableRow, TableState
 from lakewarden.catalog.policy.effective import DownstreamPromise
 from lakewarden.catalog.policy.scopes import govern
@@ -22,7 +23,8 @@ from lakewarden.jobs.actions.rollback import RollBack
 from lakewarden.jobs.actions.statistics import RefreshStatistics
 from lakewarden.jobs.actions.sync import SyncMetastore
 from lakewarden.jobs.actions.vacuum import Vacuum
-from lakewarden.jobs.runs.guard import RunGuard, Standing, refusal
+from lakewarden.jobs.actions.world import Standing
+from lakewarden.jobs.runs.guard import RunGuard, refusal
 from support.fakes.clock import ManualClock
 
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
@@ -63,7 +65,10 @@ OF_OLD = {PURGE_AFTER: (NOW - timedelta(days=1)).isoformat(), PURGE_VERSION: "3"
 
 
 def standing(row: TableRow, rollback_id: str | None = None) -> Standing:
-    return Standing(governed=govern(row, {}), rollback_id=rollback_id)
+    lock = None
+    if rollback_id is not None:
+        lock = RollbackLock(rollback_id=rollback_id, leads=True, waits=False, undo=False)
+    return Standing(governed=govern(row, {}), rollback=lock)
 
 
 def asked(
@@ -92,7 +97,7 @@ def test_maintenance_is_for_active_tables_alone(action: AnyAction, state: TableS
 
 @pytest.mark.parametrize("action", [*ACTIVE_ONLY, PURGE, CONVERT, ROLLBACK], ids=lambda one: one.kind)
 def test_a_table_that_is_not_managed_or_not_there_any_more_is_left_alone(action: AnyAction) -> None:
-    gone = refusal(Standing(governed=None), action, location=HERE, now=NOW)
+    gone = refusal(None, action, location=HERE, now=NOW)
     assert gone == "is not managed any more"
     assert asked(action, replace(ROW, location="file:///new")) == "has moved to file:///new"
 
@@ -123,10 +128,10 @@ def test_a_legal_hold_forbids_deletion_and_rewind(action: AnyAction, forbidden: 
 
 @pytest.mark.parametrize("action", ACTIVE_ONLY, ids=lambda one: one.kind)
 def test_a_rollback_keeps_others_away_but_not_itself(action: AnyAction) -> None:
-    assert asked(action, rollback="r1") == "is held by rollback r1"
+    assert asked(action, rollback="r1") == "is held by rollback r1, which is not finished"
     assert (asked(ROLLBACK, rollback="r1"), asked(ROLLBACK, rollback="r2")) == (
         "may",
-        "is held by rollback r2",
+        "is held by rollback r2, which is not finished",
     )
 
 
@@ -135,7 +140,6 @@ def test_what_has_to_be_kept_longer_by_now_stops_a_deletion(action: AnyAction) -
     longer = replace(ROW, policy=PolicySettings(rollback_promise_seconds=500 * DAY))
     assert asked(action, longer) == "has to keep more by now: 500 days"
     derived = standing(ROW)
-    assert derived.governed is not None
     promise = DownstreamPromise(seconds=600 * DAY, name="db.d")
     policy = replace(derived.governed.policy, downstream=promise)
     kept = Standing(governed=replace(derived.governed, policy=policy))

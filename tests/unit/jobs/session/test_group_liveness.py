@@ -11,7 +11,7 @@ from lakewarden.catalog.model.rollbacks import Rollback
 from lakewarden.catalog.model.rows import RollbackState as State
 from lakewarden.catalog.model.rows import RollbackStep
 from lakewarden.jobs.rollback.journal.group_rows import given_up, group_of
-from lakewarden.jobs.session.groups.liveness import Liveness
+from lakewarden.jobs.session.groups.session_liveness import Liveness
 from support.builders.rollbacks import Lake
 
 PATIENCE = 30.0

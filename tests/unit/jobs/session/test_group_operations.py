@@ -18,11 +18,11 @@ from lakewarden.catalog.errors import ConflictError, PreconditionError
 from lakewarden.catalog.model.lineage_record import LineageRecord, Operation, custom_metadata
 from lakewarden.catalog.model.rollbacks import GROUP_PATIENCE, rollback_locks
 from lakewarden.catalog.storage.file_store import StorageOptions
-from lakewarden.jobs.session.groups import runner
-from lakewarden.jobs.session.groups.operations import NamedStatement
-from lakewarden.jobs.session.groups.runner import Groups
-from lakewarden.jobs.session.groups.steps import ReadyWrite, WriteMark
-from lakewarden.jobs.session.upserts import operations
+from lakewarden.jobs.session.groups import group_runner as runner
+from lakewarden.jobs.session.groups.group_runner import Groups
+from lakewarden.jobs.session.groups.named_statement import NamedStatement
+from lakewarden.jobs.session.groups.ready_writes import ReadyWrite, WriteMark
+from lakewarden.jobs.session.upserts import operation_ids as operations
 from lakewarden.jobs.session.writes import Observed, Written
 from support.builders.rollbacks import Lake
 from support.fakes.governed_alone import GovernedAlone

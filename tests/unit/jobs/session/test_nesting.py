@@ -3,7 +3,7 @@
 import pytest
 
 from lakewarden.catalog.errors import RefusedError
-from lakewarden.jobs.session.nesting import require_shallow
+from lakewarden.jobs.session.statement_depth import require_shallow
 
 
 @pytest.mark.parametrize(

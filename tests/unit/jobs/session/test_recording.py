@@ -9,7 +9,7 @@ import pytest
 from lakewarden.catalog.errors import RefusedError
 from lakewarden.catalog.model.lineage_record import Operation
 from lakewarden.jobs.runs.log_stores import CONDITIONAL, S3_LOG_STORE
-from lakewarden.jobs.session.recording import WriteRecorder
+from lakewarden.jobs.session.write_recorder import WriteRecorder
 from lakewarden.jobs.session.writes import record_of
 from lakewarden.jobs.sql.compile.values import Chosen, Dialect, policy_of
 

@@ -4,7 +4,7 @@ import pytest
 
 from lakewarden.catalog.errors import UsageError
 from lakewarden.jobs.sql.compile.compiler import compiled
-from lakewarden.jobs.sql.compile.merges.reading import merge_draft
+from lakewarden.jobs.sql.compile.merges.merge_drafts import merge_draft
 from lakewarden.jobs.sql.compile.reading import draft_of
 from lakewarden.jobs.sql.compile.values import ColumnType, Compiled, Dialect, TableSchema
 

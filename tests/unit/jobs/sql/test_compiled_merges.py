@@ -4,7 +4,7 @@ import pytest
 
 from lakewarden.catalog.errors import NotAllowedError, UsageError
 from lakewarden.jobs.sql.compile.compiler import compiled
-from lakewarden.jobs.sql.compile.merges.reading import merge_draft
+from lakewarden.jobs.sql.compile.merges.merge_drafts import merge_draft
 from lakewarden.jobs.sql.compile.values import ColumnType, Compiled, Dialect, StepKind, TableName
 from lakewarden.jobs.sql.parser import parse
 from lakewarden.jobs.sql.statements import ChangeRows, Explain, Unmanaged

@@ -4,7 +4,7 @@ import pytest
 
 from lakewarden.catalog.errors import LakewardenError, UsageError
 from lakewarden.jobs.sql.compile.compiler import compiled
-from lakewarden.jobs.sql.compile.upserts.reading import is_upsert, upsert_draft
+from lakewarden.jobs.sql.compile.upserts.upsert_drafts import is_upsert, upsert_draft
 from lakewarden.jobs.sql.compile.values import ColumnType, Compiled, Dialect, TableName, keys_in, policy_of
 from lakewarden.jobs.sql.parser import parse
 from lakewarden.jobs.sql.statements import ChangeRows, Explain

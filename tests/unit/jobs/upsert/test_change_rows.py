@@ -5,8 +5,8 @@ import pytest
 from lakewarden.catalog.errors import UsageError
 from lakewarden.jobs.sql.compile.values import ColumnType, TableSchema
 from lakewarden.jobs.upsert.changes import GONE, ORDER, TIE, Cdc, change_rows, is_ours
-from lakewarden.jobs.upsert.options import Duplicates, DuplicatesRule, options_of
-from lakewarden.jobs.upsert.schema import Rules, columns_of
+from lakewarden.jobs.upsert.target_columns import Rules, columns_of
+from lakewarden.jobs.upsert.upsert_options import Duplicates, DuplicatesRule, options_of
 
 
 def schema(*names: str) -> TableSchema:

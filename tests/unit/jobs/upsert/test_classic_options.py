@@ -7,7 +7,7 @@ import pytest
 from lakewarden.catalog.errors import UsageError
 from lakewarden.jobs.upsert.changes import ORDER
 from lakewarden.jobs.upsert.classic import asked_of
-from lakewarden.jobs.upsert.options import Duplicates, DuplicatesRule, UpsertOptions, options_of
+from lakewarden.jobs.upsert.upsert_options import Duplicates, DuplicatesRule, UpsertOptions, options_of
 
 ANY = Duplicates(rule=DuplicatesRule.ANY)
 

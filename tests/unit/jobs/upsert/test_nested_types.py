@@ -4,9 +4,9 @@ import pytest
 
 from lakewarden.catalog.errors import PreconditionError
 from lakewarden.jobs.sql.compile.values import ColumnType, TableSchema
-from lakewarden.jobs.upsert.options import Drift, UpsertOptions
-from lakewarden.jobs.upsert.schema import Rules, columns_of
+from lakewarden.jobs.upsert.target_columns import Rules, columns_of
 from lakewarden.jobs.upsert.type_trees import parts_of
+from lakewarden.jobs.upsert.upsert_options import Drift, UpsertOptions
 
 
 def of(type_: str) -> TableSchema:

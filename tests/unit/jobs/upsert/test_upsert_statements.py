@@ -5,7 +5,6 @@ import pytest
 from lakewarden.catalog.errors import PreconditionError, UsageError
 from lakewarden.jobs.sql.compile.values import ColumnType, TableSchema
 from lakewarden.jobs.upsert.changes import ORDER, TIE
-from lakewarden.jobs.upsert.options import UpsertOptions, options_of
 from lakewarden.jobs.upsert.pruning import (
     FEW,
     LONGEST,
@@ -17,8 +16,9 @@ from lakewarden.jobs.upsert.pruning import (
     pruning_of,
     ranges_of,
 )
-from lakewarden.jobs.upsert.schema import Rules
 from lakewarden.jobs.upsert.statement import UpsertPlan, prepared, upsert_plan
+from lakewarden.jobs.upsert.target_columns import Rules
+from lakewarden.jobs.upsert.upsert_options import UpsertOptions, options_of
 
 
 def schema(**columns: str) -> TableSchema:

@@ -20,9 +20,9 @@ from lakewarden.jobs.session.compiled_changes import (
 )
 from lakewarden.jobs.session.pins import Pinned, pin
 from lakewarden.jobs.session.plans import Plans
-from lakewarden.jobs.session.recording import WriteRecorder
-from lakewarden.jobs.session.statements import shape_of
-from lakewarden.jobs.session.upserts.operations import APP, NUMBER
+from lakewarden.jobs.session.upserts.operation_ids import APP, NUMBER
+from lakewarden.jobs.session.write_recorder import WriteRecorder
+from lakewarden.jobs.session.write_shapes import shape_of
 from lakewarden.jobs.session.writes import Written
 from lakewarden.jobs.sql.compile.reading import Draft
 from lakewarden.jobs.sql.compile.values import Chosen, SqlStep
@@ -33,15 +33,16 @@ __all__ = ["ReadyWrite", "WriteMark", "ready_writes"]
 
 @dataclass(frozen=True, kw_only=True)
 class ReadyWrite:
-    """A write that is ready to run. `read_at` is the version at which other steps read its target, None where none
-    does. `commit` runs it under a mark; None if it counted as made already and nothing was done. `before` is what it
-    comes to under an operation id under which it was done before."""
+    """A write that is ready to run."""
 
     name: str
     location: str
     read_at: int | None
+    """The version at which other steps read its target, None where none does."""
     commit: Callable[["WriteMark"], Written | None]
+    """Runs it under a mark; None if it counted as made already and nothing was done."""
     before: Callable[[str], Written]
+    """What it comes to under an operation id under which it was done before."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

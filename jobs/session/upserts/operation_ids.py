@@ -45,13 +45,15 @@ def digest_of(text: str) -> str:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class OperationLookup:
-    """What a table's version `head` holds of an operation: `last` is the number that it knows, None for none;
-    `is_same`: nothing speaks against its being the very statement that was asked for."""
+    """What a version of a table holds of an operation."""
 
     head: int
+    """The version."""
     last: int | None
+    """The number that it knows, None for none."""
     finding: OperationFinding
     is_same: bool
+    """Nothing speaks against its being the very statement that was asked for."""
 
     @property
     def number(self) -> int:
@@ -61,13 +63,14 @@ class OperationLookup:
 
 @dataclass(frozen=True, kw_only=True)
 class Once:
-    """One statement on the table at `location` (canonical), whose `text` its `operation` stands for."""
+    """One statement on a table, whose text its operation id stands for."""
 
     spark: SparkSession
     reader: TableReader
     operation: str
     text: str
     location: str
+    """Canonical."""
 
     @property
     def digest(self) -> str:

@@ -8,7 +8,6 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
-from datetime import timedelta
 from itertools import chain
 from typing import Final
 
@@ -16,7 +15,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakewarden.catalog.clock import Clock
-from lakewarden.catalog.formats.files_elsewhere import is_reach_known
 from lakewarden.catalog.lineage.edges import NOT_KNOWN, NOTHING
 from lakewarden.catalog.lineage.inherited_retention import LongerPromise, ids_by_place, longer_promises
 from lakewarden.catalog.lineage.restores import RESTORE_OPERATIONS, restores_of
@@ -25,8 +23,6 @@ from lakewarden.catalog.model.arrow_columns import distinct_pairs, in_order
 from lakewarden.catalog.model.left_by_users import is_watched
 from lakewarden.catalog.model.rollbacks import RollbackLock, rollback_locks, rollbacks_of
 from lakewarden.catalog.model.rows import (
-    DELTA,
-    GONE,
     Action,
     HealthRow,
     LineageRow,
@@ -35,10 +31,8 @@ from lakewarden.catalog.model.rows import (
     RowKind,
     RunRow,
     SchemaRow,
-    Severity,
     Source,
     TableRow,
-    TableState,
 )
 from lakewarden.catalog.policy.effective import DownstreamPromise, EffectivePolicy
 from lakewarden.catalog.policy.original_properties import is_leaving
@@ -59,15 +53,13 @@ from lakewarden.catalog.system.port import (
     SystemTable,
 )
 from lakewarden.daemon.fleet.reverted_ranges import RevertedRanges
+from lakewarden.daemon.fleet.table_views import RUNS_WINDOW, is_looked_after, is_unlooked, view_of
 from lakewarden.jobs.actions.budget import Budget
-from lakewarden.jobs.actions.world import Past, TableView, World
-from lakewarden.jobs.engines.registry import engine_formats
+from lakewarden.jobs.actions.world import Past, Standing, World
 from lakewarden.jobs.planning.run_history import with_run
 
-__all__ = ["RUNS_WINDOW", "FleetCache", "is_looked_after"]
+__all__ = ["FleetCache"]
 
-RUNS_WINDOW: Final = timedelta(days=60)
-"""Runs older than this decide nothing any more: no interval in the rules is longer."""
 _RUN_COLUMNS: Final = (
     "run_id", "table_id", "name", "action", "because", "requires_version", "outcome", "error_class",
     "message", "predicted_bytes", "payload", "queued_at", "started_at", "finished_at",
@@ -76,15 +68,6 @@ _LINEAGE_COLUMNS: Final = (
     "output_id", "output_version", "output_format_id", "input_id", "confidence", "operation",
 )  # fmt: skip
 _BATCH: Final = 5_000
-_HIDES: Final = ("exists", "judged")
-"""Checks whose errors mean that a look did not see the log."""
-
-
-def is_looked_after(row: TableRow) -> bool:
-    """Whether there is anything to plan for a row's table:
-    it is managed, waits to be purged, or is owed its properties."""
-    gone = row.state in GONE and row.state is not TableState.PURGING and not is_leaving(row)
-    return row.kind is RowKind.TABLE and not gone
 
 
 class FleetCache:
@@ -232,21 +215,14 @@ class FleetCache:
     ) -> World:
         """What the planner sees. `no_spark` says why Spark may not work on a table at a location."""
         busy = {run.request.table_id: run for run in unfinished}
-        engines = engine_formats()
         views = tuple(
-            TableView(
-                governed=one,
+            view_of(
+                Standing(governed=one, rollback=self._locks.get(table_id)),
                 health=self._health.get(table_id),
                 past=self._past.get(table_id, {}),
                 unfinished=busy.get(table_id),
-                rollback=self._locks.get(table_id),
-                taken_back=tuple(
-                    (one.first, one.last)
-                    for one in self.reverted_ranges.ranges.get(table_id, ())
-                    if not one.left
-                ),
-                has_engine=(one.row.format or DELTA) in engines,
-                no_spark=no_spark(one.row.location or ""),
+                reverted=self.reverted_ranges.ranges.get(table_id, ()),
+                no_spark=no_spark,
             )
             for table_id, one in self._governed.items()
         )
@@ -385,13 +361,3 @@ class FleetCache:
         recent = in_order(table.filter(pc.greater_equal(table["finished_at"], since)), "finished_at")
         for start in range(0, recent.num_rows, _BATCH):
             yield from codec(RUNS).decode(recent.slice(start, _BATCH))
-
-
-def is_unlooked(row: TableRow, health: HealthRow | None) -> bool:
-    """Whether the next sweep finds out where the table's files lie.
-    One that is gone, or cannot be judged, it cannot look at:
-    a run that has to know finds out itself, or refuses."""
-    if is_reach_known(row) or row.state in GONE:
-        return False
-    found = () if health is None else health.findings
-    return not any(one.check in _HIDES and one.severity is Severity.ERROR for one in found)

@@ -30,12 +30,13 @@ _VALUE: Final = "lakewarden_value"
 
 @dataclass(frozen=True, kw_only=True)
 class NumberedRows:
-    """The rows of a table that are numbered, all where there is no `where`. `row` is what the target is called whose
-    number is asked for."""
+    """The rows of a table that are numbered."""
 
     table: exp.Table
     row: str
+    """What the target is called whose number is asked for."""
     where: exp.Expr | None = None
+    """None: all rows."""
 
 
 def compared(rows: NumberedRows, window: exp.Window, kind: type[exp.Binary], most: exp.Literal) -> exp.Binary:

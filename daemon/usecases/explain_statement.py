@@ -26,13 +26,15 @@ _FORMATS = ("delta", "parquet")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StatementExplanation:
-    """What would be run. `steps` are plain statements for Spark, `because` says of each why it has this form."""
+    """What would be run."""
 
     dialect: str
     target: str | None
     matches: str
     steps: tuple[str, ...]
+    """Plain statements for Spark."""
     because: tuple[str, ...]
+    """Of each step, why it has this form."""
     notes: tuple[str, ...] = ()
 
 

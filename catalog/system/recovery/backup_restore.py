@@ -2,7 +2,7 @@
 whole table.
 
 The copy is made beside the store, from files that were checked before, settled there
-(catalog/system/recovery/settlement.py) and given a leader's token above any that a frozen daemon could still
+(catalog/system/recovery/restored_rows.py) and given a leader's token above any that a frozen daemon could still
 hold. Only then it takes the damaged table's place: data files first, the log last and from its newest entry
 down, so that the table cannot be opened before it is complete. What lay there is moved into `_broken-...`,
 the log's oldest entries first, so that it never looks like a sound older version.
@@ -25,12 +25,12 @@ from lakewarden.catalog.system.handles import open_at
 from lakewarden.catalog.system.migrate import upgrade
 from lakewarden.catalog.system.port import ROLLBACKS, TABLES, Fence, SystemStore, SystemTable
 from lakewarden.catalog.system.recovery.backup import BackupSource, Copied
-from lakewarden.catalog.system.recovery.set_aside import keep_aside, log_paths, move_aside, note_going_back
-from lakewarden.catalog.system.recovery.settlement import (
+from lakewarden.catalog.system.recovery.restored_rows import (
     everything_paused,
     restored_rollbacks,
     restored_tables,
 )
+from lakewarden.catalog.system.recovery.set_aside import keep_aside, log_paths, move_aside, note_going_back
 from lakewarden.catalog.system.schema import LEADER
 from lakewarden.catalog.system.store import DeltaSystemStore
 

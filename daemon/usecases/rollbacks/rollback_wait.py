@@ -36,15 +36,16 @@ def goes_on(rollback_id: str) -> str:
 
 @dataclass(kw_only=True, slots=True)
 class Wait:
-    """`look` is called often. It tells what is new, and raises `UnfinishedError` after `timeout` (None:
-    never). `queue` knows what the rollback itself may wait for (None: nobody says)."""
+    """`look` is called often. It tells what is new, and raises `UnfinishedError` after a time."""
 
     rollback_id: str
     journal: Journal
     clock: Clock
     tell: Callable[[str], None]
     timeout: timedelta | None = None
+    """None: never."""
     queue: Queue | None = None
+    """Knows what the rollback itself may wait for; None: nobody says."""
     monotonic: Callable[[], float] = time.monotonic
     _begun: float = field(init=False)
     _next: float = 0.0

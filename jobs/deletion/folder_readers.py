@@ -20,11 +20,11 @@ __all__ = ["FolderReaders", "named_paths"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FolderReaders:
-    """The other tables that read files of the folder that a run deletes from. What was looked at because nobody had
-    before stays in `looked`."""
+    """The other tables that read files of the folder that a run deletes from."""
 
     ctx: JobContext
     looked: dict[str, bool] = field(default_factory=dict)
+    """What was looked at because nobody had before stays here."""
 
     def now(self) -> tuple[TableRow, ...]:
         """Those of them that are managed or dropped, and not gone, by `table_id`. Where nobody has looked at a table

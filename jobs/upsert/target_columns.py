@@ -8,8 +8,8 @@ from typing import Final
 from lakewarden.catalog.errors import PreconditionError, UsageError
 from lakewarden.jobs.sql.compile.values import ColumnType, TableSchema
 from lakewarden.jobs.upsert.changes import Cdc, is_ours
-from lakewarden.jobs.upsert.options import Drift, UpsertOptions
 from lakewarden.jobs.upsert.type_trees import kind_of, missing_fields, parts_of
+from lakewarden.jobs.upsert.upsert_options import Drift, UpsertOptions
 
 __all__ = ["Columns", "Rules", "columns_of"]
 
@@ -28,23 +28,25 @@ _WIDENED: Final = {
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Rules:
-    """What the target itself allows: `widens`: its types may be widened."""
+    """What the target itself allows."""
 
     widens: bool = False
+    """Its types may be widened."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Columns:
-    """Columns by the names that the target has for them (the source, for `added`): `keys`, what is `updated`, and what
-    a new row gets. `added` are columns, and fields in columns, that the target gets. `source` has the source's name of
-    each."""
+    """Columns by the names that the target has for them."""
 
     keys: tuple[str, ...]
     updated: tuple[str, ...]
     inserted: tuple[str, ...]
+    """What a new row gets."""
     added: tuple[str, ...]
+    """Columns, and fields in columns, that the target gets; by the source's names."""
     widened: tuple[str, ...]
     source: Mapping[str, str]
+    """The source's name of each."""
 
     @property
     def evolves(self) -> bool:

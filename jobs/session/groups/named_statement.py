@@ -9,8 +9,8 @@ from lakewarden.catalog.formats.port import TableReader
 from lakewarden.catalog.model.rollbacks import Rollback
 from lakewarden.jobs.rollback.journal.journal import Journal
 from lakewarden.jobs.rollback.journal.step_rows import step_of
-from lakewarden.jobs.session.groups.steps import ReadyWrite, WriteMark
-from lakewarden.jobs.session.upserts.operations import Once, OperationLookup, digest_of, statement_app
+from lakewarden.jobs.session.groups.ready_writes import ReadyWrite, WriteMark
+from lakewarden.jobs.session.upserts.operation_ids import Once, OperationLookup, digest_of, statement_app
 from lakewarden.jobs.upsert.once_of_several import Decision, Member, about_members
 
 __all__ = ["NamedStatement"]
@@ -18,7 +18,7 @@ __all__ = ["NamedStatement"]
 
 @dataclass(frozen=True, kw_only=True)
 class NamedStatement:
-    """The statement `text` under the id `operation`."""
+    """A statement under an operation id."""
 
     spark: SparkSession
     reader: TableReader

@@ -19,21 +19,21 @@ _WITH_QUERY: Final = frozenset(
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Shape:
-    """A write taken apart: the whole `plan` and what it is made of. `query` is what it reads (None:
-    nothing but its target), `rebuilt` puts another one in.
-
-    `target` is the canonical location, None for a table that does not exist yet; `locate` asks again afterwards.
-    `known` is the newest version of the target that this application has seen, -1 where there is no target: head is not
-    before it.
-    """
+    """A write taken apart: the whole plan and what it is made of."""
 
     operation: Operation
     plan: JavaPlan
     target: str | None
+    """The canonical location, None for a table that does not exist yet."""
     query: JavaPlan | None
+    """What it reads; None: nothing but its target."""
     rebuilt: Callable[[JavaPlan], JavaPlan]
+    """Puts another query in."""
     locate: Callable[[], str | None]
+    """Asks for the target again afterwards."""
     known: int = -1
+    """The newest version of the target that this application has seen, -1 where there is no target: head is not
+    before it."""
 
 
 def shape_of(plans: Plans, session: Any, plan: JavaPlan) -> Shape | None:

@@ -9,7 +9,13 @@ from typing import Final
 
 from sqlglot import exp
 
-from lakewarden.jobs.sql.compile.numbered.rows import DIFFERS, NumberedRows, compared, number_of, value_of
+from lakewarden.jobs.sql.compile.numbered.row_numbers import (
+    DIFFERS,
+    NumberedRows,
+    compared,
+    number_of,
+    value_of,
+)
 from lakewarden.jobs.sql.compile.places import wrong_in
 
 __all__ = ["change_its_table"]
@@ -30,14 +36,15 @@ _ALIKE: Final = (exp.Rank, exp.DenseRank, exp.Count, exp.Sum, exp.Min, exp.Max)
 
 @dataclass(frozen=True, kw_only=True)
 class _Query:
-    """A query behind WITH, whose rows are those of `table`: `results` are what its columns are, by name, and it has all
-    columns of the table besides if it is `whole`."""
+    """A query behind WITH, whose rows are those of one table."""
 
     name: str
     table: exp.Table
     where: exp.Expr | None
     results: Mapping[str, exp.Expr]
+    """What its columns are, by name."""
     whole: bool
+    """It has all columns of the table besides."""
 
     @property
     def rows(self) -> NumberedRows:

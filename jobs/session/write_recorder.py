@@ -27,13 +27,14 @@ _USER_METADATA: Final = "spark.databricks.delta.commitInfo.userMetadata"
 
 @dataclass(frozen=True, kw_only=True)
 class WriteRecorder:
-    """Records what `user` writes in one Spark application. `reader` reads the logs of the tables."""
+    """Records what a user writes in one Spark application."""
 
     plans: Plans
     plan_recorder: PlanRecorder
     directory: Directory
     user: str
     reader: TableReader
+    """Reads the logs of the tables."""
 
     def unwritten(self, operation: Operation, target: str | None, id_: str) -> Written:
         """What a write comes to that was done before under its operation id."""

@@ -4,7 +4,7 @@ from typing import Final
 
 from sqlglot import exp
 
-from lakewarden.jobs.sql.compile.numbered.rows import DIFFERS, NumberedRows, compared
+from lakewarden.jobs.sql.compile.numbered.row_numbers import DIFFERS, NumberedRows, compared
 from lakewarden.jobs.sql.compile.places import wrong_in
 
 __all__ = ["choose_first_rows"]

@@ -16,10 +16,11 @@ _EVERY: Final = 5.0
 
 @dataclass(kw_only=True, slots=True)
 class OnboardingProgress:
-    """Counts what was looked at and what is on record; `tell` gets the lines."""
+    """Counts what was looked at and what is on record."""
 
     total: int
     tell: Callable[[str], None]
+    """Gets the lines."""
     monotonic: Callable[[], float] = time.monotonic
     _looked: int = 0
     _on_record: int = 0

@@ -40,31 +40,32 @@ class Drift(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Duplicates:
-    """`by` is the column whose largest value wins; set for `LAST` alone. `then` tells apart what has the same: of
-    change data that has an order of its own, what the caller names."""
+    """Which of several rows of a key counts."""
 
     rule: DuplicatesRule = DuplicatesRule.ERROR
     by: str | None = None
+    """The column whose largest value wins; set for `LAST` alone."""
     then: str | None = None
+    """Tells apart what has the same: of change data that has an order of its own, what the caller names."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class UpsertOptions:
-    """Columns are names without quotes, in any case; `delete_when` is a condition in SQL on the source's columns.
-
-    `cdc`: the source has changes, not rows; `op` is their column of codes.
-    `partial`: only these are updated, and a new row has nothing but them and its keys; empty for all.
-    """
+    """Columns are names without quotes, in any case."""
 
     keys: tuple[str, ...]
     newer_by: str | None = None
     delete_when: str | None = None
+    """A condition in SQL on the source's columns."""
     duplicates: Duplicates = Duplicates()
     partial: tuple[str, ...] = ()
+    """Only these are updated, and a new row has nothing but them and its keys; empty for all."""
     null_keys: NullKeys = NullKeys.INSERT
     drift: Drift = Drift.REFUSE
     cdc: Cdc | None = None
+    """The source has changes, not rows."""
     op: str = "op"
+    """The changes' column of codes."""
 
 
 Word = TypeVar("Word", bound=StrEnum)

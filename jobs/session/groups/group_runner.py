@@ -46,9 +46,9 @@ from lakewarden.jobs.rollback.journal.steps import TableStep
 from lakewarden.jobs.runs.guard import RunGuard, refusal
 from lakewarden.jobs.runs.standings import StoredStandings
 from lakewarden.jobs.session.conflicts.lost_races import LostRaceError, told_of
-from lakewarden.jobs.session.groups.liveness import Liveness
-from lakewarden.jobs.session.groups.operations import NamedStatement
-from lakewarden.jobs.session.groups.steps import ReadyWrite, WriteMark
+from lakewarden.jobs.session.groups.named_statement import NamedStatement
+from lakewarden.jobs.session.groups.ready_writes import ReadyWrite, WriteMark
+from lakewarden.jobs.session.groups.session_liveness import Liveness
 from lakewarden.jobs.session.groups.tools import SessionTools
 from lakewarden.jobs.session.writes import Directory, Written
 from lakewarden.jobs.upsert.once_of_several import Turn, about_unfinished
@@ -62,13 +62,14 @@ _PAUSE: Final = 1.0
 
 @dataclass(frozen=True, kw_only=True)
 class Groups:
-    """Statements over several tables in one Spark application, by `user`. `reader` reads Delta's logs, `storage` opens
-    a table's folder."""
+    """Statements over several tables in one Spark application, by one user."""
 
     spark: SparkSession
     journal: Journal
     reader: TableReader
+    """Reads Delta's logs."""
     storage: Callable[[str], StorageOptions]
+    """Opens a table's folder."""
     directory: Directory
     user: str
 
@@ -150,7 +151,7 @@ class Groups:
         """What is to be journaled of a write. Raises a `LakewardenError` if it could not be taken back."""
         table_id = self.directory.table_ids([part.location]).get(part.location)
         standing = None if table_id is None else standings.of(table_id)
-        if table_id is None or standing is None or standing.governed is None:
+        if table_id is None or standing is None:
             raise PreconditionError(
                 f"{part.name} is not managed: a statement over several tables is kept "
                 "in the journal of managed ones.",

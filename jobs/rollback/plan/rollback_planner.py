@@ -31,8 +31,7 @@ _STRONGEST_FIRST: Final = (OnRollback.BLOCK, OnRollback.PLAN, OnRollback.CASCADE
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Scene:
-    """Everything that a table's part of the plan is decided from. `upstream` by `table_id`:
-    where its taint came from."""
+    """Everything that a table's part of the plan is decided from."""
 
     request: RollbackRequest
     graph: VersionGraph
@@ -40,6 +39,7 @@ class _Scene:
     facts: Mapping[str, TableFacts]
     taint: Taint
     upstream: Mapping[str, Sequence[str]]
+    """By `table_id`: where its taint came from."""
 
 
 def plan_rollback(

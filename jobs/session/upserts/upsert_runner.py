@@ -24,19 +24,19 @@ from lakewarden.jobs.session.conflicts.lost_races import LostRaceError
 from lakewarden.jobs.session.conflicts.retries import RETRIES_KEY, retried, retries_of
 from lakewarden.jobs.session.frames import is_path, plan_of, sql_name
 from lakewarden.jobs.session.pins import pin
-from lakewarden.jobs.session.recording import WriteRecorder
-from lakewarden.jobs.session.upserts.batches import require_whole_versions
+from lakewarden.jobs.session.upserts.batch_reads import require_whole_versions
 from lakewarden.jobs.session.upserts.history import found, was_done
-from lakewarden.jobs.session.upserts.operations import APP, NUMBER
+from lakewarden.jobs.session.upserts.operation_ids import APP, NUMBER
 from lakewarden.jobs.session.upserts.source import VIEW, UpsertSource, facts_of, kept, rows_of, schema_of
 from lakewarden.jobs.session.upserts.target import UpsertTarget, emptied_of, existing, making
+from lakewarden.jobs.session.write_recorder import WriteRecorder
 from lakewarden.jobs.session.writes import Read, Upsert, Upserted, Written
 from lakewarden.jobs.sql.compile.values import TableSchema
 from lakewarden.jobs.upsert.changes import Cdc, is_ours
 from lakewarden.jobs.upsert.once import OperationVerdict
 from lakewarden.jobs.upsert.pruning import KeyFacts
-from lakewarden.jobs.upsert.schema import Rules, columns_of
 from lakewarden.jobs.upsert.statement import UpsertPlan, upsert_plan
+from lakewarden.jobs.upsert.target_columns import Rules, columns_of
 
 __all__ = ["Upserts"]
 
