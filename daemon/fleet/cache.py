@@ -25,7 +25,6 @@ from lakewarden.catalog.model.arrow_columns import distinct_pairs, in_order
 from lakewarden.catalog.model.left_by_users import is_watched
 from lakewarden.catalog.model.rollbacks import RollbackLock, rollback_locks, rollbacks_of
 from lakewarden.catalog.model.rows import (
-    DELTA,
     GONE,
     Action,
     HealthRow,
@@ -61,7 +60,7 @@ from lakewarden.catalog.system.port import (
 from lakewarden.daemon.fleet.reverted_ranges import RevertedRanges
 from lakewarden.jobs.actions.budget import Budget
 from lakewarden.jobs.actions.world import Past, TableView, World
-from lakewarden.jobs.engines.registry import engine_formats
+from lakewarden.jobs.engines.registry import no_engine
 from lakewarden.jobs.planning.run_history import with_run
 
 __all__ = ["RUNS_WINDOW", "FleetCache", "is_looked_after"]
@@ -232,7 +231,6 @@ class FleetCache:
     ) -> World:
         """What the planner sees. `no_spark` says why Spark may not work on a table at a location."""
         busy = {run.request.table_id: run for run in unfinished}
-        engines = engine_formats()
         views = tuple(
             TableView(
                 governed=one,
@@ -245,7 +243,7 @@ class FleetCache:
                     for one in self.reverted_ranges.ranges.get(table_id, ())
                     if not one.left
                 ),
-                has_engine=(one.row.format or DELTA) in engines,
+                no_engine=no_engine(one.row.format),
                 no_spark=no_spark(one.row.location or ""),
             )
             for table_id, one in self._governed.items()

@@ -12,14 +12,14 @@ from typing import Final
 from lakewarden.catalog.clock import Clock
 from lakewarden.catalog.lineage.restores import RESTORE_OPERATIONS, restores_of
 from lakewarden.catalog.model.rollbacks import Rollback, rollback_locks, rollbacks_of
-from lakewarden.catalog.model.rows import DELTA, Action, TableRow
+from lakewarden.catalog.model.rows import Action, TableRow
 from lakewarden.catalog.state.port import Run
 from lakewarden.catalog.system.port import HEALTH, LINEAGE, ROLLBACKS, RUNS, TABLES, Rows, SystemStore
 from lakewarden.daemon.fleet.cache import RUNS_WINDOW, is_looked_after, is_unlooked
 from lakewarden.daemon.fleet.reverted_ranges import RevertedRanges
 from lakewarden.jobs.actions.budget import Budget
 from lakewarden.jobs.actions.world import Past, TableView, World
-from lakewarden.jobs.engines.registry import engine_formats
+from lakewarden.jobs.engines.registry import no_engine
 from lakewarden.jobs.planning.run_history import with_run
 from lakewarden.jobs.runs.standings import StoredStandings, ids_without_reach
 
@@ -53,7 +53,7 @@ def world_of(
             unfinished=busy.get(table_id),
             rollback=rollback_locks(journal).get(table_id),
             taken_back=_taken_back(store, governed.row, journal),
-            has_engine=(governed.row.format or DELTA) in engine_formats(),
+            no_engine=no_engine(governed.row.format),
             no_spark=no_spark(governed.row.location or ""),
         )
         views = (view,)

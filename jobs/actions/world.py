@@ -41,8 +41,8 @@ class Past:
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TableView:
     """One managed table: its row under its scopes, its health, its finished runs, the run it has now, the rollback that
-    holds it, and the ranges (first, last) of versions that rollbacks took back. `has_engine`: there is one for its
-    format here; `no_spark`: why Spark may not work on it where it lies (None: it may)."""
+    holds it, and the ranges (first, last) of versions that rollbacks took back. `no_engine`: why tables of its format
+    are never changed here (None: they are); `no_spark`: why Spark may not work on it where it lies (None: it may)."""
 
     governed: Governed
     health: HealthRow | None = None
@@ -50,7 +50,7 @@ class TableView:
     unfinished: Run | None = None
     rollback: RollbackLock | None = None
     taken_back: tuple[tuple[int, int], ...] = ()
-    has_engine: bool = True
+    no_engine: str | None = None
     no_spark: str | None = None
 
     @property

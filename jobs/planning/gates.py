@@ -24,6 +24,7 @@ def closed(view: TableView, action: Action) -> NotDue | None:
     spec = SPECS[action]
     return (
         _state(view, spec)
+        or _engine(view, spec)
         or _locks(view, spec)
         or _wishes(view, spec)
         or _unfinished(view, action)
@@ -37,7 +38,7 @@ def forbidden(view: TableView, action: Action) -> NotDue | None:
     row, spec = view.governed.row, SPECS[action]
     if is_leaving(row):
         return NotDue(action=action, why=WhyNot.NOT_ACTIVE, because=f"the table is {row.state}")
-    return _state(view, spec) or _locks(view, spec) or _features(view, spec)
+    return _state(view, spec) or _engine(view, spec) or _locks(view, spec) or _features(view, spec)
 
 
 def held_back(view: TableView, action: Action, budget: Budget, now: datetime) -> NotDue | None:
@@ -61,6 +62,12 @@ def _state(view: TableView, spec: Spec[Any]) -> NotDue | None:
     if not spec.of_system_tables and row.source is Source.SELF:
         return NotDue(action=action, why=WhyNot.NOTHING_TO_DO, because="system tables are made with theirs")
     return None
+
+
+def _engine(view: TableView, spec: Spec[Any]) -> NotDue | None:
+    if view.no_engine is None:
+        return None
+    return NotDue(action=spec.action, why=WhyNot.UNSUPPORTED, because=view.no_engine)
 
 
 def _locks(view: TableView, spec: Spec[Any]) -> NotDue | None:
@@ -99,9 +106,6 @@ def _unfinished(view: TableView, action: Action) -> NotDue | None:
 
 
 def _features(view: TableView, spec: Spec[Any]) -> NotDue | None:
-    if not view.has_engine:
-        because = f"no engine for the table format {view.governed.row.format} is installed here"
-        return NotDue(action=spec.action, why=WhyNot.UNSUPPORTED, because=because)
     if spec.by_spark and view.no_spark is not None:
         return NotDue(action=spec.action, why=WhyNot.UNSUPPORTED, because=view.no_spark)
     if spec.asked_for or is_leaving(view.governed.row):

@@ -47,7 +47,8 @@ class TableFacts:
 
     `system`: it is one of lakewarden's own. `aside`: a rollback quarantined it, nobody works on it. `unreadable` says
     why its log cannot be used, None if it can; `may_read` are then the tables that commits which nobody can read may
-    have read. `unreachable` by version. `stays_out` says why nothing can be committed to it from here. `intact` are
+    have read. `unreachable` by version. `stays_out` is the sentence that says why nothing can be committed to it
+    from here. `intact` are
     commits that added files, all of which head still has; `fitting` those of them whose files fit the columns of the
     version that the table goes back to. `consumers` are readers outside management.
     """
