@@ -25,10 +25,11 @@ __all__ = [
 
 GROUP: Final = "lakewarden.formats"
 """The entry-point group: a `FormatSpec` by the format's name."""
-_ELSEWHERE: Final = frozenset({"hudi", "iceberg"})
+_ELSEWHERE: Final = frozenset({"hudi"})
 """Formats of tables with versions that nobody manages here, by the names that engines give them."""
 _OURS: Final = {
     DELTA: "lakewarden.catalog.formats.delta.reader:DELTA_FORMAT",
+    "iceberg": "lakewarden.catalog.formats.iceberg.reader:ICEBERG_FORMAT",
 }
 
 
