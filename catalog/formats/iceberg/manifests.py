@@ -1,7 +1,7 @@
 """The door to Avro: manifest lists and manifests as values. Pure.
 
 fastavro checks every length against what is there. pyiceberg 0.12, compiled, does not: a damaged manifest may end the
-process that reads it.
+process that reads it. How many things a list has is not checked by either, so their types are (`_least`).
 """
 
 import io
@@ -97,7 +97,39 @@ def read_manifest(data: bytes, path: str, manifest: ManifestFile) -> Sequence[Ma
 
 
 def _records(data: bytes) -> Iterable[Json]:
-    return fastavro.reader(io.BytesIO(data))  # type: ignore[return-value]  # manifests hold records alone
+    found = fastavro.reader(io.BytesIO(data))
+    if not _least(found.writer_schema, {}):
+        raise ValueError("records without contents")
+    return found  # type: ignore[return-value]  # manifests hold records alone
+
+
+def _least(kind: Any, named: dict[str, int | None]) -> int:
+    """The fewest bytes that a value of an Avro type takes; `named` are the types met so far, None those that are not
+    whole yet. Raises ValueError for lists of what takes none, and for types within themselves: a damaged schema could
+    keep its reader busy, or nested, without end."""
+    if isinstance(kind, list):
+        return 1 + min(_least(one, named) for one in kind)
+    if isinstance(kind, str):
+        least = named.get(kind, 0 if kind == "null" else 1)
+        if least is None:
+            raise ValueError(f"{kind} holds itself")
+        return least
+    match kind["type"]:
+        case "record":
+            named[kind["name"]] = None
+            named[kind["name"]] = least = sum(_least(one["type"], named) for one in kind["fields"])
+            return least
+        case "array":
+            if not _least(kind["items"], named):
+                raise ValueError("a list of nothing")
+            return 1
+        case "map":
+            _least(kind["values"], named)
+            return 1
+        case "fixed":
+            return int(kind["size"])
+        case other:
+            return _least(other, named)
 
 
 def _manifest(record: Json) -> ManifestFile:

@@ -1,8 +1,10 @@
 """What an Iceberg table is judged to be: what keeps it from being more than observed, and what is damaged."""
 
+import io
 from collections.abc import Callable
 from pathlib import Path
 
+import fastavro
 import pytest
 
 from lakewarden.catalog.errors import UnreadableError
@@ -242,6 +244,27 @@ def test_a_flipped_bit_in_a_manifest_ends_in_words_or_changes_a_value(at: int, t
     path.write_bytes(bytes(data))
     found = IcebergReader().observe(canonical(str(table.root)))
     assert isinstance(found, Observation) or found.message.endswith(".")
+
+
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    [
+        ({"type": "array", "items": {"type": "record", "name": "none", "fields": []}}, [{}]),
+        ({"type": "array", "items": "null"}, [None]),
+        ({"type": "array", "items": {"type": "fixed", "name": "none", "size": 0}}, [b""]),
+    ],
+    ids=["empty records", "nulls", "no bytes"],
+)
+def test_a_list_of_nothing_keeps_nobody_busy(kind: object, value: object, tmp_path: Path) -> None:
+    table = made(tmp_path / "t")
+    schema = {"type": "record", "name": "manifest_file", "fields": [{"name": "x", "type": kind}]}
+    written = io.BytesIO()
+    fastavro.writer(written, schema, [{"x": value}], codec="null")  # type: ignore[arg-type]  # any schema will do
+    many = b"\xfe\xff\xff\xff\xff\xff\xff\xff\x7f"
+    damaged = written.getvalue()[:-18] + many + written.getvalue()[-17:]
+    _list(table).write_bytes(damaged)
+    found = IcebergReader().observe(canonical(str(table.root)))
+    assert isinstance(found, LogProblem) and found.message.endswith(DAMAGED)
 
 
 def test_older_snapshots_that_are_not_whole_keep_nobody_from_reading_head(tmp_path: Path) -> None:
