@@ -17,6 +17,7 @@ from lakewarden.catalog.metastore.lookup import (
     refuse_if_absent,
 )
 from lakewarden.catalog.metastore.port import Metastore
+from lakewarden.catalog.metastore.table_heads import TableHeads
 from lakewarden.catalog.model.identity import INDEX_COLUMNS, Held, RegisteredPlaces
 from lakewarden.catalog.model.rows import GONE, Finding, HealthRow, RowKind, Source, TableRow, TableState
 from lakewarden.catalog.observation.health import health_of, with_verdict
@@ -80,7 +81,8 @@ class ReadTable:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Registry:
-    """The registry's ports. `readers` are tried in order; `metastore` is None where none is configured."""
+    """The registry's ports. `readers` are tried in order; `metastore` is None where none is configured; `heads` is what
+    the readers ask of catalogs."""
 
     store: SystemStore
     readers: tuple[TableReader, ...]
@@ -88,6 +90,7 @@ class Registry:
     clock: Clock
     inspect: Inspect
     storage: Callable[[str], StorageOptions]
+    heads: TableHeads | None = None
 
     def resolve(self, where: str, *, gone: bool = False) -> TableRow:
         """The row that a name, path or table_id means; `gone` includes dropped ones. Raises `NotFoundError`

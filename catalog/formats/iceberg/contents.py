@@ -22,7 +22,7 @@ from lakewarden.catalog.storage.credentials import StorageOptions
 from lakewarden.catalog.storage.file_store import FileStore, open_store, root_and_path
 from lakewarden.catalog.storage.troubles import trouble_at
 
-__all__ = ["KnownManifests", "TableContents"]
+__all__ = ["KnownManifests", "TableContents", "read_named"]
 
 _Read = TypeVar("_Read")
 _MOST: Final = 100_000
@@ -64,6 +64,19 @@ class KnownManifests:
     entries: ManifestCache[ManifestEntry] = field(default_factory=ManifestCache)
 
 
+def read_named(store: FileStore, options: StorageOptions, path: str, *, by: str) -> bytes:
+    """A file of a table, as `DataFile.path` has it. Raises `BrokenMetadataError` where it is missing,
+    `UnavailableError`."""
+    root, inner = root_and_path(store.root, path)
+    place = store if root == store.root else open_store(root, options)
+    try:
+        return place.read(inner)
+    except (FileNotFoundError, NotADirectoryError):
+        raise missing(path, named_by=by) from None
+    except OSError as error:
+        raise trouble_at(store.root, error) from error
+
+
 class TableContents:
     """The files of a table as its metadata has them. Raises `BrokenMetadataError` for manifests that are missing or
     damaged, `UnavailableError`."""
@@ -90,15 +103,7 @@ class TableContents:
 
     def read(self, named: str, *, by: str) -> bytes:
         """A file that another one names."""
-        path = self.paths.path(named)
-        root, inner = root_and_path(self._store.root, path)
-        store = self._store if root == self._store.root else open_store(root, self._options)
-        try:
-            return store.read(inner)
-        except (FileNotFoundError, NotADirectoryError):
-            raise missing(path, named_by=by) from None
-        except OSError as error:
-            raise trouble_at(self._store.root, error) from error
+        return read_named(self._store, self._options, self.paths.path(named), by=by)
 
     def _manifests(self, snapshot: TableSnapshot) -> Sequence[ManifestFile]:
         if self._metadata.encrypted:

@@ -1,4 +1,4 @@
-"""The TableReader of Iceberg tables in Hadoop's layout, where `version-hint.text` points to head."""
+"""The TableReader of Iceberg tables, to whose heads their folders point, or a catalog."""
 
 import threading
 from collections import OrderedDict
@@ -8,13 +8,12 @@ from typing import Final
 
 from lakewarden.catalog.errors import UnreadableError
 from lakewarden.catalog.formats.iceberg.commits import commit_of
-from lakewarden.catalog.formats.iceberg.contents import KnownManifests, TableContents
+from lakewarden.catalog.formats.iceberg.contents import KnownManifests, TableContents, read_named
 from lakewarden.catalog.formats.iceberg.errors import (
     EXISTS,
     HISTORY,
     UNREADABLE,
     BrokenMetadataError,
-    missing,
     not_understood,
 )
 from lakewarden.catalog.formats.iceberg.files import added_files, deletes_of, live_files, tombstones_of
@@ -27,12 +26,18 @@ from lakewarden.catalog.formats.iceberg.observation import (
     observation_of,
     snapshot_in,
 )
-from lakewarden.catalog.formats.iceberg.pointer import FOLDER, HINT, has_metadata, head_file
+from lakewarden.catalog.formats.iceberg.pointer import (
+    FOLDER,
+    HeadFile,
+    catalogued_file,
+    has_metadata,
+    head_file,
+)
 from lakewarden.catalog.formats.port import Commit, DataFile, LogProblem, Observation, ProbeResult, Tombstone
-from lakewarden.catalog.formats.spec import FormatSpec, Sign
+from lakewarden.catalog.formats.spec import FormatSpec, HeadOf, Sign
 from lakewarden.catalog.model.rows import TableFormat
-from lakewarden.catalog.storage.file_store import FileEntry, FileStore, StorageOptions, open_store
-from lakewarden.catalog.storage.troubles import answering, trouble_at
+from lakewarden.catalog.storage.file_store import FileStore, StorageOptions, open_store
+from lakewarden.catalog.storage.troubles import answering
 
 __all__ = ["ICEBERG_FORMAT", "IcebergReader"]
 
@@ -46,16 +51,22 @@ def _no_options(location: str) -> StorageOptions:
     return StorageOptions()
 
 
+def _no_catalog(location: str) -> None:
+    """Every table's folder tells its head."""
+
+
 class IcebergReader:
-    """Reads Iceberg tables from their metadata; `storage` gives the options for a location.
+    """Reads Iceberg tables from their metadata; `storage` gives the options for a location, `heads` asks catalogs.
 
     A version is the sequence number of a snapshot: it tells which of two was made first, on whichever branch. Head is
     main's snapshot. A table without snapshots, or of format version 1, is at version 0 and has no commits.
     """
 
-    def __init__(self, storage: Callable[[str], StorageOptions] = _no_options) -> None:
-        self._storage, self._manifests = storage, KnownManifests()
-        self._heads: OrderedDict[str, tuple[FileEntry, tuple[int, str]]] = OrderedDict()
+    def __init__(
+        self, storage: Callable[[str], StorageOptions] = _no_options, heads: HeadOf = _no_catalog
+    ) -> None:
+        self._storage, self._catalog, self._manifests = storage, heads, KnownManifests()
+        self._heads: OrderedDict[str, tuple[HeadFile, tuple[int, str]]] = OrderedDict()
         self._lock = threading.Lock()
 
     @property
@@ -68,11 +79,10 @@ class IcebergReader:
             return has_metadata(self._store(location))
 
     def probe(self, location: str, *, seen: int | None, head: str | None = None) -> ProbeResult:
-        """One small read and one listing, unless the metadata file is another one than last time."""
-        store = self._store(location)
+        """One small read and one listing, or what a catalog says, unless the metadata file is another one than last
+        time."""
         try:
-            with answering(location):
-                file = head_file(store)
+            file = self._file(location, self._store(location))
             if file is None:
                 return ProbeResult(exists=False, moved=False)
             version, now = self._head(location, file) or self._remembered(location, self._load(location))
@@ -156,24 +166,28 @@ class IcebergReader:
         `BrokenMetadataError`, `UnavailableError`."""
         store = self._store(location)
         for attempt in range(_ATTEMPTS):
-            with answering(location):
-                file = head_file(store)
+            file = self._file(location, store)
             if file is None:
                 raise BrokenMetadataError(EXISTS, f"There is no Iceberg table at {location}.")
             try:
-                data = store.read(file.path)
-            except FileNotFoundError:  # somebody has committed, and removed the older one
+                data = read_named(store, self._storage(location), file.path, by=file.named_by)
+            except BrokenMetadataError:  # somebody may have committed, and removed the older one
                 if attempt + 1 == _ATTEMPTS:
-                    raise missing(file.path, named_by=HINT) from None
+                    raise
                 continue
-            except OSError as error:
-                raise trouble_at(location, error) from error
             metadata = parse_metadata(data, file.path)
             contents = TableContents(store, self._storage(location), metadata, known or self._manifests)
             return _Loaded(file=file, metadata=metadata, contents=contents)
         raise AssertionError("the last attempt returned or raised")
 
-    def _head(self, location: str, file: FileEntry) -> tuple[int, str] | None:
+    def _file(self, location: str, store: FileStore) -> HeadFile | None:
+        told = self._catalog(location)
+        if told is not None:
+            return catalogued_file(location, told)
+        with answering(location):
+            return head_file(store)
+
+    def _head(self, location: str, file: HeadFile) -> tuple[int, str] | None:
         """Version and head by a metadata file that was read before and is the same still."""
         with self._lock:
             known = self._heads.get(location)
@@ -197,7 +211,7 @@ class IcebergReader:
 class _Loaded:
     """Head's metadata, the file that it was read from, and the way to the files that it names."""
 
-    file: FileEntry
+    file: HeadFile
     metadata: TableMetadata
     contents: TableContents
 
@@ -267,5 +281,6 @@ ICEBERG_FORMAT: Final = FormatSpec(
     name=ICEBERG,
     label="Iceberg",
     reader=IcebergReader,
+    catalogued=IcebergReader,
     sign=Sign(folder=FOLDER, endings=(".metadata.json", ".metadata.json.gz", "version-hint.text")),
 )

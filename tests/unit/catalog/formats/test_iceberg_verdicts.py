@@ -259,7 +259,7 @@ def test_a_list_of_nothing_keeps_nobody_busy(kind: object, value: object, tmp_pa
     table = made(tmp_path / "t")
     schema = {"type": "record", "name": "manifest_file", "fields": [{"name": "x", "type": kind}]}
     written = io.BytesIO()
-    fastavro.writer(written, schema, [{"x": value}], codec="null")  # type: ignore[arg-type]  # any schema will do
+    fastavro.writer(written, schema, [{"x": value}], codec="null")
     many = b"\xfe\xff\xff\xff\xff\xff\xff\xff\x7f"
     damaged = written.getvalue()[:-18] + many + written.getvalue()[-17:]
     _list(table).write_bytes(damaged)
