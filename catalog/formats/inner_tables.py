@@ -1,7 +1,7 @@
 """Tables that lie inside another table's folder, told from a listing.
 
-A table is known by what its format keeps beside the data: the sign in its `FormatSpec`. Those of Hudi (`.hoodie`) and
-Iceberg (a folder `metadata` with table metadata in it, where it was not sent elsewhere) are known, too.
+A table is known by what its format keeps beside the data: the sign in its `FormatSpec`. Those of Hudi (`.hoodie`) are
+known, too.
 """
 
 import re
@@ -13,10 +13,7 @@ from lakewarden.catalog.formats.spec import Sign
 
 __all__ = ["formats_at_root", "inner_tables", "signs"]
 
-_FOREIGN: Final[Mapping[str, Sign]] = {
-    "Hudi": Sign(folder=".hoodie"),
-    "Iceberg": Sign(folder="metadata", endings=(".metadata.json", ".metadata.json.gz", "version-hint.text")),
-}
+_FOREIGN: Final[Mapping[str, Sign]] = {"Hudi": Sign(folder=".hoodie")}
 """Formats that nobody here can read, and that are somebody's tables all the same."""
 
 

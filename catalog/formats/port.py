@@ -14,6 +14,8 @@ __all__ = [
     "Commit",
     "CommitKind",
     "DataFile",
+    "DeleteFiles",
+    "DeleteKind",
     "LogProblem",
     "Maintenance",
     "Observation",
@@ -66,6 +68,25 @@ class SizeHistogram:
         return sum(count for i, count in enumerate(self.counts) if 2 ** (i + 1) <= limit_bytes)
 
 
+class DeleteKind(StrEnum):
+    """How rows are deleted that stay in their data files: by file and position, by the values of columns, or by a
+    vector that belongs to one data file."""
+
+    POSITION = "position"
+    EQUALITY = "equality"
+    VECTOR = "vector"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class DeleteFiles:
+    """The deletes of one kind that a version has: so many files with so many entries. Sizes in bytes."""
+
+    kind: DeleteKind
+    files: int
+    rows: int
+    bytes: int
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DataFile:
     """One file of a version. Sizes in bytes."""
@@ -82,6 +103,9 @@ class DataFile:
     deletion_vector: str | None = None
     """The file that holds its deletion vector; None if there is none, or if it is inline."""
     has_statistics: bool = False
+    deletes: DeleteKind | None = None
+    """What it deletes of other files; None where it holds rows of the table."""
+    is_parquet: bool = True
     spelling: str | None = None
     """What tells it from other entries of the log, None for `path` itself: of two spellings of one path, a writer that
     removes one leaves the other."""
@@ -225,9 +249,12 @@ class Observation:
     bytes: int = 0
     sizes: SizeHistogram = field(default_factory=SizeHistogram)
     rows: int | None = None
-    """What a scan returns, without deleted rows; None if a file of head has no row count."""
+    """What a scan returns, without deleted rows; None if a file of head has no row count, or only a scan can tell how
+    many are deleted."""
     deleted_rows: int = 0
     deletion_vectors: int = 0
+    deletes: tuple[DeleteFiles, ...] = ()
+    """What formats that count them tell of deletes, by kind."""
     partitions: int = 0
     files_without_statistics: int = 0
     tombstones: int = 0
@@ -293,7 +320,8 @@ class TableReader(Protocol):
         after it, in order, each with the files that it added (again, or anew)."""
 
     def files(self, location: str, *, version: int | None = None) -> Iterator[DataFile]:
-        """The live files of a version (head when None). Raises `UnreadableError` if it cannot be rebuilt."""
+        """The live files of a version (head when None), files of deletes among them where a format has such. Raises
+        `UnreadableError` if it cannot be rebuilt."""
 
     def properties(self, location: str, *, version: int) -> Mapping[str, str]:
         """The table properties of a version. Raises `UnreadableError` if its log cannot tell them any more."""

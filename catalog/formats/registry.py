@@ -6,7 +6,7 @@ from typing import Final
 
 from lakewarden.catalog.errors import RefusedError
 from lakewarden.catalog.formats.port import TableReader
-from lakewarden.catalog.formats.spec import FormatSpec, StorageOf
+from lakewarden.catalog.formats.spec import FormatSpec, HeadOf, StorageOf
 from lakewarden.catalog.model.rows import DELTA, TableFormat
 from lakewarden.catalog.plugins import loaded, offered
 from lakewarden.catalog.policy.retention_properties import NO_PROPERTIES, RetentionProperties
@@ -26,10 +26,11 @@ __all__ = [
 
 GROUP: Final = "lakewarden.formats"
 """The entry-point group: a `FormatSpec` by the format's name."""
-_ELSEWHERE: Final = frozenset({"hudi", "iceberg"})
+_ELSEWHERE: Final = frozenset({"hudi"})
 """Formats of tables with versions that nobody manages here, by the names that engines give them."""
 _OURS: Final = {
     DELTA: "lakewarden.catalog.formats.delta.reader:DELTA_FORMAT",
+    "iceberg": "lakewarden.catalog.formats.iceberg.reader:ICEBERG_FORMAT",
 }
 
 
@@ -75,9 +76,12 @@ def provider_of(format_: TableFormat | None) -> str | None:
     return None if spec is None else spec.provider
 
 
-def readers(storage: StorageOf) -> tuple[TableReader, ...]:
-    """One reader for each format."""
-    return tuple(spec.reader(storage) for spec in formats().values())
+def readers(storage: StorageOf, heads: HeadOf | None = None) -> tuple[TableReader, ...]:
+    """One reader for each format, which asks `heads` where catalogs keep them."""
+    return tuple(
+        spec.reader(storage) if heads is None or spec.catalogued is None else spec.catalogued(storage, heads)
+        for spec in formats().values()
+    )
 
 
 def reader_of(known: Sequence[TableReader], format_: TableFormat | None) -> TableReader:

@@ -7,10 +7,22 @@ from lakewarden.catalog.formats.port import TableReader
 from lakewarden.catalog.policy.retention_properties import NO_PROPERTIES, RetentionProperties
 from lakewarden.catalog.storage.credentials import StorageOptions
 
-__all__ = ["FormatSpec", "Sign", "StorageOf"]
+__all__ = ["CatalogHead", "FormatSpec", "HeadOf", "Sign", "StorageOf"]
 
 StorageOf = Callable[[str], StorageOptions]
 """Credentials and endpoints for a location."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CatalogHead:
+    """What a catalog says of a table: the file that it calls head, None where its `entry` is gone."""
+
+    entry: str
+    file: str | None
+
+
+HeadOf = Callable[[str], CatalogHead | None]
+"""Asks the catalog that keeps the head of the table at a location; None where the table's folder tells it."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -36,6 +48,8 @@ class FormatSpec:
     label: str
     """Its name for people."""
     reader: Callable[[StorageOf], TableReader]
+    catalogued: Callable[[StorageOf, HeadOf], TableReader] | None = None
+    """Makes a reader that can ask catalogs for heads; None where all tables tell them."""
     sign: Sign
     """The folder by which its tables are known. It holds metadata and nothing else."""
     kept: tuple[str, ...] = ()

@@ -6,7 +6,7 @@ Spark and Hive renew it too: a parameter of our own would only tell lakewarden's
 so a foreign change within the same second as the one that was read goes unnoticed; ours always move it on.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
@@ -19,10 +19,11 @@ from pymetastore.hive_metastore.ttypes import (
     EnvironmentContext,
     NotificationEventRequest,
 )
+from thrift.Thrift import TApplicationException
 
 from lakewarden.catalog.clock import Clock, SystemClock
 from lakewarden.catalog.errors import ConflictError, NotFoundError
-from lakewarden.catalog.metastore.port import DDL_TIME, Entry
+from lakewarden.catalog.metastore.port import DDL_TIME, METADATA_FILE, Entry
 from lakewarden.catalog.metastore.thrift_pool import ABSENT, Client, Pool
 from lakewarden.catalog.metastore.thrift_tables import entry_of, partition_values, table_of, with_entry
 
@@ -73,6 +74,26 @@ class HiveMetastore:
         """One entry, None if there is none."""
         found = self._pool.call(f"read {database}.{table}", lambda client: _find(client, database, table))
         return entry_of(found) if found is not None else None
+
+    def metadata_files(self, database: str, tables: Sequence[str]) -> Mapping[str, str]:
+        """Table -> the metadata file that its entry names, of those that name one."""
+
+        def read(client: Client) -> dict[str, str]:
+            found: dict[str, str] = {}
+            for start in range(0, len(tables), _NAMES_AT_ONCE):
+                try:
+                    some = client.get_table_objects_by_name(
+                        database, list(tables[start : start + _NAMES_AT_ONCE])
+                    )
+                except TApplicationException:  # so it says that the database is not there
+                    if database.lower() not in client.get_all_databases():
+                        return {}
+                    raise
+                told = ((one.tableName, (one.parameters or {}).get(METADATA_FILE)) for one in some)
+                found |= {name: file for name, file in told if file}
+            return found
+
+        return self._pool.call(f"read tables of {database}", read)
 
     def partitions(self, database: str, table: str) -> Mapping[str, str]:
         """Partition name -> location; empty when the entry has none."""

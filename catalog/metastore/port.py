@@ -1,14 +1,17 @@
 """The Metastore port: entries as values, changed by compare-and-set."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
-__all__ = ["DDL_TIME", "Entry", "EntryColumn", "Metastore"]
+__all__ = ["DDL_TIME", "METADATA_FILE", "Entry", "EntryColumn", "Metastore"]
 
 DDL_TIME: Final = "transient_lastDdlTime"
 """The parameter (epoch seconds) that the metastore renews whenever Spark or Hive alters an entry: what `replace` is
 compared by."""
+
+METADATA_FILE: Final = "metadata_location"
+"""The parameter by which Iceberg's entries name the metadata file that is head's: a commit sets it."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -52,6 +55,10 @@ class Metastore(Protocol):
 
     def get(self, database: str, table: str) -> Entry | None:
         """One entry, None if there is none."""
+
+    def metadata_files(self, database: str, tables: Sequence[str]) -> Mapping[str, str]:
+        """Table -> the metadata file that its entry names (the parameter `metadata_location` of Iceberg's), of those
+        tables that are there and name one. One question for all of them."""
 
     def partitions(self, database: str, table: str) -> Mapping[str, str]:
         """Partition name (`year=2013/month=1`) -> location; empty when the entry has none."""

@@ -1,6 +1,6 @@
 """A metastore in which the system tables stand in a database of another name than `lakewarden`."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from lakewarden.catalog.errors import UsageError
@@ -37,6 +37,9 @@ class _Renamed:
     def get(self, database: str, table: str) -> Entry | None:
         found = self._metastore.get(self._swapped(database), table)
         return None if found is None else replace(found, database=database)
+
+    def metadata_files(self, database: str, tables: Sequence[str]) -> Mapping[str, str]:
+        return self._metastore.metadata_files(self._swapped(database), tables)
 
     def partitions(self, database: str, table: str) -> Mapping[str, str]:
         return self._metastore.partitions(self._swapped(database), table)

@@ -31,6 +31,7 @@ from lakewarden.catalog.registry.registration import (
     Registration,
     RegistrationAttempt,
     WantedTable,
+    keeps_head,
     names_of,
     refuse_other_values,
     sight,
@@ -166,6 +167,8 @@ class _Look:
             )
             if self._is_whole(place.location):
                 return asked
+            if registry.heads is not None and (entry := keeps_head(place)) is not None:
+                registry.heads.know(place.location, entry)
             reader = registry.reader_at(place.location, place.name)
             return replace(asked, format=reader.format, seen=reader.observe(place.location))
         except LakewardenError as error:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from lakewarden.catalog.errors import LakewardenError
 from lakewarden.catalog.formats.port import TableReader
 from lakewarden.catalog.metastore.ownership import is_system_entry
-from lakewarden.catalog.metastore.port import Metastore
+from lakewarden.catalog.metastore.port import METADATA_FILE, Metastore
 from lakewarden.catalog.storage.file_store import StorageOptions, below, canonical, from_hadoop, open_store
 from lakewarden.catalog.units import storable
 
@@ -56,7 +56,9 @@ def _entered(
     known: AbstractSet[str],
 ) -> DiscoveredTable | None:
     entry = metastore.get(database, table)
-    if entry is None or entry.location is None or entry.provider is None or is_system_entry(entry):
+    if entry is None or entry.location is None or is_system_entry(entry):
+        return None
+    if entry.provider is None and METADATA_FILE not in entry.parameters:
         return None
     location = from_hadoop(entry.location)
     if location in known or not _may_be_table(location, readers):

@@ -12,6 +12,8 @@ from lakewarden.catalog.formats.files_elsewhere import with_links, with_reach
 from lakewarden.catalog.formats.linked_folders import linked_folders
 from lakewarden.catalog.formats.port import LogProblem, Observation
 from lakewarden.catalog.metastore.lookup import NamedLocation, parse_name
+from lakewarden.catalog.metastore.port import METADATA_FILE
+from lakewarden.catalog.metastore.table_heads import CATALOG_ENTRY
 from lakewarden.catalog.model.identity import (
     AlreadyManaged,
     Copy,
@@ -47,6 +49,7 @@ __all__ = [
     "RegistrationAttempt",
     "Sightings",
     "WantedTable",
+    "keeps_head",
     "names_of",
     "refuse_other_values",
     "sight",
@@ -213,6 +216,9 @@ class Registration:
         )
         require(self.actor, Permission.REGISTER, row)
         read = _as_read(row, self.format, self.seen, round_.linked(location))
+        entry = keeps_head(self.place)
+        if entry is not None:
+            read = replace(read, properties={**read.properties, CATALOG_ENTRY: entry})
         return with_policy(read, wanted.policy, round_.scopes, actor=self.actor) if wanted.policy else read
 
     def _moved(self, round_: RegistrationAttempt, table_id: str) -> TableRow:
@@ -220,6 +226,11 @@ class Registration:
         require(self.actor, Permission.REGISTER, row)
         told = self.wanted.moved or round_.is_surely_gone(row.location)
         return self.registry.touched(_moved(row, self.place.location, told=told), self.actor, at=self.at)
+
+
+def keeps_head(place: NamedLocation) -> str | None:
+    """The metastore's entry, where that names the file that is the table's head."""
+    return place.name if place.entry is not None and METADATA_FILE in place.entry.parameters else None
 
 
 def names_of(wanted: Iterable[WantedTable]) -> frozenset[str]:

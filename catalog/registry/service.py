@@ -16,6 +16,7 @@ from lakewarden.catalog.metastore.lookup import (
     refuse_if_absent,
 )
 from lakewarden.catalog.metastore.port import Metastore
+from lakewarden.catalog.metastore.table_heads import TableHeads
 from lakewarden.catalog.model.identity import INDEX_COLUMNS, Held, RegisteredPlaces
 from lakewarden.catalog.model.rows import GONE, Finding, HealthRow, RowKind, Source, TableRow, TableState
 from lakewarden.catalog.observation.health import health_of, with_verdict
@@ -82,6 +83,8 @@ class Registry:
     clock: Clock
     inspect: Inspect
     storage: Callable[[str], StorageOptions]
+    heads: TableHeads | None = None
+    """What the readers ask of catalogs."""
 
     def resolve(self, where: str, *, gone: bool = False) -> TableRow:
         """The row that a name, path or table_id means; `gone` includes dropped ones. Raises `NotFoundError`

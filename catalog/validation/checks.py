@@ -97,7 +97,7 @@ CHECKS: Final[tuple[Check, ...]] = (
         tier=Tier.ON_CHANGE,
         severity=Severity.WARNING,
         looks_at="Whether the table's features let lakewarden act on it.",
-        sentences={"unsupported": "The table is only observed: it uses {features}."},
+        sentences={"unsupported": "The table is only observed: it uses {features}.", **_PROBLEM},
         hint="Nothing has to be done. Maintain it with the system that wrote it, or drop the feature.",
     ),
     Check(

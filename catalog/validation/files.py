@@ -103,7 +103,7 @@ class _Tally:
             self.missing.append(file.path)
         elif found != file.size_bytes:
             self.wrong_size.append((file.path, found, file.size_bytes))
-        else:
+        elif file.is_parquet:
             content = self._content(file)
             if content is not Content.SOUND:
                 self.contents.setdefault(content, []).append(file.path)

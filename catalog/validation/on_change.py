@@ -58,7 +58,8 @@ def _version(subject: Subject, seen: Observation) -> Iterator[Finding]:
 
 
 def _protocol(subject: Subject, seen: Observation) -> Iterator[Finding]:
-    if seen.capabilities.unsupported and not any(one.check == "protocol_supported" for one in seen.warnings):
+    said = any(one.check in ("protocol_supported", "features_actionable") for one in seen.warnings)
+    if seen.capabilities.unsupported and not said:
         yield subject.say(
             "features_actionable", "unsupported", features=_named(seen.capabilities.unsupported)
         )

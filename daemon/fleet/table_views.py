@@ -8,7 +8,6 @@ from typing import Final
 from lakewarden.catalog.formats.files_elsewhere import is_reach_known
 from lakewarden.catalog.model.rollbacks import Undone
 from lakewarden.catalog.model.rows import (
-    DELTA,
     GONE,
     Action,
     HealthRow,
@@ -20,7 +19,7 @@ from lakewarden.catalog.model.rows import (
 from lakewarden.catalog.policy.original_properties import is_leaving
 from lakewarden.catalog.state.port import Run
 from lakewarden.jobs.actions.world import Past, Standing, TableView
-from lakewarden.jobs.engines.registry import engine_formats
+from lakewarden.jobs.engines.registry import no_engine
 
 __all__ = ["RUNS_WINDOW", "is_looked_after", "is_unlooked", "view_of"]
 
@@ -55,7 +54,7 @@ def view_of(
         past=past,
         unfinished=unfinished,
         taken_back=tuple((one.first, one.last) for one in reverted if not one.left),
-        has_engine=(row.format or DELTA) in engine_formats(),
+        no_engine=no_engine(row.format),
         no_spark=no_spark(row.location or ""),
     )
 

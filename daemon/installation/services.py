@@ -13,13 +13,14 @@ from lakewarden.catalog.errors import PreconditionError
 from lakewarden.catalog.formats.port import TableReader
 from lakewarden.catalog.metastore.port import Metastore
 from lakewarden.catalog.metastore.system_database import with_system_database
+from lakewarden.catalog.metastore.table_heads import TableHeads
 from lakewarden.catalog.registry.other_installations import Others
 from lakewarden.catalog.registry.service import Registry
 from lakewarden.catalog.state.port import Bookmarks, Inbox, Leases, Queue, RunLog
 from lakewarden.catalog.storage.file_store import StorageOptions
 from lakewarden.catalog.storage.troubles import silent
 from lakewarden.catalog.system.audit_spool import AuditSpool
-from lakewarden.catalog.system.port import SystemStore
+from lakewarden.catalog.system.port import TABLES, SystemStore
 from lakewarden.catalog.system.store import DeltaSystemStore
 from lakewarden.catalog.validation.system_history import SystemHistory
 from lakewarden.daemon.fleet.disks import Disks
@@ -127,7 +128,12 @@ class Services:
     @cached_property
     def readers(self) -> tuple[TableReader, ...]:
         """One reader per table format."""
-        return formats.readers(self.storage)
+        return formats.readers(self.storage, self.heads)
+
+    @cached_property
+    def heads(self) -> TableHeads:
+        """Heads that the metastore keeps."""
+        return TableHeads(lambda: self.metastore, lambda: self.store.rows(TABLES))
 
     @cached_property
     def metastore(self) -> Metastore | None:
@@ -157,6 +163,7 @@ class Services:
             clock=self.clock,
             inspect=self.inspection.on_register,
             storage=self.storage,
+            heads=self.heads,
         )
 
     @cached_property

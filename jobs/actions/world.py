@@ -60,8 +60,8 @@ class TableView(Standing):
     """The run it has now."""
     taken_back: tuple[tuple[int, int], ...] = ()
     """The ranges (first, last) of versions that were taken back."""
-    has_engine: bool = True
-    """There is an engine for its format here."""
+    no_engine: str | None = None
+    """Why tables of its format are never changed here; None: they are."""
     no_spark: str | None = None
     """Why Spark may not work on it where it lies; None: it may."""
 

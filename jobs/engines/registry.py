@@ -6,20 +6,22 @@ from typing import Final
 
 from lakewarden.catalog.errors import RefusedError
 from lakewarden.catalog.formats.port import TableReader
-from lakewarden.catalog.formats.registry import reader_of, readers
+from lakewarden.catalog.formats.registry import formats, reader_of, readers
 from lakewarden.catalog.model.rows import DELTA, TableFormat
 from lakewarden.catalog.plugins import loaded, offered
 from lakewarden.jobs.engines.spec import EngineSpec
 from lakewarden.jobs.runs.port import Engine
 from lakewarden.jobs.runs.worker_config import WorkerConfig
 
-__all__ = ["GROUP", "InstalledTools", "engine_formats", "engine_spec", "require_engine"]
+__all__ = ["GROUP", "InstalledTools", "engine_formats", "engine_spec", "no_engine", "require_engine"]
 
 GROUP: Final = "lakewarden.engines"
 """The entry-point group: an `EngineSpec` by the name of the format it works on."""
 _OURS: Final = {
     DELTA: "lakewarden.jobs.engines.delta.engine:DELTA_ENGINE",
 }
+_READ_ONLY: Final = {"iceberg": "See docs/iceberg.md for what it does with them."}
+"""Formats of ours that have no engine, and what helps."""
 
 
 @cache
@@ -36,11 +38,24 @@ def engine_spec(format_: TableFormat) -> EngineSpec:
 
 def require_engine(format_: TableFormat) -> None:
     """Return if a format has an engine here; nothing is loaded for that. Raises `RefusedError`."""
-    if format_ not in offered(GROUP, _OURS):
-        raise RefusedError(
-            f"No engine for the table format {format_} is installed here.",
-            hint="Install the package that it came with, everywhere workers run.",
-        )
+    because = no_engine(format_)
+    if because is None:
+        return
+    if format_ in _READ_ONLY:
+        raise RefusedError(f"{because}.", hint=_READ_ONLY[format_])
+    raise RefusedError(
+        f"N{because[1:]}.", hint="Install the package that it came with, everywhere workers run."
+    )
+
+
+def no_engine(format_: TableFormat | None) -> str | None:
+    """Why tables of a format are never changed here, as half a sentence; None for one that has an engine."""
+    wanted = format_ or DELTA
+    if wanted in engine_formats():
+        return None
+    if wanted in _READ_ONLY:
+        return f"lakewarden reads {formats()[wanted].label} tables; it does not change them yet"
+    return f"no engine for the table format {wanted} is installed here"
 
 
 class InstalledTools:

@@ -26,7 +26,8 @@ def closed(view: TableView, action: Action) -> NotDue | None:
     spec = SPECS[action]
     against = next(refusals(view, spec, Planning()), None)
     return (
-        (against and NotDue(action=action, why=against.why, because=against.planned))
+        _engine(view, spec)
+        or (against and NotDue(action=action, why=against.why, because=against.planned))
         or _unfinished(view, action)
         or _features(view, spec)
     )
@@ -41,7 +42,7 @@ def forbidden(view: TableView, action: Action) -> ActionRefusal | None:
     against = next(refusals(view, spec, Planning(ordered=True)), None)
     if against is not None:
         return against
-    unable = _features(view, spec)
+    unable = _engine(view, spec) or _features(view, spec)
     if unable is None:
         return None
     return ActionRefusal(why=unable.why, said=unable.because, planned=unable.because)
@@ -51,6 +52,12 @@ def held_back(view: TableView, action: Action, budget: Budget, now: datetime) ->
     """Why a due action has to wait all the same: what its last run came to, or the hour."""
     past, spec = view.past.get(action), SPECS[action]
     return (past and _after(view, spec, past, budget, now)) or _quiet_hours(view, spec, now)
+
+
+def _engine(view: TableView, spec: Spec[Any]) -> NotDue | None:
+    if view.no_engine is None:
+        return None
+    return NotDue(action=spec.action, why=WhyNot.UNSUPPORTED, because=view.no_engine)
 
 
 def _unfinished(view: TableView, action: Action) -> NotDue | None:
@@ -64,9 +71,6 @@ def _unfinished(view: TableView, action: Action) -> NotDue | None:
 
 
 def _features(view: TableView, spec: Spec[Any]) -> NotDue | None:
-    if not view.has_engine:
-        because = f"no engine for the table format {view.governed.row.format} is installed here"
-        return NotDue(action=spec.action, why=WhyNot.UNSUPPORTED, because=because)
     if spec.by_spark and view.no_spark is not None:
         return NotDue(action=spec.action, why=WhyNot.UNSUPPORTED, because=view.no_spark)
     if spec.asked_for or is_leaving(view.governed.row):

@@ -106,6 +106,8 @@ class Gatherer:
     clock: Clock
     no_spark: Callable[[str], str | None] = lambda location: None
     """Why Spark may not work on a table at a location."""
+    no_engine: Callable[[TableFormat | None], str | None] = lambda format_: None
+    """Why tables of a format are never changed here; None: they are."""
 
     def gather(self, request: RollbackRequest) -> Gathered:
         """The plan for a request. Raises `NotFoundError` for a seed that is no version of its table."""
@@ -131,7 +133,7 @@ class Gatherer:
         request = replace(request, clean=_clean(managed, histories, ids))
         scopes = scopes_by_name(tables.values())
         governed = {key: govern(managed[key], scopes) for key in concerned}
-        facts = {key: _facts(one, seen.get(key), self.no_spark) for key, one in governed.items()}
+        facts = {key: self._facts(one, seen.get(key)) for key, one in governed.items()}
         facts |= {
             key: replace(facts[key], may_read=_read_by(key, rows, managed))
             for key, log in logs.items()
@@ -169,6 +171,33 @@ class Gatherer:
             facts=facts,
             lineage=rows,
         )
+
+    def _facts(self, governed: Governed, seen: Observation | LogProblem | None) -> TableFacts:
+        row = governed.row
+        facts = TableFacts(
+            table_id=row.table_id,
+            name=row.name,
+            location=row.location or "",
+            dependencies=row.dependencies,
+            system=row.source is Source.SELF,
+            hold=governed.hold,
+            paused=governed.paused,
+            gone=row.state in GONE,
+            aside=Quarantine.of(row) is not None,
+        )
+        if seen is None:
+            return facts
+        if isinstance(seen, LogProblem):
+            return replace(facts, unreadable=seen.message)
+        stays_out = self._stays_out(row, seen)
+        return replace(facts, format_id=seen.format_id, append_only=seen.append_only, stays_out=stays_out)
+
+    def _stays_out(self, row: TableRow, seen: Observation) -> str | None:
+        because = self.no_engine(row.format)
+        if because is not None:
+            return f"{row.name} stays as it is: {because}."
+        because = self.no_spark(row.location or "") if seen.capabilities.spark_alone else None
+        return because and f"Only Spark commits to {row.name} for us, and it stays out: {because}."
 
     def _streams(
         self, rows: pa.Table, histories: Mapping[str, Sequence[Version]], places: Mapping[str, str]
@@ -293,26 +322,3 @@ def _clean(
         for key, history in histories.items()
         for version in marked(managed[key].marks, MarkVerdict.CLEAN, history, format_ids.get(key))
     )
-
-
-def _facts(
-    governed: Governed, seen: Observation | LogProblem | None, no_spark: Callable[[str], str | None]
-) -> TableFacts:
-    row = governed.row
-    facts = TableFacts(
-        table_id=row.table_id,
-        name=row.name,
-        location=row.location or "",
-        dependencies=row.dependencies,
-        system=row.source is Source.SELF,
-        hold=governed.hold,
-        paused=governed.paused,
-        gone=row.state in GONE,
-        aside=Quarantine.of(row) is not None,
-    )
-    if seen is None:
-        return facts
-    if isinstance(seen, LogProblem):
-        return replace(facts, unreadable=seen.message)
-    stays_out = no_spark(facts.location) if seen.capabilities.spark_alone else None
-    return replace(facts, format_id=seen.format_id, append_only=seen.append_only, stays_out=stays_out)

@@ -9,7 +9,7 @@ from typing import Final
 
 from lakewarden.catalog.errors import ConflictError, PreconditionError, RefusedError, UnreadableError
 from lakewarden.catalog.formats.port import DataFile, LogProblem, Observation, TableReader
-from lakewarden.catalog.formats.registry import retention_of
+from lakewarden.catalog.formats.registry import retention_of, spec_of
 from lakewarden.catalog.model.rows import RollbackStep
 from lakewarden.catalog.storage.file_store import StorageOptions
 from lakewarden.catalog.units import count_of
@@ -38,13 +38,21 @@ def verify_step(step: TableStep, reader: TableReader, storage: Callable[[str], S
         return step.verified(head=seen.head)
     if not seen.capabilities.restore:
         raise RefusedError(
-            f"{step.name} uses {', '.join(seen.capabilities.unsupported)}, which lakewarden does not write.",
+            _not_ours(step, seen),
             hint="Its own engine has to restore it; plan without it, or agree to skip it.",
         )
     if step.kind is RollbackStep.REMOVE_FILES:
         return step.verified(head=seen.head)
     _check_files(step, reader, storage)
     return step.verified(head=seen.head, apps=_apps(step, reader), properties=_ours(seen))
+
+
+def _not_ours(step: TableStep, seen: Observation) -> str:
+    features = ", ".join(seen.capabilities.unsupported)
+    if features:
+        return f"{step.name} uses {features}, which lakewarden does not write."
+    label = spec_of(step.format).label
+    return f"{step.name} stays as it is: lakewarden reads {label} tables; it does not change them yet."
 
 
 def require_same_head(step: TableStep, reader: TableReader) -> None:

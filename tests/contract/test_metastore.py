@@ -13,7 +13,7 @@ import pytest
 
 from lakewarden.catalog.errors import ConflictError, NotFoundError, UsageError
 from lakewarden.catalog.metastore.hive import HiveMetastore
-from lakewarden.catalog.metastore.port import DDL_TIME, Entry, EntryColumn, Metastore
+from lakewarden.catalog.metastore.port import DDL_TIME, METADATA_FILE, Entry, EntryColumn, Metastore
 from lakewarden.catalog.metastore.system_database import with_system_database
 from support.fakes.metastore import FakeMetastore
 from support.servers.metastores import running_hive2_on_postgres, running_hive3
@@ -104,6 +104,15 @@ def sample(database: str, location: str | None) -> Entry:
 
 def with_parameter(entry: Entry, key: str, value: str) -> Entry:
     return replace(entry, parameters={**entry.parameters, key: value})
+
+
+def test_metadata_files_are_told_of_many_entries_at_once(store: Metastore, entry: Entry) -> None:
+    names = {"table_type": "ICEBERG", METADATA_FILE: "file:/t/metadata/00001-a.metadata.json"}
+    store.create(replace(entry, table="iced", provider=None, parameters=names))
+    told = store.metadata_files(entry.database, ["iced", entry.table, "nobody"])
+    assert told == {"iced": "file:/t/metadata/00001-a.metadata.json"}
+    assert store.metadata_files(entry.database, []) == {}
+    assert store.metadata_files("no_such_database", ["iced"]) == {}
 
 
 def test_what_is_created_is_read_back(store: Metastore, entry: Entry) -> None:

@@ -1,5 +1,5 @@
-"""What every TableReader promises: the Delta reader, a format's whose versions do not count up by one, the fake that
-keeps tables in memory, and those that say what they were told: here what the Delta reader says."""
+"""What every TableReader promises: the Delta reader, the Iceberg reader, a format's whose versions do not count up by
+one, the fake that keeps tables in memory, and those that say what they were told: here what the Delta reader says."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -10,10 +10,12 @@ import pytest
 
 from lakewarden.catalog.errors import UnreadableError
 from lakewarden.catalog.formats.delta.reader import DeltaReader
+from lakewarden.catalog.formats.iceberg.reader import IcebergReader
 from lakewarden.catalog.formats.port import DataFile, LogProblem, Observation, TableReader
 from lakewarden.catalog.storage.file_store import canonical
 from support.builders import tables
 from support.builders.delta_logs import START, LogWriter, add, remove
+from support.builders.iceberg_tables import IcebergWriter
 from support.builders.maintenance import ValueReader
 from support.fakes.table_reader import FakeReader, FakeTable
 from support.manifest_format.reader import ManifestReader
@@ -94,6 +96,24 @@ class ManifestMaker:
             path.unlink()
 
 
+class IcebergMaker:
+    def __init__(self, folder: Path) -> None:
+        self.reader: TableReader = IcebergReader()
+        self.location = canonical(str(folder))
+        self._table = IcebergWriter(root=folder)
+
+    def commit(self, *, adds: tuple[tuple[str, int], ...] = (), removes: tuple[str, ...] = ()) -> int:
+        operation = "overwrite" if removes else "append"
+        return self._table.commit(add=adds, remove=removes, operation=operation)
+
+    def spoil(self) -> None:
+        self._table.head.write_text("{")
+
+    def vanish(self) -> None:
+        for path in self._table.metadata.iterdir():
+            path.unlink()
+
+
 class TellingMaker(DeltaMaker):
     """A Delta table; after each step `tell` passes on to another reader what the Delta reader says."""
 
@@ -147,8 +167,8 @@ class ValueMaker(TellingMaker):
 
 
 @pytest.fixture(
-    params=[DeltaMaker, ManifestMaker, FakeMaker, ToldMaker, ValueMaker],
-    ids=["delta", "manifest", "fake", "told", "values"],
+    params=[DeltaMaker, IcebergMaker, ManifestMaker, FakeMaker, ToldMaker, ValueMaker],
+    ids=["delta", "iceberg", "manifest", "fake", "told", "values"],
 )
 def table(request: pytest.FixtureRequest, tmp_path: Path) -> Maker:
     make: Callable[[Path], Maker] = request.param

@@ -60,6 +60,7 @@ from lakewarden.daemon.usecases.runs.convert import (
 from lakewarden.daemon.usecases.runs.leaving import Leaving, finish, foresee, leave
 from lakewarden.daemon.usecases.runs.purge import purge_table
 from lakewarden.daemon.usecases.runs.revocation import EVERYTHING, PLANNED, PURGES, take_back_runs
+from lakewarden.jobs.engines.registry import no_engine
 
 app = commands("Register, convert, look at and govern tables.")
 table_queries.add_to(app)
@@ -99,7 +100,7 @@ def register(
     home: Home = None,
     output: Output = Format.TABLE,
 ) -> None:
-    """Manage existing Delta tables, observing only until a policy asks for more.
+    """Manage existing tables, Delta's or Iceberg's, observing only until a policy asks for more.
 
     Many are registered in batches; if it is killed, run the same command again. Exit 3 if some were refused.
     """
@@ -121,6 +122,8 @@ def register(
 
 def _show_registered(done: Registered, output: Format) -> None:
     note(f"{'Registered' if done.created else 'Already managed:'} {done.row.name} ({done.row.state}).")
+    if (because := no_engine(done.row.format)) is not None:
+        note(f"{because}.")
     _show_managed(done, output)
     _tell_unrecorded(done)
 

@@ -22,6 +22,7 @@ from lakewarden.daemon.usecases.rollbacks.rollback_wait import Wait, goes_on
 from lakewarden.daemon.usecases.runs.waiting import raise_for, run_and_wait, run_is_over
 from lakewarden.jobs.actions.registry import encode
 from lakewarden.jobs.actions.rollback import RollBack
+from lakewarden.jobs.engines.registry import no_engine
 from lakewarden.jobs.rollback.details_service import details_of
 from lakewarden.jobs.rollback.execute.interference import Clearing
 from lakewarden.jobs.rollback.execute.replan import refuse_others
@@ -67,6 +68,7 @@ def rollbacks_of_services(services: Services, *, timeout: timedelta | None = Non
         storage=services.storage,
         clock=services.clock,
         no_spark=services.no_spark,
+        no_engine=no_engine,
     )
     return RollbackService(services=services, journal=journal, gatherer=gatherer, timeout=timeout)
 

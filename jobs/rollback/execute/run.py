@@ -11,7 +11,7 @@ from lakewarden.catalog.clock import SystemClock
 from lakewarden.catalog.errors import PreconditionError, UnavailableError
 from lakewarden.catalog.logs import get_log
 from lakewarden.catalog.model.rollbacks import Rollback, needed_versions, rollback_locks
-from lakewarden.catalog.model.rows import RollbackRow, RollbackState, RollbackStep
+from lakewarden.catalog.model.rows import DELTA, RollbackRow, RollbackState, RollbackStep
 from lakewarden.catalog.state.port import Hint, HintKind, HintSink, Queue
 from lakewarden.catalog.storage.file_store import StorageOptions
 from lakewarden.catalog.system.store import DeltaSystemStore
@@ -144,6 +144,11 @@ def open_rollbacks(
         storage=storage,
         clock=clock,
         no_spark=lambda location: why_not(location, dict(config.spark.conf)),
+        no_engine=lambda format_: (
+            None
+            if (format_ or DELTA) in tools.runtimes
+            else f"this worker has no engine for the table format {format_}"
+        ),
     )
     return JournaledRollbacks(
         journal=Journal(store=store, clock=clock),

@@ -94,7 +94,7 @@ class Case:
             )
             return Unreachable(why=VersionObstacle.UNREADABLE, message=message)
         if self.facts.stays_out is not None:
-            return self._kept_out(self.facts.stays_out)
+            return Unreachable(why=VersionObstacle.UNSUPPORTED, message=self.facts.stays_out)
         if self.target is None and not self.from_start:
             message = f"No clean version of {self.name} is left in the log; there may have been one."
             return Unreachable(why=VersionObstacle.EXPIRED, message=message)
@@ -104,10 +104,6 @@ class Case:
             message = f"Version {self.target} of {self.name} is no longer in the log."
             return Unreachable(why=VersionObstacle.EXPIRED, message=message)
         return self.facts.unreachable.get(self.target)
-
-    def _kept_out(self, because: str) -> Unreachable:
-        message = f"Only Spark commits to {self.name} for us, and it stays out: {because}."
-        return Unreachable(why=VersionObstacle.UNSUPPORTED, message=message)
 
 
 def step_of(case: Case) -> Step:

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from lakewarden.catalog.formats.delta.reader import DeltaReader
-from lakewarden.catalog.formats.port import Observation
+from lakewarden.catalog.formats.port import Observation, TableReader
 from lakewarden.catalog.model.rows import Finding, Severity, Source, TableRow
 from lakewarden.catalog.policy.effective import effective
 from lakewarden.catalog.storage.file_store import StorageOptions, canonical
@@ -16,7 +16,7 @@ from lakewarden.catalog.validation.metastore import Unknown
 from lakewarden.catalog.validation.nesting import Neighbours
 from support.builders.row_counts import count_rows
 
-__all__ = ["Verdict", "expected_verdicts", "findings_of", "subject_of", "verdict_of"]
+__all__ = ["Verdict", "expected_verdicts", "findings_by", "findings_of", "subject_of", "verdict_of"]
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 """After every commit of the tables in the suite, so that none seems to come from the future."""
@@ -48,12 +48,15 @@ def expected_verdicts(path: Path) -> dict[str, Verdict]:
         }
 
 
-def subject_of(folder: Path) -> Subject:
-    """A registered table at a folder, read now and never judged before."""
+def subject_of(folder: Path, reader: TableReader | None = None) -> Subject:
+    """A registered table at a folder (Delta's unless a `reader` of another format is given), read now and never judged
+    before."""
+    reader = reader or DeltaReader()
     location = canonical(str(folder))
     row = TableRow(
         row=1,
         table_id="t1",
+        format=reader.format,
         name="db.t",
         location=location,
         owner="ana",
@@ -64,17 +67,22 @@ def subject_of(folder: Path) -> Subject:
         updated_by="ana",
     )
     policy = effective(source=row.source, table=row.policy)
-    seen = DeltaReader().observe(location)
+    seen = reader.observe(location)
     return Subject(row=row, policy=policy, seen=seen, before=None, now=NOW)
 
 
 def findings_of(folder: Path) -> tuple[Finding, ...]:
-    """What all checks find on a folder that holds a table."""
-    subject = subject_of(folder)
+    """What all checks find on a folder that holds a Delta table."""
+    return findings_by(DeltaReader(), folder)
+
+
+def findings_by(reader: TableReader, folder: Path) -> tuple[Finding, ...]:
+    """What all checks find on a folder that holds a table of the reader's format."""
+    subject = subject_of(folder, reader)
     return daily_findings(
         subject,
         Unknown(),
-        reader=DeltaReader(),
+        reader=reader,
         options=StorageOptions(),
         neighbours=Neighbours.of([subject.row]),
         above=lambda _: None,

@@ -1,12 +1,12 @@
 """A metastore in memory: passes the same contract suite as the real one."""
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from lakewarden.catalog.clock import Clock, SystemClock
 from lakewarden.catalog.errors import ConflictError, MetastoreAwayError, NotFoundError
-from lakewarden.catalog.metastore.port import DDL_TIME, Entry, EntryColumn
+from lakewarden.catalog.metastore.port import DDL_TIME, METADATA_FILE, Entry, EntryColumn
 
 __all__ = ["FakeMetastore"]
 
@@ -40,6 +40,13 @@ class FakeMetastore:
         """One entry, None if there is none."""
         self._answer()
         return self._entries.get((database.lower(), table.lower()))
+
+    def metadata_files(self, database: str, tables: Sequence[str]) -> Mapping[str, str]:
+        """Table -> the metadata file that its entry names."""
+        self._answer()
+        found = ((table, self._entries.get((database.lower(), table.lower()))) for table in tables)
+        told = ((table, entry and entry.parameters.get(METADATA_FILE)) for table, entry in found)
+        return {table: file for table, file in told if file}
 
     def partitions(self, database: str, table: str) -> Mapping[str, str]:
         """Partition name -> location; empty when the entry has none."""

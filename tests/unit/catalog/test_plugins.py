@@ -39,11 +39,13 @@ ODD = replace(DELTA_FORMAT, name="odd", label="Odd")
 
 
 def test_an_installed_format_is_known_without_a_line_of_ours(site: Path) -> None:
-    assert tuple(formats()) == (DELTA,)
+    assert tuple(formats()) == (DELTA, "iceberg")
     formats.cache_clear()
     install(site, "odd = odd_good:ODD", GOOD)
-    assert {name: spec.label for name, spec in formats().items()} == {DELTA: "Delta", "odd": "Odd"}
-    assert len(readers(lambda _: StorageOptions())) == 2
+    assert {name: spec.label for name, spec in formats().items()} == {
+        DELTA: "Delta", "iceberg": "Iceberg", "odd": "Odd",
+    }  # fmt: skip
+    assert len(readers(lambda _: StorageOptions())) == 3
 
 
 @pytest.mark.parametrize(

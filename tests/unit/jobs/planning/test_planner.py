@@ -138,11 +138,20 @@ def test_the_words_are_the_same_everywhere() -> None:
 
 
 def test_a_table_of_a_format_without_an_engine_here_is_left_alone_and_why_says_so() -> None:
-    bare = replace(view("db.a", row_changes={"format": "odd"}, small_files=50), has_engine=False)
+    because = "no engine for the table format odd is installed here"
+    bare = replace(view("db.a", row_changes={"format": "odd"}, small_files=50), no_engine=because)
     made = plan(world(bare), NOW)
     assert made.runs == ()
-    said = {one.action: one.because for one in explain(made)}
-    assert said[Action.COMPACT] == "no engine for the table format odd is installed here"
+    assert {one.because for one in explain(made) if one.verdict is WhyNot.UNSUPPORTED} == {because}
+
+
+@pytest.mark.parametrize("action", Action)
+def test_nothing_may_be_ordered_by_hand_for_a_table_of_a_format_without_an_engine(action: Action) -> None:
+    bare = replace(view("db.a", row_changes={"format": "odd"}, small_files=50), no_engine="nobody changes it")
+    against = forbidden(bare, action)
+    assert against is not None
+    nothing_asked = action in (Action.CONVERT, Action.PURGE)
+    assert against.why is (WhyNot.NOTHING_TO_DO if nothing_asked else WhyNot.UNSUPPORTED)
 
 
 def test_where_spark_is_not_safe_only_what_needs_no_spark_is_due_and_why_says_so() -> None:

@@ -338,10 +338,10 @@ def test_a_table_that_cannot_be_restored_is_left_as_it_is_by_consent() -> None:
 
 
 def test_a_table_that_spark_alone_could_change_and_stays_out_of_keeps_a_rollback_from_beginning() -> None:
-    because = "commits of several writers get lost"
+    because = "Only Spark commits to db.b for us, and it stays out: commits of several writers get lost."
     made = plan(BAD_LOAD, {"a": A, "b": B}, facts("b", stays_out=because))
     assert [(one.table_id, blocker.why, blocker.message) for one, blocker in made.blockers()] == [
-        ("b", Blocked.UNREACHABLE, f"Only Spark commits to db.b for us, and it stays out: {because}.")
+        ("b", Blocked.UNREACHABLE, because)
     ]
     left = plan(agreed(BAD_LOAD, Consent.SKIP_UNREACHABLE), {"a": A, "b": B}, facts("b", stays_out=because))
     assert left.applicable and table(left, "b").step is Step.NONE

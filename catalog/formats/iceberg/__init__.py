@@ -1,0 +1,6 @@
+"""What does Iceberg's metadata say of a table? Read from its JSON and Avro files, from the one file that is head's.
+
+Specification: https://iceberg.apache.org/spec/
+
+Doors: `reader.IcebergReader`, `reader.ICEBERG_FORMAT`.
+"""

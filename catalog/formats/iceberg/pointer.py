@@ -1,0 +1,103 @@
+"""Which metadata file is head's? The one that a pointer names, and no other, however new it is.
+
+In Hadoop's layout a commit is the file `v<N+1>.metadata.json` itself, made by a rename beside `v<N>.metadata.json`;
+`version-hint.text` is written afterwards and may lag behind. So head is where the unbroken row of numbers that begins
+at the hint ends, as it is for every engine. Files of any other name are named by catalogs alone: a commit that failed,
+or is not made yet, leaves such ones as well. Where a catalog keeps head, it alone is asked.
+"""
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from lakewarden.catalog.bounds import as_whole
+from lakewarden.catalog.formats.iceberg.errors import (
+    EXISTS,
+    UNREADABLE,
+    BrokenMetadataError,
+    missing,
+    not_understood,
+)
+from lakewarden.catalog.formats.iceberg.file_paths import FilePaths
+from lakewarden.catalog.formats.spec import CatalogHead
+from lakewarden.catalog.storage.file_store import FileEntry, FileStore
+
+__all__ = ["FOLDER", "HINT", "HeadFile", "catalogued_file", "has_metadata", "head_file"]
+
+FOLDER: Final = "metadata"
+HINT: Final = f"{FOLDER}/version-hint.text"
+_NUMBERED: Final = re.compile(r"v([0-9]{1,18})(?:\.gz)?\.metadata\.json(?:\.gz)?")
+_ENDINGS: Final = (".metadata.json", ".metadata.json.gz")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class HeadFile:
+    """The file that holds head's metadata, and who says so. Catalogs give each file a name of its own; one that has a
+    number may be another table's, and is told by its size and time (`entry`)."""
+
+    path: str
+    named_by: str
+    entry: FileEntry | None = None
+
+
+def has_metadata(store: FileStore) -> bool:
+    """Whether anything of an Iceberg table lies in a folder, whatever points to it."""
+    return store.exists(HINT) or next(store.named(FOLDER, _is_metadata), None) is not None
+
+
+def catalogued_file(location: str, told: CatalogHead) -> HeadFile:
+    """The file that a catalog names. Raises `BrokenMetadataError` where it has no such table any more."""
+    if told.file is None:
+        raise BrokenMetadataError(EXISTS, f"The metastore has no Iceberg table {told.entry} any more.")
+    path = FilePaths(location, location).path(told.file)
+    return HeadFile(path=path, named_by=f"the metastore's entry of {told.entry}")
+
+
+def head_file(store: FileStore) -> HeadFile | None:
+    """The file that the table's folder says holds head's metadata; None where there is no table. Raises
+    `BrokenMetadataError` where the pointer leads nowhere, or only a catalog knows it; `OSError`."""
+    try:
+        hint = store.read(HINT)
+    except (FileNotFoundError, NotADirectoryError):
+        if has_metadata(store):
+            message = f"Only a catalog knows which metadata file is head's: there is no {HINT}."
+            raise BrokenMetadataError(UNREADABLE, message) from None
+        return None
+    try:
+        told = hint.decode("ascii").strip()
+    except UnicodeDecodeError as error:
+        raise not_understood(HINT) from error
+    number = as_whole(told)
+    found = _named(store, told) if number is None else _numbered(store, number)
+    return HeadFile(path=found.path, named_by=HINT, entry=found)
+
+
+def _named(store: FileStore, told: str) -> FileEntry:
+    """Writers that are not Hadoop's name the file, with its ending or without."""
+    if not told or "/" in told:
+        raise not_understood(HINT)
+    path = f"{FOLDER}/{told if told.endswith(_ENDINGS) else told + _ENDINGS[0]}"
+    try:
+        return store.stat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        raise missing(path, named_by=HINT) from None
+
+
+def _numbered(store: FileStore, first: int) -> FileEntry:
+    found: dict[int, FileEntry] = {}
+    for entry in store.named(FOLDER, lambda name: (_number_of(name) or -1) >= first):
+        number = _number_of(entry.path.rpartition("/")[2])
+        assert number is not None, "only numbered ones were asked for"
+        found.setdefault(number, entry)
+    if first not in found:
+        raise missing(f"{FOLDER}/v{first}{_ENDINGS[0]}", named_by=HINT)
+    return found[next(one for one in sorted(found) if one + 1 not in found)]
+
+
+def _number_of(name: str) -> int | None:
+    match = _NUMBERED.fullmatch(name)
+    return None if match is None else int(match[1])  # the first one is v1
+
+
+def _is_metadata(name: str) -> bool:
+    return name.endswith(_ENDINGS)

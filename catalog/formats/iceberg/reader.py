@@ -1,0 +1,286 @@
+"""The TableReader of Iceberg tables, to whose heads their folders point, or a catalog."""
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from lakewarden.catalog.errors import UnreadableError
+from lakewarden.catalog.formats.iceberg.commits import commit_of
+from lakewarden.catalog.formats.iceberg.contents import KnownManifests, TableContents, read_named
+from lakewarden.catalog.formats.iceberg.errors import (
+    EXISTS,
+    HISTORY,
+    UNREADABLE,
+    BrokenMetadataError,
+    not_understood,
+)
+from lakewarden.catalog.formats.iceberg.files import added_files, deletes_of, live_files, tombstones_of
+from lakewarden.catalog.formats.iceberg.manifests import ManifestEntry
+from lakewarden.catalog.formats.iceberg.metadata import TableMetadata, TableSnapshot, parse_metadata
+from lakewarden.catalog.formats.iceberg.observation import (
+    ICEBERG,
+    HeadFiles,
+    head_token,
+    observation_of,
+    snapshot_in,
+)
+from lakewarden.catalog.formats.iceberg.pointer import (
+    FOLDER,
+    HeadFile,
+    catalogued_file,
+    has_metadata,
+    head_file,
+)
+from lakewarden.catalog.formats.port import Commit, DataFile, LogProblem, Observation, ProbeResult, Tombstone
+from lakewarden.catalog.formats.spec import FormatSpec, HeadOf, Sign
+from lakewarden.catalog.model.rows import TableFormat
+from lakewarden.catalog.storage.file_store import FileStore, StorageOptions, open_store
+from lakewarden.catalog.storage.troubles import answering
+
+__all__ = ["ICEBERG_FORMAT", "IcebergReader"]
+
+_ATTEMPTS: Final = 3
+_HINT: Final = "Ask for a version that `lakewarden tables history` shows."
+_REMEMBERED: Final = 131_072
+"""Heads that are kept, by their files: a name and a few numbers each."""
+
+
+def _no_options(location: str) -> StorageOptions:
+    return StorageOptions()
+
+
+def _no_catalog(location: str) -> None:
+    """Every table's folder tells its head."""
+
+
+class IcebergReader:
+    """Reads Iceberg tables from their metadata; `storage` gives the options for a location, `heads` asks catalogs.
+
+    A version is the sequence number of a snapshot: it tells which of two was made first, on whichever branch. Head is
+    main's snapshot. A table without snapshots, or of format version 1, is at version 0 and has no commits.
+    """
+
+    def __init__(
+        self, storage: Callable[[str], StorageOptions] = _no_options, heads: HeadOf = _no_catalog
+    ) -> None:
+        self._storage, self._catalog, self._manifests = storage, heads, KnownManifests()
+        self._heads: OrderedDict[str, tuple[HeadFile, tuple[int, str]]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    @property
+    def format(self) -> TableFormat:
+        return ICEBERG
+
+    def is_table(self, location: str) -> bool:
+        """Whether there is metadata of Iceberg's, or what would point to it."""
+        with answering(location):
+            return has_metadata(self._store(location))
+
+    def probe(self, location: str, *, seen: int | None, head: str | None = None) -> ProbeResult:
+        """One small read and one listing, or what a catalog says, unless the metadata file is another one than last
+        time."""
+        try:
+            file = self._file(location, self._store(location))
+            if file is None:
+                return ProbeResult(exists=False, moved=False)
+            version, now = self._head(location, file) or self._remembered(location, self._load(location))
+        except UnreadableError:
+            return ProbeResult(exists=True, moved=True)
+        return ProbeResult(exists=True, moved=version != seen, latest=version, head=now)
+
+    def has_head(self, location: str, *, version: int, head: str) -> bool | None:
+        metadata, told = self._load(location).metadata, snapshot_in(head)
+        if told is None or told[0] != metadata.uuid:
+            return False
+        if told[1] == 0:
+            return version == 0
+        snapshot = metadata.snapshots.get(told[1])
+        return None if snapshot is None else snapshot.sequence == version
+
+    def observe(self, location: str, *, since: Observation | None = None) -> Observation | LogProblem:
+        try:
+            loaded = self._load(location)
+            held = None if loaded.metadata.encrypted else _held(loaded)
+            seen = _observed(location, loaded, held)
+        except BrokenMetadataError as broken:
+            return broken.problem
+        except UnreadableError as error:
+            return LogProblem(check=UNREADABLE, message=str(error))
+        self._remembered(location, loaded)
+        return seen
+
+    def commits(self, location: str, *, after: int, upto: int | None = None) -> Iterator[Commit]:
+        metadata = self._load(location).metadata
+        for snapshot in metadata.in_order():
+            if snapshot.sequence > after and (upto is None or snapshot.sequence <= upto):
+                yield commit_of(metadata, snapshot)
+
+    def newest(self, location: str, *, count: int, after: int = -1) -> tuple[Commit, ...]:
+        return tuple(self.commits(location, after=after))[-count:]
+
+    def additions(self, location: str, *, since: int) -> Iterator[tuple[Commit, tuple[DataFile, ...]]]:
+        loaded = self._load(location)
+        metadata, contents = loaded.metadata, loaded.contents
+        for snapshot in metadata.in_order():
+            if snapshot.sequence >= since:
+                came = () if snapshot.sequence == since else contents.changes(snapshot)
+                yield commit_of(metadata, snapshot), added_files(came, metadata, contents.paths)
+
+    def files(self, location: str, *, version: int | None = None) -> Iterator[DataFile]:
+        loaded = self._load(location, KnownManifests())  # what was read once may be missing by now
+        snapshot = loaded.metadata.current if version is None else _snapshot(loaded.metadata, version)
+        return iter(()) if snapshot is None else _files(loaded, snapshot)
+
+    def properties(self, location: str, *, version: int) -> Mapping[str, str]:
+        """Those of the last metadata in which it was head: they are kept with the metadata, not with a snapshot."""
+        loaded = self._load(location)
+        wanted = _snapshot(loaded.metadata, version)
+        if wanted == loaded.metadata.current:
+            return loaded.metadata.properties
+        for named in reversed(loaded.metadata.log):
+            told = parse_metadata(loaded.contents.read(named, by=loaded.name), named)
+            if wanted is not None and told.current is not None and told.current.id == wanted.id:
+                return told.properties
+        raise UnreadableError(
+            f"No metadata of {location} tells the properties of version {version} any more.", hint=_HINT
+        )
+
+    def restored(self, location: str, *, version: int) -> int | None:
+        loaded = self._load(location)
+        metadata = loaded.metadata
+        wanted = _snapshot(metadata, version)
+        if wanted is None:
+            return None
+        same = _entries(loaded.contents, wanted)
+        older = (one for one in reversed(metadata.in_order()) if one.sequence < version)
+        return next((one.sequence for one in older if _entries(loaded.contents, one) == same), None)
+
+    def tombstones(self, location: str) -> Iterator[Tombstone]:
+        loaded = self._load(location)
+        return iter(_stones(loaded, _live(loaded), list(loaded.metadata.snapshots.values())))
+
+    def _load(self, location: str, known: KnownManifests | None = None) -> "_Loaded":
+        """Head's metadata, with what is `known` of its manifests (None: what this reader knows). Raises
+        `BrokenMetadataError`, `UnavailableError`."""
+        store = self._store(location)
+        for attempt in range(_ATTEMPTS):
+            file = self._file(location, store)
+            if file is None:
+                raise BrokenMetadataError(EXISTS, f"There is no Iceberg table at {location}.")
+            try:
+                data = read_named(store, self._storage(location), file.path, by=file.named_by)
+            except BrokenMetadataError:  # somebody may have committed, and removed the older one
+                if attempt + 1 == _ATTEMPTS:
+                    raise
+                continue
+            metadata = parse_metadata(data, file.path)
+            contents = TableContents(store, self._storage(location), metadata, known or self._manifests)
+            return _Loaded(file=file, metadata=metadata, contents=contents)
+        raise AssertionError("the last attempt returned or raised")
+
+    def _file(self, location: str, store: FileStore) -> HeadFile | None:
+        told = self._catalog(location)
+        if told is not None:
+            return catalogued_file(location, told)
+        with answering(location):
+            return head_file(store)
+
+    def _head(self, location: str, file: HeadFile) -> tuple[int, str] | None:
+        """Version and head by a metadata file that was read before and is the same still."""
+        with self._lock:
+            known = self._heads.get(location)
+        return None if known is None or known[0] != file else known[1]
+
+    def _remembered(self, location: str, loaded: "_Loaded") -> tuple[int, str]:
+        current = loaded.metadata.current
+        head = (0 if current is None else current.sequence, head_token(loaded.metadata, loaded.name))
+        with self._lock:
+            self._heads[location] = (loaded.file, head)
+            self._heads.move_to_end(location)
+            if len(self._heads) > _REMEMBERED:
+                self._heads.popitem(last=False)
+        return head
+
+    def _store(self, location: str) -> FileStore:
+        return open_store(location, self._storage(location))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Loaded:
+    """Head's metadata, the file that it was read from, and the way to the files that it names."""
+
+    file: HeadFile
+    metadata: TableMetadata
+    contents: TableContents
+
+    @property
+    def name(self) -> str:
+        """The name of the metadata file."""
+        return self.file.path.rpartition("/")[2]
+
+
+def _observed(location: str, loaded: _Loaded, held: HeadFiles | None) -> Observation:
+    try:
+        return observation_of(location, loaded.metadata, loaded.name, held)
+    except (KeyError, TypeError, ValueError) as error:
+        raise not_understood(loaded.file.path) from error
+
+
+def _held(loaded: _Loaded) -> HeadFiles:
+    """What head holds; where older snapshots cannot be read any more, what went by them is not known."""
+    entries, stones, problems = _live(loaded), tuple[Tombstone, ...](), tuple[LogProblem, ...]()
+    try:
+        stones = _stones(loaded, entries, list(loaded.metadata.snapshots.values()))
+    except BrokenMetadataError as broken:
+        problems = (LogProblem(check=HISTORY, message=f"Older versions are not whole: {broken}"),)
+    return HeadFiles(
+        files=tuple(live_files(entries, loaded.metadata, loaded.contents.paths)),
+        deletes=deletes_of(entries),
+        stones=stones,
+        formats=frozenset(one.format for one in entries),
+        problems=problems,
+    )
+
+
+def _live(loaded: _Loaded) -> Sequence[ManifestEntry]:
+    current = loaded.metadata.current
+    return () if current is None else tuple(loaded.contents.live(current))
+
+
+def _stones(
+    loaded: _Loaded, live: Sequence[ManifestEntry], snapshots: Iterable[TableSnapshot]
+) -> tuple[Tombstone, ...]:
+    in_order = sorted(snapshots, key=lambda one: (one.sequence, one.at))
+    gone = (entry for one in in_order for entry in loaded.contents.changes(one))
+    return tombstones_of(gone, live, loaded.metadata, loaded.contents.paths)
+
+
+def _files(loaded: _Loaded, snapshot: TableSnapshot) -> Iterator[DataFile]:
+    entries = tuple(loaded.contents.live(snapshot))
+    return live_files(entries, loaded.metadata, loaded.contents.paths)
+
+
+def _entries(contents: TableContents, snapshot: TableSnapshot) -> frozenset[tuple[str, str | None]]:
+    return frozenset((one.path, one.referenced) for one in contents.live(snapshot))
+
+
+def _snapshot(metadata: TableMetadata, version: int) -> TableSnapshot | None:
+    """The snapshot of a version, None for version 0 of a table that has none yet. Raises `UnreadableError`."""
+    current = metadata.current
+    if version == (0 if current is None else current.sequence):
+        return current
+    found = next((one for one in metadata.in_order() if one.sequence == version), None)
+    if found is None:
+        raise UnreadableError(f"There is no version {version}.", hint=_HINT)
+    return found
+
+
+ICEBERG_FORMAT: Final = FormatSpec(
+    name=ICEBERG,
+    label="Iceberg",
+    reader=IcebergReader,
+    catalogued=IcebergReader,
+    sign=Sign(folder=FOLDER, endings=(".metadata.json", ".metadata.json.gz", "version-hint.text")),
+)

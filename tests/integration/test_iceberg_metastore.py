@@ -1,0 +1,118 @@
+"""An Iceberg table whose head a real Hive metastore keeps: managed by its name, swept without a JVM of ours."""
+
+import itertools
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from lakewarden.catalog.metastore.hive import HiveMetastore
+from lakewarden.catalog.metastore.port import METADATA_FILE, Entry
+from lakewarden.daemon.process.embedded_metastore import EmbeddedMetastore
+from support.builders.iceberg_tables import IcebergWriter
+from support.processes.commands import Cli, caller, command
+from support.servers.metastores import without_system_tables
+
+pytestmark = pytest.mark.metastore
+NUMBERS = itertools.count()
+
+
+@dataclass(kw_only=True)
+class CatalogWriter(IcebergWriter):
+    """A table whose metadata files have names of their own; the metastore's entry says which one is head's."""
+
+    metastore: HiveMetastore
+    name: str
+
+    @property
+    def head(self) -> Path:
+        return self.metadata / f"{self.number:05d}-{self.table_id}.metadata.json"
+
+    def publish(self, *, hint: bool = True) -> None:
+        super().publish(hint=False)
+        database, table = self.name.split(".")
+        before = self.metastore.get(database, table)
+        parameters = {
+            "table_type": "ICEBERG", "EXTERNAL": "TRUE", METADATA_FILE: f"{self.place}/metadata/{self.head.name}",
+        }  # fmt: skip
+        if before is None:
+            self.metastore.create_database(database)
+            entry = Entry(
+                database=database, table=table, location=self.place, provider=None,
+                table_type="EXTERNAL_TABLE", parameters=parameters,
+            )  # fmt: skip
+            self.metastore.create(entry)
+        else:
+            after = replace(before, parameters={**before.parameters, **parameters})
+            self.metastore.replace(after, expected=before)
+
+    def append(self, name: str) -> None:
+        self.root.mkdir(parents=True, exist_ok=True)
+        pq.write_table(pa.table({"x": pa.array(range(10), pa.int32())}), self.root / name)
+        self.commit(add=((name, (self.root / name).stat().st_size),))
+
+
+@pytest.fixture
+def table(tmp_path: Path, metastore: EmbeddedMetastore) -> CatalogWriter:
+    name = f"ice_{next(NUMBERS)}.events"
+    made = CatalogWriter(root=tmp_path / "wh" / name, metastore=HiveMetastore(metastore.uri), name=name)
+    made.append("a.parquet")
+    return made
+
+
+@pytest.fixture
+def cli(
+    tmp_path: Path,
+    metastore: EmbeddedMetastore,
+    monkeypatch: pytest.MonkeyPatch,
+    capfdbinary: pytest.CaptureFixture[bytes],
+) -> Cli:
+    monkeypatch.setenv("LAKEWARDEN_METASTORE_URI", without_system_tables(metastore.uri))
+    called = caller(tmp_path / "home", monkeypatch, capfdbinary)
+    called("init")
+    return called
+
+
+def version(cli: Cli, home: Path, table: CatalogWriter) -> object:
+    said = cli("tables", "validate", table.name, "-o", "json")
+    assert said.code == 0, (said.out, said.err)
+    swept = command(home, "daemon", "--once", settings={"LAKEWARDEN_HTTP_PORT": "0"})
+    assert swept.returncode == 0, swept.stderr
+    return cli("tables", "show", table.name, "-o", "json").json["version"]
+
+
+def test_it_is_managed_by_its_name_and_follows_the_metastores_pointer(
+    cli: Cli, table: CatalogWriter, tmp_path: Path
+) -> None:
+    home = tmp_path / "home"
+    said = cli("tables", "register", table.name, "-o", "json")
+    assert said.code == 0, said.err
+    assert (said.json["name"], said.json["format"], said.json["version"]) == (table.name, "iceberg", 1)
+    table.append("b.parquet")
+    assert version(cli, home, table) == 2
+    lost = replace(table, number=9, snapshots=[], current=None)
+    IcebergWriter.publish(lost, hint=False)
+    assert lost.head.exists() and version(cli, home, table) == 2, (
+        "a file that the entry does not name is never head"
+    )
+
+
+def test_by_its_path_alone_nobody_knows_its_head(cli: Cli, table: CatalogWriter) -> None:
+    said = cli("tables", "register", str(table.root), "--name", "db.by_path", "-o", "json")
+    assert said.json["state"] == "quarantined" and "Only a catalog knows" in said.json["state_reason"]
+
+
+def test_it_is_found_by_a_pattern_of_names(cli: Cli, table: CatalogWriter) -> None:
+    said = cli("tables", "register", f"{table.name.partition('.')[0]}.*", "-o", "json")
+    assert [(one["name"], one["outcome"]) for one in said.json] == [(table.name, "registered")]
+
+
+def test_an_entry_that_points_to_nothing_is_a_finding(cli: Cli, table: CatalogWriter) -> None:
+    table.append("b.parquet")
+    assert cli("tables", "register", table.name).code == 0
+    table.head.unlink()
+    said = cli("tables", "validate", table.name, "-o", "json")
+    (finding,) = [one for one in said.json if one["check"] == "log_contiguous"]
+    assert f"is missing, which the metastore's entry of {table.name} names." in finding["message"]

@@ -1,0 +1,195 @@
+"""Iceberg tables are registered, swept and judged without a JVM; nothing that changes a table is ever done to them."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from lakewarden.catalog.model.rows import Action
+from lakewarden.catalog.system.port import RUNS
+from lakewarden.daemon.settings.settings import load_settings
+from lakewarden.jobs.actions.answers import WhyNot
+from support.builders.iceberg_tables import IcebergWriter
+from support.processes import daemon_process, house
+from support.processes.commands import Cli
+from support.processes.daemon_process import FakeWorkerServices
+from support.processes.sparkless import sparkless
+
+QUICK = [f"{key}={value}" for key, value in house.QUICK.items()]
+READS_ONLY = "lakewarden reads Iceberg tables; it does not change them yet"
+EAGER = (
+    "mode=manage",
+    "compaction.quiet=0 s",
+    "compaction.min_small_files=1",
+    "vacuum.max_share=1",
+    "log.checkpoint_commits=1",
+)
+"""Whatever can be due is due."""
+
+
+class IcebergSite:
+    """A home with an Iceberg table `db.ice` of many small files, some of them removed."""
+
+    def __init__(self, folder: Path, call: Cli) -> None:
+        self.folder, self.call = folder, call
+        self.table = IcebergWriter(root=folder / "lake" / "ice")
+        names = [f"{number}.parquet" for number in range(30)]
+        self.append(*names)
+        self.table.commit(remove=tuple(names[:5]), operation="delete")
+        assert call("init").code == 0
+        said = call("tables", "register", str(self.table.root), "--name", "db.ice", "-o", "json")
+        assert said.code == 0 and f"{READS_ONLY}." in said.err, said.err
+        self.table_id = str(said.json["table_id"])
+
+    def append(self, *names: str) -> None:
+        """Files of ten rows each, in one snapshot."""
+        self.table.root.mkdir(parents=True, exist_ok=True)
+        for name in names:
+            pq.write_table(pa.table({"x": pa.array(range(10), pa.int32())}), self.table.root / name)
+        self.table.commit(add=tuple((name, (self.table.root / name).stat().st_size) for name in names))
+
+    def files(self) -> dict[str, bytes]:
+        return {str(path): path.read_bytes() for path in sorted(self.table.root.rglob("*")) if path.is_file()}
+
+    def shown(self) -> dict[str, object]:
+        found: dict[str, object] = self.call("tables", "show", "db.ice", "-o", "json").json
+        return found
+
+    def sweep(self) -> str:
+        """A daemon with workers until nothing is left to do, with no Java in reach. Returns what it said."""
+        done = subprocess.run(
+            [sys.executable, daemon_process.__file__, str(self.folder / "home"), "idle", *QUICK],
+            env={
+                **os.environ,
+                "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
+                "JAVA_HOME": "/nowhere",
+            },
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=300,
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stderr
+
+    def manage(self) -> None:
+        assert self.call("tables", "policy", "set", "db.ice", *EAGER).code == 0
+
+
+@pytest.fixture
+def site(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
+) -> IcebergSite:
+    return IcebergSite(tmp_path, sparkless(tmp_path / "home", monkeypatch, capfdbinary))
+
+
+def test_it_is_registered_shown_and_swept_without_a_jvm(site: IcebergSite) -> None:
+    shown = site.shown()
+    assert (shown["format"], shown["state"], shown["version"], shown["files"], shown["rows"]) == (
+        "iceberg", "active", 2, 25, 250,
+    )  # fmt: skip
+    site.append("new.parquet")
+    site.sweep()
+    shown = site.shown()
+    assert (shown["version"], shown["files"], shown["state"]) == (3, 26, "active")
+    renamed = {"id": 1, "name": "y", "required": False, "type": "int"}
+    site.table.schema = {**site.table.schema, "fields": [renamed]}
+    site.table.publish()
+    site.append("newer.parquet")
+    site.sweep()
+    history = site.call("tables", "history", "db.ice", "--schema", "-o", "json").json
+    assert history[0]["changes"][0]["change"] == "rename", "ids are the table's own"
+    commits = site.call("tables", "history", "db.ice", "-o", "json").json
+    assert [(one["version"], one["operation"]) for one in commits] == [
+        (4, "append"), (3, "append"), (2, "delete"), (1, "append"),
+    ]  # fmt: skip
+
+
+def test_a_missing_file_is_found_and_the_daemon_goes_on(site: IcebergSite) -> None:
+    (site.table.root / "7.parquet").unlink()
+    said = site.call("tables", "validate", "db.ice", "-o", "json")
+    missing = [one["message"] for one in said.json if one["check"] == "head_files"]
+    assert said.code == 3 and "1 of 25 live files missing, such as 7.parquet." in missing[0]
+    next(site.table.metadata.glob(f"snap-{site.table.current}.avro")).unlink()
+    site.table.publish()
+    site.sweep()
+    shown = site.shown()
+    assert shown["state"] == "quarantined" and "Traceback" not in str(shown)
+    assert f"metadata/snap-{site.table.current}.avro is missing" in str(shown["state_reason"])
+
+
+def test_status_and_why_speak_of_it(site: IcebergSite) -> None:
+    assert site.call("status").code == 0
+    site.manage()
+    site.sweep()
+    said = site.call("why", "db.ice", "-o", "json").json
+    because = {one["action"]: (one["verdict"], one["because"]) for one in said}
+    for action in set(Action) - {Action.CONVERT, Action.PURGE}:
+        assert because[action.value] == (WhyNot.UNSUPPORTED, READS_ONLY)
+
+
+def test_an_eager_policy_makes_no_run_and_changes_no_byte(site: IcebergSite) -> None:
+    site.manage()
+    before = site.files()
+    site.sweep()
+    services = FakeWorkerServices(load_settings(home=site.folder / "home"))
+    assert [run for run in services.store.rows(RUNS).all() if run.table_id == site.table_id] == []
+    assert site.files() == before
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        ("jobs", "run", "db.ice", "vacuum"),
+        ("jobs", "run", "db.ice", "vacuum", "--full"),
+        ("jobs", "run", "db.ice", "vacuum", "--dry-run"),
+        ("jobs", "run", "db.ice", "compact"),
+        ("jobs", "run", "db.ice", "log_care"),
+        ("jobs", "run", "db.ice", "statistics"),
+        ("jobs", "run", "db.ice", "properties"),
+        ("jobs", "run", "db.ice", "sync"),
+        ("sql", "VACUUM db.ice"),
+        ("tables", "drop", "db.ice", "--purge", "--dry-run"),
+        ("tables", "drop", "db.ice", "--purge", "--at-version", "2", "--yes"),
+        ("tables", "convert", "PLAIN", "--name", "db.plain", "--to", "iceberg"),
+    ],
+    ids=lambda asked: "-".join(asked[:4]).replace(" ", "-"),
+)
+def test_whoever_orders_a_change_hears_that_there_is_none(site: IcebergSite, asked: tuple[str, ...]) -> None:
+    plain = site.folder / "lake" / "plain"
+    plain.mkdir()
+    site.manage()
+    before = site.files()
+    said = site.call(*(str(plain) if one == "PLAIN" else one for one in asked))
+    assert said.code in (4, 5), (said.out, said.err)
+    assert READS_ONLY in said.err and "Traceback" not in said.err
+    assert (site.files(), site.shown()["state"]) == (before, "active")
+
+
+def test_a_rollback_of_it_is_planned_and_cannot_be_applied(site: IcebergSite) -> None:
+    before = site.files()
+    said = site.call("rollback", "plan", "db.ice", "--to-version", "1", "-o", "json")
+    assert READS_ONLY in said.out + said.err
+    applied = site.call("rollback", "apply", str(said.json["hash"]))
+    assert applied.code != 0 and READS_ONLY in applied.out + applied.err
+    assert site.files() == before
+
+
+def test_it_leaves_and_comes_back_with_its_files_as_they_are(site: IcebergSite) -> None:
+    before = site.files()
+    assert site.call("tables", "drop", "db.ice", "--yes").code == 0
+    assert site.call("tables", "undrop", "db.ice").code == 0
+    site.sweep()
+    assert (site.files(), site.shown()["state"]) == (before, "active")
+
+
+def test_a_copy_of_its_folder_is_refused_until_somebody_says_what_it_is(site: IcebergSite) -> None:
+    twin = site.folder / "lake" / "twin"
+    shutil.copytree(site.table.root, twin)
+    said = site.call("tables", "register", str(twin), "--name", "db.twin")
+    assert said.code == 5 and "carries the same table UUID as db.ice" in said.err

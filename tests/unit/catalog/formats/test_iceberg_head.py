@@ -1,0 +1,168 @@
+"""Which metadata file of an Iceberg table is head's, and how a head is told from another."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from lakewarden.catalog.formats.iceberg.reader import IcebergReader
+from lakewarden.catalog.formats.port import LogProblem, Observation
+from lakewarden.catalog.storage.file_store import canonical
+from support.builders.iceberg_tables import IcebergWriter
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> IcebergWriter:
+    made = IcebergWriter(root=tmp_path / "t")
+    made.commit(add=(("a.parquet", 100),))
+    made.commit(add=(("b.parquet", 100),))
+    return made
+
+
+def location(table: IcebergWriter) -> str:
+    return canonical(str(table.root))
+
+
+def seen(table: IcebergWriter, reader: IcebergReader | None = None) -> Observation:
+    found = (reader or IcebergReader()).observe(location(table))
+    assert isinstance(found, Observation)
+    return found
+
+
+def problem(table: IcebergWriter) -> tuple[str, str]:
+    found = IcebergReader().observe(location(table))
+    assert isinstance(found, LogProblem)
+    return found.check, found.message
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "00003-0e6b0d52-3b7c-4b3f-9d65-6a3f1f2b7c11.metadata.json",
+        "0e6b0d52.metadata.json",
+        "v4.metadata.json",
+    ],
+    ids=["a catalog's name", "a commit on its way", "beyond a gap"],
+)
+def test_metadata_that_no_pointer_names_is_never_head(table: IcebergWriter, name: str) -> None:
+    other = replace(table, properties={"mine": "no"}, number=20, snapshots=[], current=None)
+    other.publish(hint=False)
+    other.head.rename(table.metadata / name)
+    assert (seen(table).version, seen(table).properties) == (2, {})
+
+
+def test_a_commit_whose_writer_died_before_it_wrote_the_hint_is_head(table: IcebergWriter) -> None:
+    table.commit(add=(("c.parquet", 100),))
+    table.point(2)
+    assert seen(table).version == 3, "as for Spark: the rename is the commit"
+    table.point(1)
+    assert seen(table).version == 3
+
+
+def test_writers_that_number_nothing_name_the_file(table: IcebergWriter) -> None:
+    named = table.head.rename(table.metadata / "00002-6f1c.metadata.json")
+    for hint in ("00002-6f1c", named.name):
+        table.point(hint)
+        assert seen(table).version == 2
+
+
+def test_packed_metadata_is_read(tmp_path: Path) -> None:
+    made = IcebergWriter(root=tmp_path / "t", packed=True)
+    made.commit(add=(("a.parquet", 100),))
+    made.commit()
+    assert (seen(made).version, made.head.name) == (2, "v2.gz.metadata.json")
+
+
+@pytest.mark.parametrize(
+    ("hint", "check", "said"),
+    [
+        ("7", "log_contiguous", "metadata/v7.metadata.json is missing, which metadata/version-hint.text names."),
+        ("0a-b", "log_contiguous", "metadata/0a-b.metadata.json is missing, which metadata/version-hint.text names."),
+        ("", "log_readable", "metadata/version-hint.text cannot be understood."),
+        ("../../x", "log_readable", "metadata/version-hint.text cannot be understood."),
+        ("é", "log_readable", "metadata/version-hint.text cannot be understood."),
+    ],
+    ids=["no such number", "no such name", "empty", "a way out", "no ASCII"],
+)  # fmt: skip
+def test_a_pointer_to_nothing_is_one_sentence(table: IcebergWriter, hint: str, check: str, said: str) -> None:
+    table.point(hint)
+    assert problem(table) == (check, said)
+    assert IcebergReader().probe(location(table), seen=2).exists
+
+
+def test_without_a_pointer_no_file_is_head(table: IcebergWriter) -> None:
+    (table.metadata / "version-hint.text").unlink()
+    assert problem(table) == (
+        "log_readable",
+        "Only a catalog knows which metadata file is head's: there is no metadata/version-hint.text.",
+    )
+    assert IcebergReader().is_table(location(table))
+
+
+def test_head_is_another_after_a_change_of_properties_although_its_version_is_not(
+    table: IcebergWriter,
+) -> None:
+    reader, before = IcebergReader(), seen(table)
+    table.properties["owner"] = "ana"
+    table.publish()
+    probe = reader.probe(location(table), seen=2, head=before.head)
+    assert (probe.moved, probe.head != before.head) == (False, True)
+    assert seen(table).head == probe.head
+    assert reader.has_head(location(table), version=2, head=before.head), "it shows the same version"
+
+
+def test_a_head_that_goes_back_is_another_state_of_the_version_that_it_shows(table: IcebergWriter) -> None:
+    reader, first = IcebergReader(), int(table.snapshots[0]["snapshot-id"])
+    heads = [seen(table)]
+    for snapshot in (first, int(table.snapshots[1]["snapshot-id"]), first):
+        table.now = table.now.replace(hour=table.now.hour + 1)
+        table.move_main(snapshot)
+        heads.append(seen(table, reader))
+    assert [one.version for one in heads] == [2, 1, 2, 1]
+    assert len({one.head for one in heads}) == 4
+    assert [reader.has_head(location(table), version=one.version, head=one.head) for one in heads] == [
+        True
+    ] * 4
+
+
+def test_a_table_made_anew_at_the_place_has_another_head(table: IcebergWriter) -> None:
+    reader, before = IcebergReader(), seen(table)
+    assert reader.probe(location(table), seen=2, head=before.head).head == before.head
+    for path in table.metadata.iterdir():
+        path.unlink()
+    anew = IcebergWriter(root=table.root)
+    anew.commit(add=(("a.parquet", 100),))
+    anew.commit(add=(("b.parquet", 100),))
+    probe = reader.probe(location(table), seen=2, head=before.head)
+    assert probe.head is not None and not probe.head.startswith(before.format_id)
+    assert reader.has_head(location(table), version=2, head=before.head) is False
+
+
+def test_a_head_that_has_expired_is_not_known_any_more(table: IcebergWriter) -> None:
+    before = seen(table)
+    table.commit(add=(("c.parquet", 100),))
+    del table.snapshots[1]
+    table.publish()
+    assert IcebergReader().has_head(location(table), version=2, head=before.head) is None
+
+
+def test_a_head_of_another_format_is_not_one_of_ours(table: IcebergWriter) -> None:
+    assert IcebergReader().has_head(location(table), version=2, head=f"{table.table_id}@2@17") is False
+
+
+def test_what_was_made_from_an_expired_snapshot_has_a_parent_that_nobody_knows(table: IcebergWriter) -> None:
+    table.commit(add=(("c.parquet", 100),))
+    del table.snapshots[1]
+    table.publish()
+    made = [(one.version, one.parent) for one in IcebergReader().commits(location(table), after=-1)]
+    assert made == [(1, None), (3, -2)]
+
+
+def test_a_table_without_snapshots_is_empty_and_at_version_0(tmp_path: Path) -> None:
+    made = IcebergWriter(root=tmp_path / "t")
+    made.publish()
+    found = seen(made)
+    assert (found.version, found.files, found.rows, found.first_version) == (0, 0, 0, 0)
+    assert list(IcebergReader().commits(location(made), after=-1)) == []
+    assert list(IcebergReader().files(location(made), version=0)) == []
+    assert IcebergReader().has_head(location(made), version=0, head=found.head)

@@ -1,0 +1,109 @@
+"""Heads that a metastore keeps: asked once for a database, and not again for a moment."""
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pytest
+
+from lakewarden.catalog.errors import MetastoreAwayError
+from lakewarden.catalog.formats.spec import CatalogHead
+from lakewarden.catalog.metastore.port import METADATA_FILE, Entry
+from lakewarden.catalog.metastore.table_heads import CATALOG_ENTRY, TableHeads
+from lakewarden.catalog.system.port import TABLES
+from support.builders.system_samples import table_row
+from support.fakes.metastore import FakeMetastore
+from support.fakes.system_store import FakeSystemStore
+
+
+@dataclass
+class Stage:
+    """A metastore with two databases of Iceberg tables, all of them managed by name."""
+
+    metastore: FakeMetastore = field(default_factory=FakeMetastore)
+    store: FakeSystemStore = field(default_factory=FakeSystemStore)
+    now: float = 100.0
+    asked: list[tuple[str, tuple[str, ...]]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        names = ("a.t", "a.u", "b.t")
+        rows = [
+            replace(
+                table_row(number),
+                name=name,
+                location=f"file:///{name}",
+                format="iceberg",
+                properties={CATALOG_ENTRY: name},
+            )
+            for number, name in enumerate(names, 1)
+        ]
+        self.store.create(rows)
+        for name in names:
+            database, table = name.split(".")
+            self.metastore.create_database(database)
+            parameters = {METADATA_FILE: f"file:/{name}/metadata/00000-{name}.metadata.json"}
+            self.metastore.create(
+                Entry(
+                    database=database, table=table, location=f"file:/{name}", provider=None,
+                    table_type="EXTERNAL_TABLE", parameters=parameters,
+                )
+            )  # fmt: skip
+        plain = self.metastore.metadata_files
+
+        def noted(database: str, tables: Any) -> Any:
+            self.asked.append((database, tuple(tables)))
+            return plain(database, tables)
+
+        self.metastore.metadata_files = noted  # type: ignore[method-assign]  # the fake, which counts
+        self.heads = TableHeads(lambda: self.metastore, lambda: self.store.rows(TABLES), lambda: self.now)
+
+
+def test_a_database_is_asked_once_for_all_of_its_tables() -> None:
+    stage = Stage()
+    for name in ("a.t", "a.u", "a.t", "b.t"):
+        told = stage.heads(f"file:///{name}")
+        assert told == CatalogHead(entry=name, file=f"file:/{name}/metadata/00000-{name}.metadata.json")
+    assert stage.asked == [("a", ("t", "u")), ("b", ("t",))]
+    stage.now += 2
+    stage.heads("file:///a.t")
+    assert stage.asked[2:] == [("a", ("t", "u"))], "an answer counts for a moment"
+
+
+def test_of_other_tables_nobody_is_asked() -> None:
+    stage = Stage()
+    assert stage.heads("file:///lake/hadoop") is None
+    assert stage.asked == []
+
+
+def test_a_table_that_is_about_to_be_managed_is_known() -> None:
+    stage = Stage()
+    stage.heads("file:///a.t")
+    stage.heads.know("file:///new", "a.new")
+    assert stage.heads("file:///new") == CatalogHead(entry="a.new", file=None)
+    assert stage.asked[-1] == ("a", ("new", "t", "u"))
+
+
+def test_an_entry_that_is_gone_names_no_file() -> None:
+    stage = Stage()
+    stage.metastore.drop("a", "t")
+    assert stage.heads("file:///a.t") == CatalogHead(entry="a.t", file=None)
+
+
+def test_a_metastore_that_does_not_answer_is_not_asked_for_every_table() -> None:
+    stage = Stage()
+    stage.metastore.down = True
+    for name in ("a.t", "a.u", "a.t"):
+        with pytest.raises(MetastoreAwayError):
+            stage.heads(f"file:///{name}")
+    assert len(stage.asked) == 1
+    stage.metastore.down = False
+    stage.now += 11
+    assert stage.heads("file:///a.t") is not None
+
+
+def test_without_a_metastore_nothing_is_concluded() -> None:
+    stage = Stage()
+    heads = TableHeads(lambda: None, lambda: stage.store.rows(TABLES), lambda: stage.now)
+    with pytest.raises(
+        MetastoreAwayError, match="A metastore keeps the heads of tables in a, and none is configured."
+    ):
+        heads("file:///a.t")
