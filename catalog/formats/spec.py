@@ -15,10 +15,11 @@ StorageOf = Callable[[str], StorageOptions]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CatalogHead:
-    """What a catalog says of a table: the file that it calls head, None where its `entry` is gone."""
+    """What a catalog says of a table."""
 
     entry: str
     file: str | None
+    """The file that it calls head, None where its entry is gone."""
 
 
 HeadOf = Callable[[str], CatalogHead | None]

@@ -45,23 +45,25 @@ Json = Mapping[str, Any]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ManifestFile:
-    """One manifest as a list names it. `entries` is how many files it speaks of, None where the list does not say."""
+    """One manifest as a list names it."""
 
     path: str
     sequence: int
     added_by: int
     spec_id: int
     entries: int | None
+    """How many files it speaks of, None where the list does not say."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ManifestEntry:
-    """One file. `snapshot_id` is the one by which it came (or went, where `status` says so), `sequence` where it
-    stands among others: a delete file concerns data files before it, `referenced` alone if that is set."""
+    """One file."""
 
     status: int
     snapshot_id: int
+    """The snapshot by which it came, or went, where its status says so."""
     sequence: int | None
+    """Where it stands among others: a delete file concerns data files before it."""
     content: int
     path: str
     format: str
@@ -70,6 +72,7 @@ class ManifestEntry:
     rows: int
     size_bytes: int
     referenced: str | None
+    """The data file that a delete file concerns alone, where it names one."""
 
 
 def read_manifest_list(data: bytes, path: str) -> tuple[ManifestFile, ...]:

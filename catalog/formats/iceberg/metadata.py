@@ -28,17 +28,19 @@ Json = Mapping[str, Any]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TableSnapshot:
-    """One state of the table's rows. `sequence` rises with every snapshot, on whichever branch; tables of format
-    version 1 have none (0). The files are in a `manifest_list`, or (version 1 again) in `manifests`."""
+    """One state of the table's rows."""
 
     id: int
     parent_id: int | None
     sequence: int
+    """Rises with every snapshot, on whichever branch; tables of format version 1 have none (0)."""
     at: datetime
     operation: str | None
     summary: Mapping[str, str]
     manifest_list: str | None
+    """Where the files are listed."""
     manifests: tuple[str, ...]
+    """Likewise, in format version 1."""
     schema_id: int | None
 
 
@@ -53,8 +55,7 @@ class PartitionField:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TableMetadata:
-    """What a metadata file says. `moved_at` is when main was set last, `log` the metadata files before this one, oldest
-    first, as far as they are remembered."""
+    """What a metadata file says."""
 
     format_version: int
     uuid: str
@@ -67,7 +68,9 @@ class TableMetadata:
     snapshots: Mapping[int, TableSnapshot]
     current: TableSnapshot | None
     moved_at: int
+    """When main was set last."""
     log: tuple[str, ...]
+    """The metadata files before this one, oldest first, as far as they are remembered."""
     encrypted: bool
 
     def line(self, snapshot: TableSnapshot | None) -> Iterator[TableSnapshot]:

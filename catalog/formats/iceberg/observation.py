@@ -31,14 +31,15 @@ _IDENTITY: Final = "identity"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class HeadFiles:
-    """Head's files (delete files among them), its deletes by kind, and what head no longer has. `formats` are those of
-    the files, `problems` what could not be read that head does not need."""
+    """Head's files (delete files among them), its deletes by kind, and what head no longer has."""
 
     files: Sequence[DataFile] = ()
     deletes: tuple[DeleteFiles, ...] = ()
     stones: Sequence[Tombstone] = ()
     formats: frozenset[str] = field(default_factory=frozenset)
+    """Those of the files."""
     problems: tuple[LogProblem, ...] = ()
+    """What could not be read that head does not need."""
 
 
 def head_token(metadata: TableMetadata, name: str) -> str:

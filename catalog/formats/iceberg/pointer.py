@@ -32,12 +32,13 @@ _ENDINGS: Final = (".metadata.json", ".metadata.json.gz")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class HeadFile:
-    """The file that holds head's metadata, and who says so. Catalogs give each file a name of its own; one that has a
-    number may be another table's, and is told by its size and time (`entry`)."""
+    """The file that holds head's metadata."""
 
     path: str
     named_by: str
+    """Who says so."""
     entry: FileEntry | None = None
+    """Its size and time: catalogs give each file a name of its own, one that has a number may be another table's."""
 
 
 def has_metadata(store: FileStore) -> bool:

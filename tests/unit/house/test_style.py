@@ -15,6 +15,8 @@ MAX_MODULE_LINES = 400
 MAX_MEDIAN_LINES = 150
 MAX_FUNCTION_LINES = 60
 LEVELS = (
+    "catalog/formats/delta",
+    "catalog/formats/iceberg",
     "catalog/registry",
     "catalog/validation",
     "daemon/cli/commands",
@@ -24,16 +26,13 @@ LEVELS = (
     "jobs/executors",
     "jobs/sql",
 )
-"""One thing may have its name at each of these: a table's check and its registration, what is done to it as a command,
-a use case, a statement and an action, and how that is executed on which engine."""
+"""One thing may have its name at each of these: what every format has, a table's check and its registration, what is
+done to it as a command, a use case, a statement and an action, and how that is executed on which engine."""
 SAME_NAMES = {
-    "errors": "those of lakewarden, and those of a format's logs",
     "jars": "Spark's, and what it needs besides for S3",
     "keys": "what may be written in a policy, and in a settings file",
-    "log": "a table's, and a process's",
     "port": "what a room asks others for",
     "process": "what a process of its own runs",
-    "schema": "a table's as its log says it, and that of the system tables",
 }
 
 
