@@ -95,17 +95,17 @@ def _home(home: Path, size: int) -> Services:
 
 def _planning(services: Services, times: int) -> Figures:
     process, before = psutil.Process(), psutil.Process().memory_info().rss
-    memory = FleetCache(services.store, services.clock)
-    first = _ms(memory.refresh)
+    cache = FleetCache(services.store, services.clock)
+    first = _ms(cache.refresh)
     row, moved = fleet(1)[0], []
     for number in range(times):
         changed = replace(row, updated_by=f"bench {number}")
         services.store.edit(TABLES, partial(_these, [changed]), because="bench")
-        moved.append(_ms(memory.refresh))
+        moved.append(_ms(cache.refresh))
 
     def once(resting: Resting | None) -> None:
-        memory.refresh()
-        world = memory.world((), services.budget, has_metastore=False)
+        cache.refresh()
+        world = cache.world((), services.budget, has_metastore=False)
         plan(world, services.clock.now(), resting=resting)
 
     rested = Resting()

@@ -150,11 +150,11 @@ def _cycle(
     pool: WorkerPool,
 ) -> Cycle:
     settings, store, clock = services.settings, services.store, services.clock
-    memory = FleetCache(store, clock)
+    cache = FleetCache(store, clock)
     recorder = RunRecorder(
         store=store,
         queue=services.queue,
-        memory=memory,
+        cache=cache,
         registry=services.registry,
         notifier=notifier,
         metrics=metrics,
@@ -171,13 +171,13 @@ def _cycle(
     return Cycle(
         CycleParts(
             queue=services.queue,
-            memory=memory,
+            cache=cache,
             observer=observer,
-            writer=SweepWriter(store=store, memory=memory, notifier=notifier, clock=clock),
+            writer=SweepWriter(store=store, cache=cache, notifier=notifier, clock=clock),
             reaper=_reaper(services, pool),
             recorder=recorder,
-            hints=_hint_source(services, memory),
-            caretaker=_caretaker(store, memory, recorder, clock),
+            hints=_hint_source(services, cache),
+            caretaker=_caretaker(store, cache, recorder, clock),
             registry=services.registry,
             metrics=metrics,
             budget=services.budget,
@@ -187,13 +187,13 @@ def _cycle(
             store_of=settings.storage.store_of,
             adopt=settings.discovery_adopt,
             cascade_driver=RestoreCascadeDriver(
-                rollbacks=rollbacks_of_services(services), memory=memory, notifier=notifier
+                rollbacks=rollbacks_of_services(services), cache=cache, notifier=notifier
             ),
             discover=partial(candidates, services),
             require=leadership.require,
             beat=vitals.beat,
             stopping=stopping.is_set,
-            streams=_clerk(services, memory, harvest).record,
+            streams=_clerk(services, cache, harvest).record,
             unrecorded=lambda fence: services.audit_spool.drain(store, fence=fence),
             no_spark=services.no_spark,
             disks=services.disks,
@@ -218,29 +218,29 @@ def _reaper(services: Services, pool: WorkerPool) -> Reaper:
     )
 
 
-def _hint_source(services: Services, memory: FleetCache) -> HintSource:
+def _hint_source(services: Services, cache: FleetCache) -> HintSource:
     store = services.store
     spool = Spool(services.settings.system_location, store.storage(), clock=services.clock)
     return HintSource(
         inbox=services.inbox,
-        memory=memory,
+        cache=cache,
         drain=partial(drain, spool, services.inbox),
         metastore=services.metastore,
     )
 
 
-def _clerk(services: Services, memory: FleetCache, harvest: StreamHarvest) -> StreamClerk:
+def _clerk(services: Services, cache: FleetCache, harvest: StreamHarvest) -> StreamClerk:
     location = services.settings.system_location
     return StreamClerk(
         store=services.store,
         notes=StreamNotes(location, services.store.storage(), clock=services.clock),
         harvest=harvest,
-        memory=memory,
+        cache=cache,
         readers=services.readers,
         clock=services.clock,
     )
 
 
-def _caretaker(store: SystemStore, memory: FleetCache, recorder: RunRecorder, clock: Clock) -> Caretaker:
+def _caretaker(store: SystemStore, cache: FleetCache, recorder: RunRecorder, clock: Clock) -> Caretaker:
     standings = StoredStandings(store)
-    return Caretaker(store=store, memory=memory, recorder=recorder, clock=clock, standings=standings)
+    return Caretaker(store=store, cache=cache, recorder=recorder, clock=clock, standings=standings)

@@ -61,7 +61,7 @@ class CycleParts:
     """What a cycle works with."""
 
     queue: Queue
-    memory: FleetCache
+    cache: FleetCache
     observer: Observer
     writer: SweepWriter
     reaper: Reaper
@@ -136,7 +136,7 @@ class Cycle:
 
     def _run(self, fence: Fence, *, may_plan: bool, discover: bool) -> CycleReport:
         parts = self.parts
-        parts.memory.refresh()
+        parts.cache.refresh()
         # Before finished runs are recorded: one that finishes in between still counts as under way, so nothing is
         # planned from health that does not know of it yet.
         unfinished = parts.queue.unfinished()
@@ -148,16 +148,16 @@ class Cycle:
         heard = self._guarded("hints", parts.hints.listen) or PendingHints()
         adopted = self._adopt(heard.unknown, discover=discover) + self._taken_back()
         if recorded or adopted or heard.look or heard.unknown:
-            parts.memory.refresh()  # what followed from runs or was heard of may have been written since
-        doubted = parts.memory.reverted_ranges.doubted()
+            parts.cache.refresh()  # what followed from runs or was heard of may have been written since
+        doubted = parts.cache.reverted_ranges.doubted()
         must = heard.look | {row.table_id for row in recorded} | self._again | doubted
         self._again.clear()
         looks = self._observe(must)
         reach("cycle.observed")
         parts.require(fence)
         # Before writing: what is written down now may give reason to look at the same tables again.
-        parts.memory.reverted_ranges.looked_at(look.table_id for look in looks)
-        passed_over = parts.memory.reverted_ranges.doubted()
+        parts.cache.reverted_ranges.looked_at(look.table_id for look in looks)
+        passed_over = parts.cache.reverted_ranges.doubted()
         self._again.update(doubted)
         changed = self._write(looks, recorded, fence)
         self._guarded("streams", partial(parts.streams, fence))
@@ -169,7 +169,7 @@ class Cycle:
         queued = self._start(made, fence) if made is not None else 0
         parts.hints.done(heard)
         return CycleReport(
-            looked=len(parts.memory.governed()),
+            looked=len(parts.cache.governed()),
             changed=changed,
             adopted=adopted,
             reaped=reaped,
@@ -180,16 +180,14 @@ class Cycle:
             searching=self._adoption.searching,
             idle=made is not None
             and not (unfinished or recorded or _has_work(made) or self._adoption.searching)
-            and parts.memory.governed()
-            .keys()
-            .isdisjoint(parts.memory.reverted_ranges.doubted() - passed_over),
+            and parts.cache.governed().keys().isdisjoint(parts.cache.reverted_ranges.doubted() - passed_over),
         )
 
     def _observe(self, must: Collection[str]) -> list[TableLook]:
         """Looks at the tables that moved, or that something asks to look at; by several threads. The daily checks
         wait for a store that is away, and keep none from the others."""
         parts = self.parts
-        shown = [one for one in parts.memory.governed().values() if one.row.state in _LOOKED_AT]
+        shown = [one for one in parts.cache.governed().values() if one.row.state in _LOOKED_AT]
         waiting = (one.row.table_id for one in shown if self._wants_checks(one))
         checked = frozenset(islice(waiting, parts.checks_per_cycle))
         look = partial(self._look, must=must, checked=checked)
@@ -197,17 +195,17 @@ class Cycle:
 
     def _wants_checks(self, governed: Governed) -> bool:
         return not self._rounds.is_away(governed) and self.parts.observer.wants_checks(
-            self.parts.memory.health(governed.row.table_id)
+            self.parts.cache.health(governed.row.table_id)
         )
 
     def _look(self, governed: Governed, must: Collection[str], checked: Collection[str]) -> TableLook | None:
-        memory, table_id = self.parts.memory, governed.row.table_id
-        before = memory.health(table_id)
+        cache, table_id = self.parts.cache, governed.row.table_id
+        before = cache.health(table_id)
         on_record = OnRecord(
-            schema=memory.has_schema(table_id),
-            lineage=memory.lineage_of(table_id),
-            undone=memory.reverted_ranges.ranges,
-            may_hold_undone=memory.reverted_ranges.may_hold(table_id),
+            schema=cache.has_schema(table_id),
+            lineage=cache.lineage_of(table_id),
+            undone=cache.reverted_ranges.ranges,
+            may_hold_undone=cache.reverted_ranges.may_hold(table_id),
         )
         look = partial(
             self.parts.observer.look,
@@ -246,13 +244,13 @@ class Cycle:
         return parts.writer.write(sound, recorded, fence)
 
     def _provable(self, look: TableLook) -> TableLook:
-        parts, governed = self.parts, self.parts.memory.governed().get(look.table_id)
+        parts, governed = self.parts, self.parts.cache.governed().get(look.table_id)
         found = isolated(partial(parts.writer.prove, look))
         if not isinstance(found, Unforeseen) or governed is None:
             return look
         self._skipped[governed.row.name] = f"{found.problem}."
         self._say(found, governed.row.name)
-        return parts.observer.unjudged(governed, parts.memory.health(look.table_id), found.problem)
+        return parts.observer.unjudged(governed, parts.cache.health(look.table_id), found.problem)
 
     def _carry(self, fence: Fence) -> None:
         """What plain RESTOREs took back is followed into derived tables.
@@ -262,11 +260,11 @@ class Cycle:
             parts.require(fence)
             begun |= bool(self._guarded(one.row.name, partial(parts.cascade_driver.carry, one, fence)))
         if begun:
-            parts.memory.refresh()
+            parts.cache.refresh()
 
     def _plan(self, unfinished: Collection[Run]) -> Plan:
         parts, metastore = self.parts, self.parts.registry.metastore
-        world = parts.memory.world(
+        world = parts.cache.world(
             unfinished, parts.budget, has_metastore=metastore is not None, no_spark=parts.no_spark
         )
         made = plan(world, parts.registry.clock.now(), resting=self._resting)
@@ -315,7 +313,7 @@ class Cycle:
         return self._adoption.run(parts.registry, subjects, search, threads=parts.threads)
 
     def _taken_back(self) -> int:
-        registry, left = self.parts.registry, self.parts.memory.left()
+        registry, left = self.parts.registry, self.parts.cache.left()
         return sum(bool(self._guarded(row.name, partial(take_back, registry, row))) for row in left)
 
     def _guarded(self, what: str, do: Callable[[], T]) -> T | None:
@@ -356,7 +354,7 @@ class Cycle:
             raise Stopped
 
     def _measure(self, report: CycleReport) -> None:
-        metrics, memory = self.parts.metrics, self.parts.memory
+        metrics, cache = self.parts.metrics, self.parts.cache
         if report.stopped:
             return
         metrics.cycles.labels("failed" if report.trouble else "done").inc()
@@ -366,8 +364,8 @@ class Cycle:
         metrics.last_cycle.set(self.parts.registry.clock.now().timestamp())
         metrics.observed.inc(report.changed)
         metrics.unfinished.set(report.unfinished + report.queued)
-        metrics.set_counts(metrics.tables, Counter(one.row.state.value for one in memory.governed().values()))
-        severities = Counter(found.severity.value for row in memory.healths() for found in row.findings)
+        metrics.set_counts(metrics.tables, Counter(one.row.state.value for one in cache.governed().values()))
+        severities = Counter(found.severity.value for row in cache.healths() for found in row.findings)
         metrics.set_counts(metrics.findings, severities)
 
 

@@ -38,9 +38,9 @@ class HintSource:
     """
 
     def __init__(
-        self, *, inbox: Inbox, memory: FleetCache, drain: Callable[[], int], metastore: Metastore | None
+        self, *, inbox: Inbox, cache: FleetCache, drain: Callable[[], int], metastore: Metastore | None
     ) -> None:
-        self._inbox, self._memory, self._drain, self._metastore = inbox, memory, drain, metastore
+        self._inbox, self._cache, self._drain, self._metastore = inbox, cache, drain, metastore
         self._last_event = 0
         self._spool = Outage("hints", "the spool folder is not read", "the spool folder is read again")
         self.metastore_outage = Outage(
@@ -79,9 +79,9 @@ class HintSource:
     def _find(self, subject: str) -> str | None:
         name = parse_name(subject)
         if name is not None:
-            return self._memory.find(name)
+            return self._cache.find(name)
         try:
-            return self._memory.find(canonical(subject))
+            return self._cache.find(canonical(subject))
         except UsageError:
             return None
 

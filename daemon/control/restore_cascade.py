@@ -93,13 +93,13 @@ class RestoreCascadeDriver:
     """`CascadeDriver` on an installation's rollbacks. Keeps nothing that the system tables could not give back."""
 
     rollbacks: RollbackService
-    memory: FleetCache
+    cache: FleetCache
     notifier: Notifier
     _settled: set[str] = field(default_factory=set)
     _settled_as_of: int = -1
 
     def open(self) -> Sequence[OpenRestores]:
-        governed, reverted_ranges = self.memory.governed(), self.memory.reverted_ranges
+        governed, reverted_ranges = self.cache.governed(), self.cache.reverted_ranges
         found: dict[str, list[RestoreCommit | Undone]] = {}
         every: Iterable[RestoreCommit | Undone] = (
             *reverted_ranges.plain_restores(),
@@ -111,7 +111,7 @@ class RestoreCascadeDriver:
                 found.setdefault(one.table_id, []).append(one)
         if not found:
             return ()
-        readers = self.memory.downstream()
+        readers = self.cache.downstream()
         found = {table_id: some for table_id, some in found.items() if readers.get(table_id)}
         if not found:
             return ()
@@ -204,9 +204,7 @@ class RestoreCascadeDriver:
 
     def _on_record(self, row: TableRow) -> Iterator[RestoreCommit]:
         """The RESTOREs of a table that are on record, those of its predecessors included."""
-        return (
-            each for each in self.memory.reverted_ranges.plain_restores() if each.table_id == row.table_id
-        )
+        return (each for each in self.cache.reverted_ranges.plain_restores() if each.table_id == row.table_id)
 
     def _nothing(self, one: OpenRestores, history: Sequence[Version]) -> str:
         """Why nothing was taken back. A RESTORE that does not say where it went is told: somebody has to find out."""

@@ -98,7 +98,7 @@ class RunRecorder:
 
     store: SystemStore
     queue: Queue
-    memory: FleetCache
+    cache: FleetCache
     registry: Registry
     notifier: Notifier
     metrics: Metrics
@@ -131,7 +131,7 @@ class RunRecorder:
         kept = tuple(rows)
         names = sorted({row.action.value for row in kept})
         because = f"{count_of(len(kept), 'finished run')} ({', '.join(names)})"
-        self.memory.recorded(kept, self.store.append(RUNS, kept, fence=fence, because=because))
+        self.cache.recorded(kept, self.store.append(RUNS, kept, fence=fence, because=because))
 
     def _follow(self, row: RunRow, *, retry: bool) -> None:
         self.metrics.count_run(row.action, row.outcome, moved_bytes=_moved_bytes(row))
@@ -164,7 +164,7 @@ class RunRecorder:
             kind = EventKind.RUN_FAILED
         else:
             return
-        known = self.memory.row(row.table_id)
+        known = self.cache.row(row.table_id)
         self.notifier.tell(
             Event(
                 kind=kind,

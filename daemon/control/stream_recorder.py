@@ -37,7 +37,7 @@ class StreamClerk:
     store: SystemStore
     notes: StreamNotes
     harvest: StreamHarvest
-    memory: FleetCache
+    cache: FleetCache
     readers: Sequence[TableReader]
     clock: Clock
 
@@ -62,7 +62,7 @@ class StreamClerk:
             waiting.update((sink, key) for key in late)
         if rows:
             because = f"what {count_of(len(by_sink), 'table')} got from streams"
-            self.memory.learned(rows, self.store.append(LINEAGE, rows, fence=fence, because=because))
+            self.cache.learned(rows, self.store.append(LINEAGE, rows, fence=fence, because=because))
             reach("streams.recorded")
         for name, notes in files.items():
             adoptable = self._is_young(name) and not unmanaged.isdisjoint(note.sink for note in notes)
@@ -84,7 +84,7 @@ class StreamClerk:
         self, row: TableRow, noted: Sequence[StreamNote]
     ) -> tuple[Sequence[LineageRow], Collection[BatchKey]]:
         """The rows of a table's batches, and the batches for which it is too early."""
-        upto = self.memory.lineage_upto(row.table_id)
+        upto = self.cache.lineage_upto(row.table_id)
         if upto is not None:
             reader = reader_of(self.readers, row.format)
             try:
@@ -94,8 +94,8 @@ class StreamClerk:
         return (), [note.batch.key for note in noted]
 
     def _row(self, sink: str) -> TableRow | None:
-        table_id = self.memory.find(sink)
-        return None if table_id is None else self.memory.row(table_id)
+        table_id = self.cache.find(sink)
+        return None if table_id is None else self.cache.row(table_id)
 
     def _is_young(self, name: str) -> bool:
         at = self.notes.written_at(name)

@@ -27,7 +27,7 @@ class SweepWriter:
     """Writes looks. Every edit is a compare-and-set on the rows as they are by then."""
 
     store: SystemStore
-    memory: FleetCache
+    cache: FleetCache
     notifier: Notifier
     clock: Clock
 
@@ -38,23 +38,23 @@ class SweepWriter:
         schemas = [look.schema for look in looks if look.schema is not None]
         if schemas:
             version = self.store.append(SCHEMAS, schemas, fence=fence, because=because)
-            self.memory.wrote_schemas((row.table_id for row in schemas), version)
+            self.cache.wrote_schemas((row.table_id for row in schemas), version)
         lineage = [row for look in looks for row in look.lineage]
         if lineage:
             version = self.store.append(LINEAGE, lineage, fence=fence, because=because)
-            self.memory.wrote_lineage(lineage, version)
+            self.cache.wrote_lineage(lineage, version)
         health = list(self._health({look.table_id: look for look in looks}, recorded))
-        late = list(_late(looks, self.memory))
+        late = list(_late(looks, self.cache))
         if health:
             done = self.store.edit(HEALTH, lambda _: health, fence=fence, because=because)
-            self.memory.wrote_health(done)
+            self.cache.wrote_health(done)
         for look, finding in late:
             self._tell_late(look, finding)
         return len(health)
 
     def prove(self, look: TableLook) -> None:
         """Raise whatever writing this look would raise because of what is in it; nothing is written."""
-        row = self.memory.row(look.table_id)
+        row = self.cache.row(look.table_id)
         if row is not None:
             codec(TABLES).encode([resolved_row(row, look, self.clock.now())])
         codec(SCHEMAS).encode([] if look.schema is None else [look.schema])
@@ -63,7 +63,7 @@ class SweepWriter:
 
     def _write_rows(self, looks: Sequence[TableLook], fence: Fence, because: str) -> None:
         now = self.clock.now()
-        before = {look.table_id: self.memory.row(look.table_id) for look in looks}
+        before = {look.table_id: self.cache.row(look.table_id) for look in looks}
         changing = [look for look in looks if _changes(before[look.table_id], look, now)]
         if not changing:
             return
@@ -73,7 +73,7 @@ class SweepWriter:
             return [resolved_row(row, look, now) for row, look in held if row is not None]
 
         done = self.store.edit(TABLES, settle, fence=fence, because=because)
-        self.memory.wrote_tables(done)
+        self.cache.wrote_tables(done)
         for row in done.rows:
             self._tell(before.get(row.table_id), row)
 
@@ -88,14 +88,14 @@ class SweepWriter:
             look = looks.get(table_id)
             health = look.health if look is not None else None
             if table_id in refreshed:
-                known = health or self.memory.health(table_id)
+                known = health or self.cache.health(table_id)
                 health = replace(known, last_statistics_at=refreshed[table_id]) if known is not None else None
             if health is not None:
                 yield health
 
     def _tell_late(self, look: TableLook, finding: Finding) -> None:
         """Say so when a table holds what was made from versions that were taken back."""
-        row = self.memory.row(look.table_id)
+        row = self.cache.row(look.table_id)
         if row is None:
             return
         get_log("sweep").warning("reads what was undone", table=row.name, because=finding.message)
@@ -115,12 +115,12 @@ class SweepWriter:
         )
 
 
-def _late(looks: Iterable[TableLook], memory: FleetCache) -> Iterator[tuple[TableLook, Finding]]:
+def _late(looks: Iterable[TableLook], cache: FleetCache) -> Iterator[tuple[TableLook, Finding]]:
     """Findings of late taint that say something new, on tables that no rollback is at work on."""
     for look in looks:
-        if memory.rollback_of(look.table_id) is not None:
+        if cache.rollback_of(look.table_id) is not None:
             continue
-        before = memory.health(look.table_id)
+        before = cache.health(look.table_id)
         known = {one.message for one in before.findings} if before is not None else set()
         for finding in look.findings:
             if finding.check == READS_REVERTED and finding.message not in known:

@@ -38,14 +38,14 @@ class Caretaker:
     """Does planned runs on system tables and records them."""
 
     store: SystemStore
-    memory: FleetCache
+    cache: FleetCache
     recorder: RunRecorder
     clock: Clock
     standings: Standings
 
     def takes(self, run: PlannedRun) -> bool:
         """Whether a planned run is done here and not by a worker."""
-        row = self.memory.row(run.table_id)
+        row = self.cache.row(run.table_id)
         return row is not None and row.source is Source.SELF and SPECS[run.due.kind].by_caretaker
 
     def take(self, run: PlannedRun, fence: Fence) -> RunRow:

@@ -12,9 +12,9 @@ __all__ = ["due_now", "outlook", "outlook_of", "world_now"]
 
 def world_now(services: Services) -> World:
     """What the planner would see now: rows of the system tables and the queue, as they are stored."""
-    memory = FleetCache(services.store, services.clock)
-    memory.refresh()
-    return memory.world(
+    cache = FleetCache(services.store, services.clock)
+    cache.refresh()
+    return cache.world(
         services.queue.unfinished(),
         services.budget,
         has_metastore=services.metastore is not None,

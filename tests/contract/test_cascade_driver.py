@@ -27,12 +27,12 @@ def test_where_nobody_restores_there_is_nothing_to_look_at_and_nothing_begins(
     initialise(services, real_user())
     write_deltalake(str(tmp_path / "t"), numbers(1))
     row = register(services.registry, str(tmp_path / "t"), actor=ME, name="db.t").row
-    memory, told = FleetCache(services.store, services.clock), Told()
-    memory.refresh()
+    cache, told = FleetCache(services.store, services.clock), Told()
+    cache.refresh()
     cascade_driver: CascadeDriver = NoRestores()
     if kind == "real":
         cascade_driver = RestoreCascadeDriver(
-            rollbacks=rollbacks_of_services(services), memory=memory, notifier=told
+            rollbacks=rollbacks_of_services(services), cache=cache, notifier=told
         )
     assert list(cascade_driver.open()) == []
     fence = services.store.raise_fence("one", at_least=1)

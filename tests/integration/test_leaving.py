@@ -163,8 +163,8 @@ def test_giving_back_killed_goes_on(house: House, monkeypatch: pytest.MonkeyPatc
     assert house.run_until_idle() == 0
     services = house.services
     leave(services, foresee(services, services.registry.resolve("db.t")), actor=ANA)
-    memory = FleetCache(services.store, services.clock)
-    memory.refresh()
+    cache = FleetCache(services.store, services.clock)
+    cache.refresh()
     monkeypatch.setenv("WORKER_FAILPOINT", point)
     with house.daemon():
         house.wait_until(lambda: any(run.request.attempt > 1 for run in house.unfinished()))
@@ -180,10 +180,10 @@ def test_under_legal_hold_it_waits(house: House) -> None:
     assert house.run_until_idle() == 0
     set_hold(house.services.registry, "db.t", "court", actor=ANA)
     leave(house.services, foresee(house.services, house.services.registry.resolve("db.t")), actor=ANA)
-    memory = FleetCache(house.services.store, house.services.clock)
-    memory.refresh()
+    cache = FleetCache(house.services.store, house.services.clock)
+    cache.refresh()
     budget = Budget(runs_per_cycle=9, unfinished=9)
-    made = plan(memory.world((), budget, has_metastore=False), house.services.clock.now())
+    made = plan(cache.world((), budget, has_metastore=False), house.services.clock.now())
     assert made.runs == () and "court" in str(made.of(row_of(house, "db.t").table_id))
     assert properties(place) == OURS
 

@@ -79,7 +79,7 @@ class World:
 
     def restart(self) -> Cycle:
         """A daemon that has just started: no memory, the same stores."""
-        memory = FleetCache(self.store, self.clock)
+        cache = FleetCache(self.store, self.clock)
         registry = Registry(
             store=self.store,
             readers=(self.reader,),
@@ -91,7 +91,7 @@ class World:
         recorder = RunRecorder(
             store=self.store,
             queue=self.queue,
-            memory=memory,
+            cache=cache,
             registry=registry,
             notifier=self.told,
             metrics=self.metrics,
@@ -106,9 +106,9 @@ class World:
         self.cycle = Cycle(
             CycleParts(
                 queue=self.queue,
-                memory=memory,
+                cache=cache,
                 observer=observer,
-                writer=SweepWriter(store=self.store, memory=memory, notifier=self.told, clock=self.clock),
+                writer=SweepWriter(store=self.store, cache=cache, notifier=self.told, clock=self.clock),
                 reaper=Reaper(
                     queue=self.queue,
                     run_log=self.run_log,
@@ -118,10 +118,10 @@ class World:
                     pause=timedelta(seconds=10),
                 ),
                 recorder=recorder,
-                hints=HintSource(inbox=self.inbox, memory=memory, drain=lambda: 0, metastore=None),
+                hints=HintSource(inbox=self.inbox, cache=cache, drain=lambda: 0, metastore=None),
                 caretaker=Caretaker(
                     store=self.store,
-                    memory=memory,
+                    cache=cache,
                     recorder=recorder,
                     clock=self.clock,
                     standings=StoredStandings(self.store),

@@ -77,7 +77,7 @@ class Creek:
         self.fence = self.store.raise_fence("one", at_least=1)
         self.notes = StreamNotes(system, StorageOptions(), clock=self.clock)
         self.harvest = StreamHarvest(store=self.store, storage=lambda _: StorageOptions())
-        self.memory = FleetCache(self.store, self.clock)
+        self.cache = FleetCache(self.store, self.clock)
         self.source = LogWriter(root=self.folder / "source").create()
         self.sink = LogWriter(root=self.folder / "sink").create()
         self.source.commit(add("first"), operationParameters={"mode": "Append"})
@@ -137,21 +137,21 @@ class Creek:
 
     def sweep(self, *, record: bool = True) -> None:
         """Look at every table that moved, write it down, and record what sessions noted."""
-        self.memory.refresh()
+        self.cache.refresh()
         looks = [
             self.observer.look(
                 governed,
-                self.memory.health(table_id),
+                self.cache.health(table_id),
                 must=False,
                 checks=False,
                 on_record=OnRecord(
-                    schema=self.memory.has_schema(table_id), lineage=self.memory.lineage_of(table_id)
+                    schema=self.cache.has_schema(table_id), lineage=self.cache.lineage_of(table_id)
                 ),
             )
-            for table_id, governed in self.memory.governed().items()
+            for table_id, governed in self.cache.governed().items()
             if governed.row.name.startswith("db.")
         ]
-        writer = SweepWriter(store=self.store, memory=self.memory, notifier=Silence(), clock=self.clock)
+        writer = SweepWriter(store=self.store, cache=self.cache, notifier=Silence(), clock=self.clock)
         writer.write([look for look in looks if look is not None], (), self.fence)
         if record:
             self.clerk().record(self.fence)
@@ -161,7 +161,7 @@ class Creek:
             store=self.store,
             notes=self.notes,
             harvest=self.harvest,
-            memory=self.memory,
+            cache=self.cache,
             readers=(self.reader,),
             clock=self.clock,
         )

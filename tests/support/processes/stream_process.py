@@ -17,13 +17,13 @@ def main(folder: Path) -> None:
     """Record what is noted in the system tables at `folder`/system."""
     clock, system = SystemClock(), canonical(str(folder / "system"))
     store = DeltaSystemStore(system, StorageOptions(), actor="test")
-    memory = FleetCache(store, clock)
-    memory.refresh()
+    cache = FleetCache(store, clock)
+    cache.refresh()
     clerk = StreamClerk(
         store=store,
         notes=StreamNotes(system, StorageOptions(), clock=clock),
         harvest=StreamHarvest(store=store, storage=lambda _: StorageOptions()),
-        memory=memory,
+        cache=cache,
         readers=(DeltaReader(),),
         clock=clock,
     )

@@ -136,5 +136,5 @@ def test_lineage_show_finds_readers_by_place(world: World) -> None:
 
 
 def test_a_source_keeps_what_a_reader_by_place_promises(world: World) -> None:
-    governed = world.cycle.parts.memory.governed()[world.row("db.source").table_id]
+    governed = world.cycle.parts.cache.governed()[world.row("db.source").table_id]
     assert governed.policy.held_by == "db.derived is derived from it and promises 30 days"

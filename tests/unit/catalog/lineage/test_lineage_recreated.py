@@ -86,7 +86,7 @@ class Site:
     def restart(self) -> None:
         """A daemon that remembers nothing."""
         self.reader = DeltaReader()
-        self.memory = FleetCache(self.store, self.clock)
+        self.cache = FleetCache(self.store, self.clock)
         self.observer = Observer(
             readers=(self.reader,),
             inspector=FakeInspector(),
@@ -124,19 +124,19 @@ class Site:
 
     def register_again(self) -> None:
         """A command that looks at the table and enters what it saw of its health, as `tables register` does."""
-        before = self.memory.health("t")
+        before = self.cache.health("t")
         assert before is not None
         seen = replace(before, version=self.log.head, observed_at=self.clock.now())
         self.store.edit(HEALTH, lambda _: [seen], because="register")
 
     def sweep(self, *, must: bool = True) -> None:
-        self.memory.refresh()
-        governed = self.memory.governed()["t"]
-        known = OnRecord(schema=self.memory.has_schema("t"), lineage=self.memory.lineage_of("t"))
-        before = self.memory.health("t")
+        self.cache.refresh()
+        governed = self.cache.governed()["t"]
+        known = OnRecord(schema=self.cache.has_schema("t"), lineage=self.cache.lineage_of("t"))
+        before = self.cache.health("t")
         look = self.observer.look(governed, before, must=must, checks=False, on_record=known)
         assert look is not None
-        writer = SweepWriter(store=self.store, memory=self.memory, notifier=Silence(), clock=self.clock)
+        writer = SweepWriter(store=self.store, cache=self.cache, notifier=Silence(), clock=self.clock)
         writer.write([look], (), self.fence)
 
     def killed_while_sweeping(self) -> None:

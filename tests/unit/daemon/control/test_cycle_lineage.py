@@ -117,7 +117,7 @@ def test_a_source_keeps_removed_files_as_long_as_what_is_derived_from_it_promise
     ]
     for _ in range(2):
         assert world.sweep().queued == 0
-        governed = world.cycle.parts.memory.governed()[source.table_id]
+        governed = world.cycle.parts.cache.governed()[source.table_id]
         assert governed.policy.vacuum_retention_seconds == 30 * 86_400
         assert governed.policy.held_by == "db.derived is derived from it and promises 30 days"
         world.restart()

@@ -52,10 +52,10 @@ def orphan(tmp_path: Path) -> Path:
 
 def caretaker(store: DeltaSystemStore) -> Caretaker:
     parts = World().cycle.parts
-    memory = FleetCache(store, parts.registry.clock)
-    recorder = replace(parts.recorder, store=store, memory=memory)
+    cache = FleetCache(store, parts.registry.clock)
+    recorder = replace(parts.recorder, store=store, cache=cache)
     return replace(
-        parts.caretaker, store=store, memory=memory, recorder=recorder, standings=StoredStandings(store)
+        parts.caretaker, store=store, cache=cache, recorder=recorder, standings=StoredStandings(store)
     )
 
 

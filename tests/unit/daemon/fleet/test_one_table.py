@@ -126,9 +126,9 @@ def fill(store: DeltaSystemStore, dice: random.Random) -> None:
 @pytest.mark.parametrize("seed", range(6))
 def test_it_is_seen_as_among_the_fleet(store: DeltaSystemStore, seed: int) -> None:
     fill(store, random.Random(seed))
-    clock, memory = ManualClock(NOW), FleetCache(store, ManualClock(NOW))
-    memory.refresh()
-    fleet = memory.world((), Budget(), has_metastore=True)
+    clock, cache = ManualClock(NOW), FleetCache(store, ManualClock(NOW))
+    cache.refresh()
+    fleet = cache.world((), Budget(), has_metastore=True)
     for row in store.rows(TABLES).all():
         mine = tuple(view for view in fleet.tables if view.table_id == row.table_id)
         alone = world_of(store, clock, row.table_id, has_metastore=True)

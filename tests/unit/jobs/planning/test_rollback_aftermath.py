@@ -77,13 +77,13 @@ def look(lake: Lake, bench: Bench) -> FleetCache:
         metastore=lambda: bench.metastore,
         storage=lambda _: StorageOptions(),
     )
-    memory = FleetCache(lake.store, lake.clock)
-    memory.refresh()
-    governed, seen, now = memory.governed()["id-source"], lake.seen("source"), lake.clock.now()
+    cache = FleetCache(lake.store, lake.clock)
+    cache.refresh()
+    governed, seen, now = cache.governed()["id-source"], lake.seen("source"), lake.clock.now()
     findings = inspection.changed(governed, seen, None, now)
     health = health_of(governed.row, governed.policy, seen, findings, now=now)
-    memory.wrote_health(lake.store.edit(HEALTH, lambda _: [health], because="test"))
-    return memory
+    cache.wrote_health(lake.store.edit(HEALTH, lambda _: [health], because="test"))
+    return cache
 
 
 def reasons(lake: Lake, bench: Bench) -> dict[Action, str]:

@@ -86,8 +86,8 @@ def fill(store: Denied, numbers: Iterable[int]) -> None:
 INTENT = RollbackState.INTENT
 
 
-def seen(memory: FleetCache) -> World:
-    return memory.world((), Budget(), has_metastore=True)
+def seen(cache: FleetCache) -> World:
+    return cache.world((), Budget(), has_metastore=True)
 
 
 @pytest.mark.heavy
@@ -96,17 +96,17 @@ def seen(memory: FleetCache) -> World:
 )
 def test_what_could_not_be_read_is_read_again(denied: Denied, table: SystemTable[Any]) -> None:
     fill(denied, range(10, 15))
-    fresh, memory = FleetCache(denied, ManualClock(NOW)), FleetCache(denied, ManualClock(NOW))
-    memory.refresh()
-    before = seen(memory)
+    fresh, cache = FleetCache(denied, ManualClock(NOW)), FleetCache(denied, ManualClock(NOW))
+    cache.refresh()
+    before = seen(cache)
     fill(denied, range(15, 20))
     denied.table = table.name
     for _ in range(2):
         with pytest.raises(UnavailableError):
-            memory.refresh()
-    assert {one.table_id for one in before.tables} <= {one.table_id for one in seen(memory).tables}
+            cache.refresh()
+    assert {one.table_id for one in before.tables} <= {one.table_id for one in seen(cache).tables}
     denied.table = None
-    memory.refresh()
+    cache.refresh()
     fresh.refresh()
-    assert seen(memory) == seen(fresh) != before
-    assert all(memory.has_schema(one.table_id) for one in seen(memory).tables if one.past)
+    assert seen(cache) == seen(fresh) != before
+    assert all(cache.has_schema(one.table_id) for one in seen(cache).tables if one.past)
