@@ -28,9 +28,10 @@ _PAUSE: Final = 10.0
 
 @dataclass(frozen=True, slots=True)
 class _Answer:
-    """What was said of the tables of one database, or that nothing was, and until when that counts."""
+    """What was said of those tables of a database that were asked for, or that nothing was; `until` when it counts."""
 
     until: float
+    asked: frozenset[str]
     files: Mapping[str, str] | UnavailableError
 
 
@@ -45,7 +46,9 @@ class TableHeads:
     ) -> None:
         self._metastore, self._rows, self._monotonic = metastore, rows, monotonic
         self._known: dict[str, str] = {}
-        self._stored: tuple[int, Mapping[str, str]] | None = None
+        self._stored: Mapping[str, str] = {}
+        self._places: frozenset[str | None] = frozenset()
+        self._stored_until = float("-inf")
         self._answers: dict[str, _Answer] = {}
         self._lock = threading.Lock()
 
@@ -53,48 +56,53 @@ class TableHeads:
         """A table that is about to be managed by an entry: no row says so yet."""
         with self._lock:
             self._known[location] = entry
-            self._answers.pop(entry.partition(".")[0], None)
 
     def __call__(self, location: str) -> CatalogHead | None:
         """The head of the table at a location, None where no entry keeps it. Raises `UnavailableError`."""
         with self._lock:
-            entries = self._entries()
-            entry = entries.get(location)
+            entry = self._entry(location)
             if entry is None:
                 return None
             database, _, table = entry.partition(".")
-            files = self._files(database, [one for one in entries.values() if one.startswith(f"{database}.")])
-            return CatalogHead(entry=entry, file=files.get(table))
+            return CatalogHead(entry=entry, file=self._files(database, table).get(table))
 
-    def _entries(self) -> Mapping[str, str]:
-        """Entries by location, of rows and of what is about to be one."""
-        rows = self._rows()
-        if self._stored is None or self._stored[0] != rows.version:
+    def _entry(self, location: str) -> str | None:
+        """The entry of the table at a location, by its row, or about to be in one. Rows, too, are asked once in a
+        moment, unless none of them is at this location: it may have come just now."""
+        now = self._monotonic()
+        if now >= self._stored_until or not (location in self._places or location in self._known):
             found = sorted(
-                rows.find(kind=RowKind.TABLE, format="iceberg"),
+                self._rows().find(kind=RowKind.TABLE, format="iceberg"),
                 key=lambda row: (row.state not in GONE, row.row),
             )
             told = ((row.location or "", row.properties.get(CATALOG_ENTRY)) for row in found)
-            self._stored = rows.version, {location: entry for location, entry in told if entry}
-        return {**self._known, **self._stored[1]}
+            self._stored = {place: entry for place, entry in told if entry}
+            self._places = frozenset(row.location for row in found)
+            self._known = {place: entry for place, entry in self._known.items() if place not in self._places}
+            self._stored_until = now + _MOMENT
+        return self._known.get(location) or self._stored.get(location)
 
-    def _files(self, database: str, entries: list[str]) -> Mapping[str, str]:
-        now, known = self._monotonic(), self._answers.get(database)
-        if known is None or now >= known.until:
-            known = self._answers[database] = self._asked(database, sorted(entries))
+    def _files(self, database: str, table: str) -> Mapping[str, str]:
+        """The files that the entries of a database's tables name. What was answered to a question without this table
+        does not count."""
+        known = self._answers.get(database)
+        if known is None or self._monotonic() >= known.until or table not in known.asked:
+            known = self._answers[database] = self._asked(database)
         if isinstance(known.files, UnavailableError):
             raise known.files
         return known.files
 
-    def _asked(self, database: str, entries: list[str]) -> _Answer:
+    def _asked(self, database: str) -> _Answer:
         metastore = self._metastore()
         if metastore is None:
             raise MetastoreAwayError(
                 f"A metastore keeps the heads of tables in {database}, and none is configured.",
                 hint="Set metastore.uri.",
             )
+        entries = (one.partition(".") for one in (*self._stored.values(), *self._known.values()))
+        tables = frozenset(table for first, _, table in entries if first == database)
         try:
-            files = metastore.metadata_files(database, [one.partition(".")[2] for one in entries])
+            files = metastore.metadata_files(database, sorted(tables))
         except UnavailableError as error:
-            return _Answer(until=self._monotonic() + _PAUSE, files=error)
-        return _Answer(until=self._monotonic() + _MOMENT, files=files)
+            return _Answer(until=self._monotonic() + _PAUSE, asked=tables, files=error)
+        return _Answer(until=self._monotonic() + _MOMENT, asked=tables, files=files)

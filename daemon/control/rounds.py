@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
-from lakewarden.catalog.errors import AccessDeniedError, UnavailableError
+from lakewarden.catalog.errors import AccessDeniedError, MetastoreAwayError, UnavailableError
 from lakewarden.catalog.policy.scopes import Governed
 from lakewarden.catalog.storage.troubles import denied, silent
 from lakewarden.catalog.threads import Late, in_time, in_turns
@@ -98,14 +98,19 @@ class Rounds:
 
     def asked(self, governed: Governed, look: Callable[[], T]) -> T | None:
         """Look at one table, and keep in mind whether its store answered. Raises what `look` raises; None where a store
-        is asked in vain that was away before, which is no news."""
+        is asked in vain that was away before, which is no news. Where the metastore keeps its head and does not
+        answer, the store was not asked."""
         store = self._store(governed)
         if store is None:
             return look()
-        answered, was_away = True, self.stores.is_away(store)
+        answered: bool | None = True
+        was_away = self.stores.is_away(store)
         self._denying.discard(store)
         try:
             return look()
+        except MetastoreAwayError:
+            answered = None
+            raise
         except UnavailableError as error:
             answered = False
             if isinstance(error, AccessDeniedError):
@@ -115,7 +120,8 @@ class Rounds:
             self.passed_over(governed.row.name, str(error))
             return None
         finally:
-            self.stores.heard(store, governed.row.table_id, answered=answered)
+            if answered is not None:
+                self.stores.heard(store, governed.row.table_id, answered=answered)
 
     def is_away(self, governed: Governed) -> bool:
         """Whether the store of a table did not answer when it was asked last."""

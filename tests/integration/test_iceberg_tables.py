@@ -9,6 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from deltalake import write_deltalake
 
 from lakewarden.catalog.model.rows import Action
 from lakewarden.catalog.system.port import RUNS
@@ -193,3 +194,25 @@ def test_a_copy_of_its_folder_is_refused_until_somebody_says_what_it_is(site: Ic
     shutil.copytree(site.table.root, twin)
     said = site.call("tables", "register", str(twin), "--name", "db.twin")
     assert said.code == 5 and "carries the same table UUID as db.ice" in said.err
+
+
+def test_a_delta_table_that_shows_itself_to_iceberg_readers_as_well_stays_a_delta_table(
+    site: IcebergSite,
+) -> None:
+    both = site.folder / "lake" / "both"
+    write_deltalake(str(both), pa.table({"x": [1, 2, 3]}))
+    IcebergWriter(root=both).commit()
+    said = site.call("tables", "register", str(both), "--name", "db.both", "-o", "json")
+    assert (said.json["format"], said.json["rows"], said.json["state"]) == ("delta", 3, "active")
+    assert READS_ONLY not in said.err
+
+
+def test_what_lies_below_a_discovery_root_is_adopted(
+    site: IcebergSite, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = IcebergWriter(root=site.folder / "lake" / "deep" / "other")
+    other.commit()
+    monkeypatch.setenv("LAKEWARDEN_DISCOVERY_ROOTS", str(site.folder / "lake"))
+    assert site.call("tables", "adopt").code == 0
+    listed = site.call("tables", "list", "--format", "iceberg", "-o", "json").json
+    assert {one["location"] for one in listed} == {f"file://{one.root}" for one in (site.table, other)}

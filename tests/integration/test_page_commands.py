@@ -12,6 +12,7 @@ from typing import Final
 import pytest
 
 from support.builders.derived import write
+from support.builders.iceberg_tables import IcebergWriter
 from support.processes.commands import Cli, Said
 from support.processes.sparkless import sparkless
 from support.reference.left_out import NOT_TYPED, TYPED_ELSEWHERE
@@ -59,6 +60,9 @@ class Newcomer:
         write(daily, 2, reads={said.json["table_id"]: source})
         self.types(("tables", "register", str(daily), "--name", "db.daily"))
 
+    def has_an_iceberg_table(self) -> None:
+        IcebergWriter(root=self.lake / "clicks").commit()
+
     def appends_cleanly(self) -> None:
         write(self.lake / "daily", 3)
 
@@ -96,6 +100,8 @@ def newcomer(
 def test_a_newcomer_types_what_the_page_says(page: str, newcomer: Newcomer) -> None:
     if page != "onboarding":
         newcomer.has_derived_tables()
+    if page == "iceberg":
+        newcomer.has_an_iceberg_table()
     if page == "rollback":
         newcomer.appends_cleanly()
     if page == "operations":

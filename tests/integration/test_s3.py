@@ -14,6 +14,7 @@ from structlog.testing import capture_logs
 from lakewarden.catalog.clock import SystemClock
 from lakewarden.catalog.errors import UnavailableError
 from lakewarden.catalog.formats.delta.reader import DeltaReader
+from lakewarden.catalog.formats.iceberg.reader import IcebergReader
 from lakewarden.catalog.formats.port import Observation
 from lakewarden.catalog.storage.file_store import StorageOptions, open_store
 from lakewarden.catalog.storage.place import Moment, Presence
@@ -31,6 +32,7 @@ from lakewarden.jobs.engines.delta.engine import DeltaEngine
 from lakewarden.jobs.executors.purge import purge
 from lakewarden.jobs.runs.log_stores import CONDITIONAL, S3_LOG_STORE
 from lakewarden.jobs.runs.port import JobContext, Target
+from support.builders.iceberg_tables import IcebergWriter
 from support.cases import mostly_long
 from support.fakes.clock import ManualClock
 from support.processes.commands import Cli, caller
@@ -103,6 +105,26 @@ def test_small_files_are_written_whole_listed_read_and_deleted(
     assert not files.exists("hints/a b.json") and list(files.list("elsewhere")) == []
     with pytest.raises(FileNotFoundError):
         files.read("hints/none.json")
+
+
+def test_an_iceberg_table_is_read_there_whatever_its_paths_call_the_storage(
+    s3: S3Server, proxy: FaultyProxy, storage: StorageOptions, tmp_path: Path
+) -> None:
+    location = s3.at("iced")
+    table = IcebergWriter(root=tmp_path / "iced", told=location.replace("s3://", "s3a://"))
+    table.commit(add=(("a.parquet", 100),))
+    table.commit(add=(("b.parquet", 100),), remove=("a.parquet",))
+    store, reader = open_store(location, storage), IcebergReader(lambda _: storage)
+    for path in (one for one in table.root.rglob("*") if one.is_file()):
+        store.write(str(path.relative_to(table.root)), path.read_bytes())
+    seen = reader.observe(location)
+    assert isinstance(seen, Observation)
+    assert (seen.version, seen.files, seen.tombstones, seen.capabilities.unsupported) == (2, 1, 1, ())
+    assert [one.path for one in reader.files(location)] == ["b.parquet"]
+    proxy.counted()
+    probe = reader.probe(location, seen=2, head=seen.head)
+    assert (probe.moved, probe.head) == (False, seen.head)
+    assert sum(proxy.counted().values()) <= 5, "an idle look at a Delta table sends four"
 
 
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name.lower())

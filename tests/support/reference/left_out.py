@@ -26,6 +26,9 @@ NOT_TYPED: Final[Mapping[str, Mapping[str, str]]] = {
         "gateway --port": f"{_SERVES}: test_gateway.py",
         "sql --url": "it asks a gateway, over TLS: test_gateway_users.py",
     },
+    "iceberg": {
+        "tables register shop.": "it needs a metastore: test_iceberg_metastore.py",
+    },
     "incident": {
         "rollback plan db.flights --to-version 12 --cascade --diff": f"{_SPARK}: test_row_diff.py",
         "rollback apply HASH": f"{_LATER}: test_restore_exactly.py",

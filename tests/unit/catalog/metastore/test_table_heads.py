@@ -68,6 +68,38 @@ def test_a_database_is_asked_once_for_all_of_its_tables() -> None:
     assert stage.asked[2:] == [("a", ("t", "u"))], "an answer counts for a moment"
 
 
+def test_rows_are_asked_once_in_a_moment_too() -> None:
+    stage, asked = Stage(), list[float]()
+
+    def rows() -> Any:
+        asked.append(stage.now)
+        return stage.store.rows(TABLES)
+
+    heads = TableHeads(lambda: stage.metastore, rows, lambda: stage.now)
+    for number in range(9):
+        stage.now = 100 + number / 4
+        assert heads("file:///a.t") is not None
+    assert asked == [100, 101, 102]
+
+
+def test_a_table_that_somebody_else_has_just_registered_is_known_at_once() -> None:
+    stage = Stage()
+    assert stage.heads("file:///a.t") is not None
+    row = replace(
+        table_row(9),
+        name="a.u2",
+        location="file:///new",
+        format="iceberg",
+        properties={CATALOG_ENTRY: "a.u2"},
+    )
+    entry = stage.metastore.get("a", "u")
+    assert entry is not None
+    stage.metastore.create(replace(entry, table="u2"))
+    stage.store.edit(TABLES, lambda rows: [row], because="test")
+    told = stage.heads("file:///new")
+    assert told is not None and (told.entry, told.file) == ("a.u2", entry.parameters[METADATA_FILE])
+
+
 def test_of_other_tables_nobody_is_asked() -> None:
     stage = Stage()
     assert stage.heads("file:///lake/hadoop") is None

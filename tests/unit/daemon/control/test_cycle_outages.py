@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 from structlog.testing import capture_logs
 
-from lakewarden.catalog.errors import FencedError
+from lakewarden.catalog.errors import FencedError, MetastoreAwayError
 from lakewarden.catalog.model.rows import (
     TableState,
 )
@@ -114,6 +114,18 @@ def test_a_store_that_is_away_is_hardly_asked_said_once_and_nothing_of_it_is_con
     report, asked, lines = sweep()
     assert (report.skipped, report.left_out, lines) == (0, None, ["a store is back"])
     assert {world.health(row.name).files for row in far} == {13}
+
+
+def test_a_metastore_that_does_not_answer_keeps_nobody_from_other_tables_of_a_store(world: World) -> None:
+    far = [world.add(f"db.far{number:02}", lake="s3://lake") for number in range(40)]
+    world.settle()
+    for row in far[:20]:
+        world.reader.broken[row.location or ""] = MetastoreAwayError("The metastore does not answer.")
+    for row in far[20:]:
+        world.write(row, files=12)
+    report = world.sweep()
+    assert (report.skipped, report.changed, report.trouble) == (20, 20, None)
+    assert {world.row(row.name).state for row in far} == {TableState.ACTIVE}
 
 
 def test_tables_of_a_store_that_is_away_keep_the_daily_checks_from_no_other(world: World) -> None:
