@@ -28,9 +28,10 @@ _PAUSE: Final = 10.0
 
 @dataclass(frozen=True, slots=True)
 class _Answer:
-    """What was said of those tables of a database that were asked for, or that nothing was; `until` when it counts."""
+    """What was said of those tables of a database that were asked for, or that nothing was."""
 
     until: float
+    """When it counts no more, by the monotonic clock."""
     asked: frozenset[str]
     files: Mapping[str, str] | UnavailableError
 
