@@ -72,7 +72,7 @@ def folder_elsewhere(path: str) -> str | None:
     """The folder of a file that a log names by an absolute path, a URI (decoded), or a way out of the table's folder;
     None for one inside."""
     if path.startswith("/") or "://" in path:
-        return path.rpartition("/")[0] or "/"
+        return path.rpartition("/")[0].rstrip("/") or "/"
     if ".." not in path:
         return None
     folder = normpath(path).rpartition("/")[0]

@@ -31,6 +31,7 @@ from lakewarden.catalog.registry.clones import clones_of
 from lakewarden.catalog.registry.owed_properties import dropped
 from lakewarden.catalog.registry.purge_mark import Begun
 from lakewarden.catalog.registry.service import Registry, governed_in, places_of, refuse_taken, row_of
+from lakewarden.catalog.registry.shared_folders import other_at
 from lakewarden.catalog.storage.file_store import open_store
 from lakewarden.catalog.system.port import TABLES, Rows
 
@@ -67,6 +68,7 @@ def check_drop(registry: Registry, row: TableRow, *, actor: Actor, purge: bool) 
         _refuse_held(rows, current)
     if purge:
         _refuse_cloned(rows, current)
+        _refuse_another(rows, current)
         _refuse_outer(registry, current)
 
 
@@ -95,6 +97,11 @@ def begin_purge(
             f"{row.name} is no longer at version {expected_version}.",
             hint="Repeat the dry run and look again.",
         )
+    if row.format_ids and seen.format_id not in row.format_ids:
+        raise PreconditionError(
+            f"Another table is at the place of {row.name} than the one that was last seen there.",
+            hint="`lakewarden tables validate` looks at it; then repeat the dry run.",
+        )
     _refuse_outer(registry, row)
     due = registry.clock.now() + grace
     marks = {
@@ -110,6 +117,7 @@ def begin_purge(
         require(actor, Permission.DROP, current)
         _refuse_held(rows, current)
         _refuse_cloned(rows, current)
+        _refuse_another(rows, current)
         going = replace(
             current,
             state=TableState.PURGING,
@@ -120,6 +128,15 @@ def begin_purge(
 
     registry.store.edit(TABLES, purging, because=f"purge {row.name}")
     return registry.get(row.table_id)
+
+
+def _refuse_another(rows: Rows[TableRow], row: TableRow) -> None:
+    other = other_at(rows, row)
+    if other is not None:
+        raise PreconditionError(
+            f"The place of {row.name} leads to the folder of {other.name} by now: its files are not deleted.",
+            hint="Remove the link or the mount; or drop it without --purge.",
+        )
 
 
 def _refuse_outer(registry: Registry, row: TableRow) -> None:

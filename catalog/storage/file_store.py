@@ -23,7 +23,7 @@ from lakewarden.catalog.bounds import as_moment
 from lakewarden.catalog.errors import RefusedError, UsageError
 from lakewarden.catalog.storage.arrow_handler import ArrowHandler
 from lakewarden.catalog.storage.credentials import NO_OPTIONS, StorageOptions
-from lakewarden.catalog.storage.regular_files import opened
+from lakewarden.catalog.storage.regular_files import opened, whole
 from lakewarden.catalog.storage.secret_files import current
 from lakewarden.catalog.storage.troubles import answering, trouble_at
 from lakewarden.catalog.units import storable
@@ -211,8 +211,7 @@ class _LocalStore:
         return True
 
     def read(self, path: str) -> bytes:
-        with open(opened(self._at(path)), "rb") as file:
-            return file.read()
+        return whole(self._at(path))
 
     def open(self, path: str) -> pa.NativeFile:
         os.close(opened(self._at(path)))

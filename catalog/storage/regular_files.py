@@ -7,7 +7,7 @@ from stat import S_ISDIR, S_ISREG
 
 from lakewarden.catalog.errors import UnreadableError
 
-__all__ = ["opened"]
+__all__ = ["opened", "whole"]
 
 
 def opened(place: Path) -> int:
@@ -20,3 +20,12 @@ def opened(place: Path) -> int:
     if S_ISDIR(mode):
         raise IsADirectoryError(EISDIR, os.strerror(EISDIR), str(place))
     raise UnreadableError(f"{place} is no file: it is a pipe, a socket or a device.", hint="Remove it.")
+
+
+def whole(place: Path) -> bytes:
+    """All of a file. Raises like `opened`, also for what calls itself a file and would have its reader wait."""
+    with open(opened(place), "rb") as file:
+        data: bytes | None = file.read()
+    if data is None:
+        raise UnreadableError(f"{place} is no file: it is a device.", hint="Remove it.")
+    return data

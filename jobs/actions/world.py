@@ -47,6 +47,8 @@ class Standing:
     """Its row under its scopes, with what derived tables make it keep."""
     rollback: RollbackLock | None = None
     """The rollback that holds it, if one does."""
+    at_another: str | None = None
+    """The managed table to whose folder its place leads by now; None: to none, or nobody has looked."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

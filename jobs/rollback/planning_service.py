@@ -81,7 +81,8 @@ class Gathered:
 
     def steps(self) -> tuple[TableStep, ...]:
         """What executing the plan does to tables by restoring them, roots first."""
-        return steps_of(self.plan, self.format_ids, self.formats)
+        heads = {key: one.head for key, one in self.facts.items() if one.head is not None}
+        return steps_of(self.plan, self.format_ids, self.formats, heads)
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +191,13 @@ class Gatherer:
         if isinstance(seen, LogProblem):
             return replace(facts, unreadable=seen.message)
         stays_out = self._stays_out(row, seen)
-        return replace(facts, format_id=seen.format_id, append_only=seen.append_only, stays_out=stays_out)
+        return replace(
+            facts,
+            format_id=seen.format_id,
+            head=seen.head,
+            append_only=seen.append_only,
+            stays_out=stays_out,
+        )
 
     def _stays_out(self, row: TableRow, seen: Observation) -> str | None:
         because = self.no_engine(row.format)

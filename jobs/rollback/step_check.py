@@ -75,15 +75,16 @@ def missing_files(
     head: int,
     target: int,
 ) -> tuple[str, ...]:
-    """Paths that version `target` has and `head` has not, and that are gone from storage, wherever they lie.
+    """Paths that version `target` has and `head` has not, and that are gone from storage, wherever they lie, or are no
+    files of the size that the log says.
 
     Raises `UnreadableError` if the log cannot rebuild one of the two versions.
     """
     live = {(file.path, file.deletion_vector) for file in reader.files(location, version=head)}
-    wanted: set[str] = set()
+    wanted: dict[str, int | None] = {}
     for file in reader.files(location, version=target):
         if (file.path, file.deletion_vector) not in live:
-            wanted.update(_paths(file))
+            wanted |= _sizes(file)
     return lacking(location, wanted, storage)
 
 
@@ -103,6 +104,12 @@ def _observe(step: TableStep, reader: TableReader) -> Observation:
             f"The plan is stale: {step.name} is at version {seen.version}, the plan speaks "
             f"of {step.from_version}.",
             hint=f"{_UNTOUCHED} Make a new plan: the commits in between belong in it.",
+        )
+    if step.head is not None and seen.head != step.head:
+        raise ConflictError(
+            f"The plan is stale: version {seen.version} of {step.name} is another commit than the one that "
+            "it speaks of.",
+            hint=f"{_UNTOUCHED} Its log was put back and written to since. Make a new plan.",
         )
     return seen
 
@@ -133,14 +140,15 @@ def _check_files(step: TableStep, reader: TableReader, storage: Callable[[str], 
     if gone:
         raise PreconditionError(
             f"Version {step.to_version} of {step.name} cannot be restored: {count_of(len(gone), 'file')} "
-            f"{'is' if len(gone) == 1 else 'are'} gone, the first is {gone[0]}.",
-            hint="Somebody's vacuum deleted them. Choose a later version, "
+            f"{'is' if len(gone) == 1 else 'are'} gone or damaged, the first is {gone[0]}.",
+            hint="Somebody's vacuum deleted them, or they were overwritten. Choose a later version, "
             "or put the files back from a backup.",
         )
 
 
-def _paths(file: DataFile) -> tuple[str, ...]:
-    return (file.path,) if file.deletion_vector is None else (file.path, file.deletion_vector)
+def _sizes(file: DataFile) -> dict[str, int | None]:
+    vector = () if file.deletion_vector is None else (file.deletion_vector,)
+    return {file.path: file.size_bytes, **dict.fromkeys(vector)}
 
 
 def _apps(step: TableStep, reader: TableReader) -> tuple[str, ...]:

@@ -58,7 +58,7 @@ class TargetCheck:
             are = "is" if len(gone) == 1 else "are"
             message = (
                 f"Version {self.target} of {name} cannot be restored: {count_of(len(gone), 'file')} {are} "
-                f"gone, the first is {gone[0]}."
+                f"gone or damaged, the first is {gone[0]}."
             )
             return Unreachable(why=VersionObstacle.MISSING_FILES, message=message)
         return None

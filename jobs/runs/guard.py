@@ -91,6 +91,8 @@ def refusal(
     governed, spec = standing.governed, spec_of(action)
     if governed.row.location != location:
         return f"has moved to {governed.row.location}"
+    if standing.at_another is not None:
+        return f"is at the folder of {standing.at_another} by now, to which a link or a mount leads"
     against = next(refusals(standing, spec, Acting(action=action, now=now, ordered=ordered)), None)
     if against is not None:
         return against.said

@@ -18,6 +18,7 @@ from lakewarden.catalog.model.rows import GONE, RowKind, Source, TableRow, Table
 from lakewarden.catalog.policy.effective import DownstreamPromise
 from lakewarden.catalog.policy.scopes import Governed, govern, scopes_by_name
 from lakewarden.catalog.registry.clones import reaches
+from lakewarden.catalog.registry.shared_folders import other_at
 from lakewarden.catalog.state.db import Database
 from lakewarden.catalog.state.system_heads import DatabaseSystemHeads
 from lakewarden.catalog.storage.place import Moment
@@ -52,7 +53,12 @@ class StoredStandings:
         governed = self.governed(table_id)
         if governed is None:
             return None
-        return Standing(governed=governed, rollback=self._locks().get(table_id))
+        other = other_at(self._store.rows(TABLES), governed.row)
+        return Standing(
+            governed=governed,
+            rollback=self._locks().get(table_id),
+            at_another=None if other is None else other.name,
+        )
 
     def governed(self, table_id: str) -> Governed | None:
         """The row under its scopes, with what derived tables make it keep. None: it has no row."""

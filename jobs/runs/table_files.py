@@ -2,7 +2,7 @@
 
 import os
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import PurePosixPath
 from typing import Final
@@ -56,9 +56,12 @@ def existing(store: FileStore, paths: Iterable[str]) -> tuple[FileEntry, ...]:
     return tuple(found)
 
 
-def lacking(location: str, paths: Iterable[str], storage: Callable[[str], StorageOptions]) -> tuple[str, ...]:
-    """Those of the paths, as the log of the table at `location` has them, that are gone: in its folder, or where they
-    lie elsewhere (a shallow clone's are its source's)."""
+def lacking(
+    location: str, paths: Mapping[str, int | None], storage: Callable[[str], StorageOptions]
+) -> tuple[str, ...]:
+    """Those of the paths, as the log of the table at `location` has them, that are gone, or are no files of the size
+    that it says (None: it says none): in its folder, or where they lie elsewhere (a shallow clone's are its source's).
+    """
     places = {
         path: (location, inside) for path in paths if (inside := relative_to(location, path)) is not None
     }
@@ -66,12 +69,19 @@ def lacking(location: str, paths: Iterable[str], storage: Callable[[str], Storag
     by_folder: dict[str, list[str]] = defaultdict(list)
     for folder, name in places.values():
         by_folder[folder].append(name)
-    there = {
-        (folder, entry.path)
+    sizes = {
+        (folder, entry.path): entry.size_bytes
         for folder, names in by_folder.items()
         for entry in existing(open_store(folder, storage(folder)), names)
+        if not entry.is_dir
     }
-    return tuple(sorted(path for path, place in places.items() if place not in there))
+    return tuple(
+        sorted(
+            path
+            for path, place in places.items()
+            if place not in sizes or paths[path] not in (None, sizes[place])
+        )
+    )
 
 
 def _elsewhere(path: str) -> tuple[str, str]:

@@ -1,6 +1,7 @@
 """A purge and the links in a folder: what a link leads to is somebody else's, whatever the table's log says of it."""
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -126,3 +127,64 @@ def test_a_dry_run_says_of_system_tables_and_held_ones_what_the_command_would_sa
         held = said("db.t", "--dry-run")
         assert held == said("db.t", "--yes")
         assert held[0] == 4 and "under legal hold" in held[1]
+
+
+@pytest.mark.parametrize("copied", [False, True], ids=["another table", "a copy"])
+def test_a_place_that_leads_to_another_table_by_now_is_nobodys_to_delete(
+    estate: Estate, tmp_path: Path, copied: bool
+) -> None:
+    """The other table is under a legal hold; the row of the first one knows nothing of it."""
+    first, other = table(estate, tmp_path / "lake" / "first", "db.first"), tmp_path / "lake" / "other"
+    if copied:
+        shutil.copytree(first, other, copy_function=shutil.copy2)
+        estate.must("tables", "register", str(other), "--name", "db.other", "--copy")
+    else:
+        table(estate, other, "db.other")
+    estate.must("tables", "hold", "db.other", "--reason", "case 4711")
+    estate.queue("db.first", estate.vacuum("db.first"))
+    shutil.rmtree(first)
+    first.symlink_to(other)
+    before = sorted(other.rglob("*"))
+    drop = ("tables", "drop", "db.first", "--purge")
+    for more in (("--dry-run",), ("--at-version", "0", "--yes")):
+        refused = estate.says(*drop, *more)
+        assert refused.code == 4 and "leads to the folder of db.other by now" in refused.err, refused
+    done = estate.work()
+    assert done is not None and done.result.error_class == "RevokedError", done
+    assert "is at the folder of db.other by now" in (done.result.message or "")
+    assert sorted(other.rglob("*")) == before
+
+
+def test_a_purge_that_waits_deletes_nothing_where_its_place_leads_to_another_table_meanwhile(
+    estate: Estate, tmp_path: Path
+) -> None:
+    first, other = table(estate, tmp_path / "lake" / "first", "db.first"), tmp_path / "lake" / "other"
+    shutil.copytree(first, other, copy_function=shutil.copy2)
+    estate.must("tables", "register", str(other), "--name", "db.other", "--copy")
+    estate.must("tables", "drop", "db.first", "--purge", "--at-version", "0", "--yes")
+    estate.queue("db.first", estate.purge("db.first"))
+    shutil.rmtree(first)
+    first.symlink_to(other)
+    done = estate.work()
+    assert done is not None and done.result.error_class == "RevokedError", done
+    assert rows(other) == list(range(10))
+
+
+def test_a_purge_is_for_the_table_that_was_last_seen_there(estate: Estate, tmp_path: Path) -> None:
+    first, stranger = table(estate, tmp_path / "lake" / "first", "db.first"), tmp_path / "lake" / "stranger"
+    write_deltalake(str(stranger), numbers(5))
+    shutil.rmtree(first)
+    first.symlink_to(stranger)
+    refused = estate.says("tables", "drop", "db.first", "--purge", "--at-version", "0", "--yes")
+    assert refused.code == 4 and "Another table is at the place of db.first" in refused.err, refused
+    assert rows(stranger) == list(range(5, 15))
+
+
+def test_a_folder_that_was_moved_behind_a_link_is_still_the_tables_own(
+    estate: Estate, tmp_path: Path
+) -> None:
+    first, disk = table(estate, tmp_path / "lake" / "first", "db.first"), tmp_path / "disk" / "first"
+    disk.parent.mkdir()
+    first.rename(disk)
+    first.symlink_to(disk)
+    estate.must("tables", "drop", "db.first", "--purge", "--dry-run")

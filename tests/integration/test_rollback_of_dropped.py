@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from deltalake import DeltaTable
 
 from support.builders.derived import ids, write
 from support.processes.commands import Cli, Said
@@ -74,3 +75,39 @@ def test_a_plan_for_a_table_made_anew_is_another_plan(tmp_path: Path, call: Cli)
     done = applied(call, anew)
     assert done.code == 0, done
     assert ids(first) == [7, 8]
+
+
+def test_a_plan_speaks_of_a_commit_not_of_its_number(tmp_path: Path, call: Cli) -> None:
+    """The log is put back from a backup and written to: the same UUID, the same number, another commit."""
+    first, backup = tmp_path / "lake" / "first", tmp_path / "backup"
+    write(first, 1)
+    register(call, first)
+    shutil.copytree(first, backup, copy_function=shutil.copy2)
+    write(first, 99)
+    plan = planned(call, to=0)
+    shutil.rmtree(first)
+    backup.rename(first)
+    write(first, 7)
+    refused = applied(call, plan)
+    assert refused.code == 4 and "stale" in refused.err, refused
+    assert ids(first) == [1, 7]
+    assert planned(call, to=0)["hash"] != plan["hash"]
+
+
+@pytest.mark.parametrize("damage", ["truncated", "folder"])
+def test_no_table_goes_back_to_a_version_with_damaged_files(tmp_path: Path, call: Cli, damage: str) -> None:
+    first = tmp_path / "lake" / "first"
+    write(first, 1)
+    register(call, first)
+    (old,) = first.glob("*.parquet")
+    DeltaTable(str(first)).delete()
+    write(first, 2)
+    whole = old.read_bytes()
+    old.unlink()
+    if damage == "folder":
+        old.mkdir()
+    else:
+        old.write_bytes(whole[: len(whole) // 2])
+    said = call("rollback", "plan", "db.first", "--to-version", "0", "-o", "json")
+    assert said.code == 4 and "gone or damaged" in said.json["why_not"][0], said
+    assert ids(first) == [2]

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from enum import StrEnum
+from types import MappingProxyType
 from typing import Annotated, assert_never
 
 from pydantic import BeforeValidator, TypeAdapter, ValidationError
@@ -147,12 +148,15 @@ def _as_planned(table: TablePlan, request: RollbackRequest) -> Iterator[Seed]:
 
 
 def steps_of(
-    plan: RollbackPlan, format_ids: Mapping[str, str], formats: Mapping[str, TableFormat]
+    plan: RollbackPlan,
+    format_ids: Mapping[str, str],
+    formats: Mapping[str, TableFormat],
+    heads: Mapping[str, str] = MappingProxyType({}),
 ) -> tuple[TableStep, ...]:
-    """What executing a plan does to tables, roots first; the steps on one table in their order. UUIDs and formats are
-    by `table_id`; a table without a format is Delta."""
+    """What executing a plan does to tables, roots first; the steps on one table in their order. UUIDs, formats and
+    heads are by `table_id`; a table without a format is Delta."""
     return tuple(
-        step
+        replace(step, head=heads.get(table.table_id))
         for table in plan.tables
         if table.acts
         for step in _steps_on(table, format_ids.get(table.table_id), formats.get(table.table_id, DELTA))

@@ -58,6 +58,7 @@ def _table(table: TablePlan, facts: TableFacts | None) -> dict[str, Any]:
     return {
         "table_id": table.table_id,
         "format_id": None if facts is None else facts.format_id,
+        "head": None if facts is None else facts.head,
         "location": table.location,
         "from": table.from_version,
         "to": table.to_version,

@@ -49,6 +49,8 @@ class TableFacts:
     location: str
     format_id: str | None = None
     """The UUID that its head has."""
+    head: str | None = None
+    """What tells its head from another one of the same number (catalog/formats/heads.py)."""
     dependencies: tuple[Dependency, ...] = ()
     append_only: bool = False
     system: bool = False

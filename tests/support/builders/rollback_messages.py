@@ -7,7 +7,7 @@ SAYS = {
     "taken back": "taken back, as the plan says for moved heads: ",
     "stale plan": "The plan is stale: db.derived is at version 2, the plan speaks of 1.",
     "expired version": "Version 1 of db.source has expired: its log goes back to version 3.",
-    "vacuumed file": "Version 0 of db.derived cannot be restored: 1 file is gone, the first is ",
+    "vacuumed file": "Version 0 of db.derived cannot be restored: 1 file is gone or damaged, the first is ",
     "unreadable table": "db.first cannot be restored, because its log cannot be read: ",
     "unreadable table, never seen": "db.first cannot be read, so nobody knows what it was made from: ",
     "replaced table": "The plan is stale: db.derived was replaced (CREATE OR REPLACE) in version 2.",

@@ -8,6 +8,7 @@ from lakewarden.catalog.formats.delta.reader import DeltaReader
 from lakewarden.catalog.formats.files_elsewhere import (
     READS_ELSEWHERE,
     common_folders,
+    folder_elsewhere,
     reads_from,
     with_reach,
 )
@@ -95,3 +96,9 @@ def test_files_that_a_log_still_remembers_count_like_live_ones(tmp_path: Path) -
 def test_two_names_of_a_storage_may_be_one_place(one: str, other: str, may_be: bool) -> None:
     now = Moment()
     assert now.place(one).is_same(now.place(other)) is may_be
+
+
+def test_a_file_behind_a_doubled_slash_is_in_the_same_folder() -> None:
+    assert (
+        folder_elsewhere("/lake/s//part-1.parquet") == folder_elsewhere("/lake/s/part-1.parquet") == "/lake/s"
+    )

@@ -439,7 +439,7 @@ def test_a_file_that_somebody_vacuumed_is_named_before_anything_is_changed(lake:
     table.delete("id = 1")
     (lake.path("derived") / gone).unlink()
     lake.begin(lake.step("source", 1), lake.step("derived", 1, wave=1))
-    with pytest.raises(PreconditionError, match=f"1 file is gone, the first is {gone}"):
+    with pytest.raises(PreconditionError, match=f"1 file is gone or damaged, the first is {gone}"):
         lake.go_on()
     assert (lake.states()["*"], lake.head("source")) == ([State.COMPENSATED], 2)
 
