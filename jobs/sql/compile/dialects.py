@@ -43,6 +43,8 @@ _KNOWN_IN_SPARK: Final = (
 _ESCAPE: Final = re.compile(
     r"\\(u[0-9A-Fa-f]{4}|U[0-9A-Fa-f]{8}|x[0-9A-Fa-f]{1,2}|[0-7]{1,3}|.)|''", re.DOTALL
 )
+_SPAN: Final = re.compile(r"([+-]?\d{1,9})\s{0,9}([A-Za-z]{1,9})")
+_SPAN_UNITS: Final = frozenset({"YEAR", "MONTH", "WEEK", "DAY", "HOUR", "MINUTE", "SECOND"})
 _LETTERS: Final = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 _ASCII: Final = 0x80
 
@@ -93,9 +95,25 @@ class _Joins(Parser):
 
 
 class _PostgresParser(_Joins, PostgresParser):
-    """sqlglot takes E'...' for bytes."""
+    """sqlglot takes E'...' for bytes, and of the text of an interval what it understands."""
 
     PRIMARY_PARSERS: ClassVar = {**PostgresParser.PRIMARY_PARSERS, TokenType.BYTE_STRING: _escaped}
+
+    def _parse_interval_span(self, this: exp.Expr, parse_function_unit: bool = True) -> exp.Interval:
+        """'1 month 2 days' as it is written; a number alone has its unit behind the text."""
+        text = this.name if this is not None and this.is_string else ""
+        if not any(one.isalpha() or one == ":" for one in text):
+            return super()._parse_interval_span(this, parse_function_unit)
+        parts = _SPAN.findall(text)
+        units = {unit.upper().removesuffix("S") for _, unit in parts}
+        if "".join(map("".join, parts)) != "".join(text.split()) or not units <= _SPAN_UNITS:
+            raise wrong_at(
+                self._prev.start,
+                "This interval is not read here as PostgreSQL reads it.",
+                hint="Write whole numbers of years, months, weeks, days, hours, minutes or seconds: '1 day 2 hours'.",
+            )
+        told = " ".join(f"{number} {unit}" for number, unit in parts)
+        return self.expression(exp.Interval(this=exp.Literal.string(told)))
 
 
 class _TSQLParser(_Joins, TSQLParser):

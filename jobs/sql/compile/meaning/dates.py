@@ -36,6 +36,10 @@ _UNITS: Final = {
 _DAY_IN_SECONDS: Final = 86_400
 _WHOLE: Final = re.compile(r"\s*[+-]?\d{1,9}\s*")
 _TRUNCATED: Final = frozenset({"YEAR", "QUARTER", "MONTH", "WEEK", "DAY", "HOUR", "MINUTE", "SECOND"})
+_OTHER_DAYS: Final = frozenset({"W", "Y"})
+"""SQL Server's weekday and dayofyear, which elsewhere are weeks and years."""
+_LONG_IN_TERADATA: Final = frozenset({"QUARTER", "WEEK"})
+_DIGITS_IN_TERADATA: Final = 2
 _SHIFTS: Final = (exp.DateAdd, exp.DateSub, exp.TimestampAdd, exp.AddMonths)
 _HINT: Final = (
     "Write a number of days, months or years: INTERVAL '30 days', or 30 in the place of the number."
@@ -139,6 +143,10 @@ def _span(count: str, unit: str, sign: int, node: exp.Expr, dialect: Dialect) ->
     name = unit.upper().removesuffix("S")
     if name not in _UNITS or not _WHOLE.fullmatch(count):
         raise _unclear(node, dialect)
+    if dialect is Dialect.TERADATA and (
+        name in _LONG_IN_TERADATA or len(count.strip().lstrip("+-")) > _DIGITS_IN_TERADATA
+    ):
+        raise _unclear(node, dialect)
     base, times = _UNITS[name]
     return {base: sign * times * int(count)}
 
@@ -147,7 +155,8 @@ def _function_shift(node: exp.Expr, dialect: Dialect) -> exp.Expr:
     """DATE_ADD, DATE_SUB, DATEADD, TIMESTAMPADD, ADD_MONTHS."""
     value, count, unit = node.this, node.expression, node.args.get("unit")
     sign = -1 if isinstance(node, exp.DateSub) else 1
-    if family_of(value) is not Family.TIME:
+    is_other_day = dialect is Dialect.TSQL and unit is not None and unit.name.upper() in _OTHER_DAYS
+    if family_of(value) is not Family.TIME or is_other_day:
         raise _unclear(node, dialect)
     if isinstance(node, exp.AddMonths):
         if not _is(value, exp.DType.DATE) or family_of(count) is not Family.INTEGER:
@@ -187,6 +196,10 @@ def _truncated(node: exp.Expr, dialect: Dialect) -> exp.Expr:
     value, unit = node.this, node.args["unit"].name.upper()
     if family_of(value) is not Family.TIME or unit not in _TRUNCATED or node.args.get("zone") is not None:
         raise _unclear(node, dialect)
+    if dialect is Dialect.TSQL and unit == "WEEK":
+        raise wrong_in(
+            node, "SQL Server's weeks begin with the day that DATEFIRST says.", hint="Reckon in days."
+        )
     found = _made("DATE_TRUNC", _MOMENT, exp.Literal.string(unit), value)
     if _is(value, exp.DType.DATE):
         return found if dialect is Dialect.POSTGRES else _cast(found, _DATE)

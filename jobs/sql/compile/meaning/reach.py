@@ -23,6 +23,7 @@ def within_reach(query: exp.Select) -> exp.Select:
     where the query between cannot read it. Changes it; names are resolved."""
     if not any(_is_deep(select) for select in query.find_all(exp.Select)):
         return query
+    _require_no_odd_not_in(query)
     number = 0
     while (found := next(_too_far(query), None)) is not None:
         _require_readable(*found)
@@ -54,6 +55,38 @@ def _require_readable(column: exp.Column, between: exp.Select, item: exp.Expr) -
             f"{column.name} is of a table two queries further out, and Spark looks into the next one alone.",
             hint=f"Read {column.table} in the query between, too, or join instead of asking.",
         )
+
+
+def _require_no_odd_not_in(query: exp.Select) -> None:
+    """Raise `UsageError` for a NOT IN of a value from outside of the query it stands in, where what it asks depends on
+    that query: Spark's join for it takes NULLs for no match."""
+    for sought in query.find_all(exp.In):
+        asked, between = sought.args.get("query"), sought.find_ancestor(exp.Select)
+        if asked is None or between is None or not isinstance(_unwrapped(sought).parent, exp.Not):
+            continue
+        outer = [one for one in sought.this.find_all(exp.Column) if _called(one.table, between) is None]
+        if outer and any(_is_of(one, between) for one in asked.find_all(exp.Column)):
+            raise wrong_in(
+                outer[0],
+                f"{outer[0].name} is of a table further out, and Spark finds other rows where it is NOT IN.",
+                hint="Write NOT EXISTS (SELECT 1 ... WHERE ...).",
+            )
+
+
+def _unwrapped(node: exp.Expr) -> exp.Expr:
+    while isinstance(node.parent, exp.Paren):
+        node = node.parent
+    return node
+
+
+def _is_of(column: exp.Column, between: exp.Select) -> bool:
+    """Whether a column of a query in it is one of what FROM of this query reads."""
+    select = column.find_ancestor(exp.Select)
+    while select is not None and select is not between:
+        if _called(column.table, select) is not None:
+            return False
+        select = select.find_ancestor(exp.Select)
+    return select is between and _called(column.table, between) is not None
 
 
 def _read_all(between: exp.Select, number: int) -> int:

@@ -77,3 +77,33 @@ def test_what_may_be_another_day_is_refused_with_the_place(dialect: str, conditi
     with pytest.raises(UsageError, match="Line 1, column") as caught:
         said(condition, dialect)
     assert caught.value.hint
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["1 day 02:30:00", "1 day 12", "- 1 day", "1 day ago", "P1M", "1,5 days", "1 1 day", "1 month or so", "1 q",
+     "1 quarter", "1.5 days", "02:30:00", "1 day, 2 hours"],
+)  # fmt: skip
+def test_an_interval_that_is_not_read_as_a_whole_is_refused(text: str) -> None:
+    with pytest.raises(UsageError, match="interval|another date or time"):
+        said(f"ts < ts + interval '{text}'", "postgres")
+
+
+def test_an_interval_of_several_parts_counts_as_a_whole() -> None:
+    moved = said("ts < e + interval '1 year 2 mons 3days -4 hours'".replace("mons", "months"), "postgres")
+    assert "MONTH, 14" in moved and "DAY, 3" in moved and "SECOND, -14400" in moved
+
+
+@pytest.mark.parametrize(
+    ("dialect", "value"),
+    [
+        ("tsql", "DATEADD(w, 1, d)"),
+        ("tsql", "DATEADD(y, 1, d)"),
+        ("tsql", "DATETRUNC(week, d)"),
+        ("teradata", "d + INTERVAL '1' WEEK"),
+        ("teradata", "d + INTERVAL '100' DAY"),
+    ],
+)
+def test_units_that_mean_something_else_or_nothing_there_are_refused(dialect: str, value: str) -> None:
+    with pytest.raises(UsageError):
+        said(f"e < {value}", dialect)

@@ -154,6 +154,12 @@ def test_a_query_of_one_table_without_windows_is_a_plain_change_of_it() -> None:
         ("tsql", "WITH c AS (SELECT TOP (5) * FROM t) DELETE FROM c", "takes rows by chance", ""),
         (
             "tsql",
+            "WITH c AS (SELECT TOP (2) -id AS id FROM t ORDER BY id) DELETE FROM c",
+            "by results no rows are chosen",
+            "id) DELETE",
+        ),
+        (
+            "tsql",
             NUMBERED.replace("ORDER BY id", "ORDER BY (SELECT NULL)") + "DELETE FROM c WHERE n > 1",
             "numbered by columns of the table",
             "ROW_NUMBER()",

@@ -50,3 +50,30 @@ def test_where_it_cannot_the_statement_is_refused_with_the_place(value: str) -> 
     shown, caret = str(caught.value).splitlines()[1:]
     assert shown[caret.index("^") :].startswith(("k", "t.k", "d", "t.d"))
     assert "in the query between" in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "k NOT IN (SELECT k FROM s AS q WHERE t.id NOT IN (SELECT e FROM u WHERE q.k > 0))",
+        "k NOT IN (SELECT k FROM s AS q WHERE NOT (t.a + 1 IN (SELECT e FROM u AS x WHERE x.k > q.k)))",
+        "EXISTS (SELECT 1 FROM s AS q WHERE q.k IS NULL AND t.id NOT IN (SELECT e FROM u WHERE q.k > 0))",
+    ],
+)
+def test_a_not_in_of_a_value_from_outside_that_depends_on_the_query_between_is_refused(
+    condition: str,
+) -> None:
+    with pytest.raises(UsageError, match="Spark finds other rows where it is NOT IN") as caught:
+        sql(f"DELETE FROM t WHERE {condition}")
+    assert "NOT EXISTS" in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "k NOT IN (SELECT k FROM s AS q WHERE q.b NOT IN (SELECT e FROM u WHERE q.k > 0))",
+        "k NOT IN (SELECT k FROM s AS q WHERE t.id NOT IN (SELECT e FROM u WHERE u.k > 0))",
+    ],
+)
+def test_other_not_ins_are_taken(condition: str) -> None:
+    assert "NOT" in sql(f"DELETE FROM t WHERE {condition}")
