@@ -7,7 +7,13 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from lakewarden.catalog.errors import ConflictError, LakewardenError, PreconditionError, RefusedError
+from lakewarden.catalog.errors import (
+    ConflictError,
+    LakewardenError,
+    NotAllowedError,
+    PreconditionError,
+    RefusedError,
+)
 from lakewarden.catalog.formats.files_elsewhere import with_links, with_reach
 from lakewarden.catalog.formats.linked_folders import linked_folders
 from lakewarden.catalog.formats.port import LogProblem, Observation
@@ -27,7 +33,7 @@ from lakewarden.catalog.model.rows import RowKind, Source, TableFormat, TableRow
 from lakewarden.catalog.policy.access import Actor, Permission, require
 from lakewarden.catalog.policy.effective import Value, format_value
 from lakewarden.catalog.policy.keys import policy_key
-from lakewarden.catalog.policy.scopes import scopes_by_name
+from lakewarden.catalog.policy.scopes import govern, scopes_by_name
 from lakewarden.catalog.registry.checked_rows import StaleDecision
 from lakewarden.catalog.registry.governance import with_policy
 from lakewarden.catalog.registry.service import (
@@ -114,6 +120,10 @@ class RegistrationAttempt:
         """Whether nothing is left at a place."""
         return location in self._sightings.surely_gone
 
+    def is_held(self, table_id: str) -> bool:
+        """Whether a table is under a legal hold."""
+        return govern(self.row_of(table_id), self.scopes).hold is not None
+
     def outer(self, location: str) -> str | None:
         """The table that a location lies in."""
         return self._sightings.outer.get(location)
@@ -189,6 +199,12 @@ class Registration:
             case Moved(table_id=table_id) if not self.wanted.copy:
                 check_nesting(round_.places, location, outer=round_.outer(location), but=table_id)
                 return Decided(row=self._moved(round_, table_id), verdict=verdict)
+            case Moved(table_id=table_id, from_location=other) if round_.is_held(table_id):
+                raise NotAllowedError(
+                    f"{location} carries the same table UUID as {round_.row_of(table_id).name}, which is under a "
+                    f"legal hold, and is not to be seen at {other} any more: it is that table, and no copy.",
+                    hint="Register it without --copy: its hold goes with it.",
+                )
             case Copy(name=twin, location=other) if not self.wanted.copy:
                 raise RefusedError(
                     f"{location} carries the same table UUID as {twin} at {other}.",
@@ -267,7 +283,7 @@ def sight(
     """Look at the places of tables whose UUIDs those that are asked for carry as well.
 
     `failed` is told for which of them that was not possible; without that, the error is raised. For what is said to be
-    a copy it does not matter: it becomes a table of its own, whatever lies there.
+    a copy it does not matter: it becomes a table of its own, unless another one may have moved away from its hold.
     """
     places, readers = places_of(rows), {one.format: one for one in registry.readers}
     alive, gone, outer, above = set[str](), set[str](), dict[str, str](), registry.outer()
@@ -278,8 +294,7 @@ def sight(
             around = above(one.place.location)
             if around is not None:
                 outer[one.place.location] = around
-            twins = () if one.wanted.copy else places.twins(one.format_id)
-            for twin in (held.location or "" for held in twins):
+            for twin in (held.location or "" for held in places.twins(one.format_id)):
                 if twin in alive or twin in gone:
                     continue
                 found = moment.place(twin).presence(
@@ -290,6 +305,8 @@ def sight(
                 elif found is Presence.GONE:
                     gone.add(twin)
         except LakewardenError as error:
+            if one.wanted.copy:
+                continue
             if failed is None:
                 raise
             failed(one, error)

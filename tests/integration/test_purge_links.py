@@ -188,3 +188,16 @@ def test_a_folder_that_was_moved_behind_a_link_is_still_the_tables_own(
     first.rename(disk)
     first.symlink_to(disk)
     estate.must("tables", "drop", "db.first", "--purge", "--dry-run")
+
+
+def test_a_table_under_a_hold_does_not_become_a_copy_by_being_moved(estate: Estate, tmp_path: Path) -> None:
+    first, moved = table(estate, tmp_path / "lake" / "first", "db.first"), tmp_path / "lake" / "moved"
+    estate.must("tables", "hold", "db.first", "--reason", "case 4711")
+    first.rename(moved)
+    refused = estate.says("tables", "register", str(moved), "--copy")
+    assert refused.code == 5 and "it is that table, and no copy" in refused.err, refused
+    estate.must("tables", "register", str(moved))
+    assert (estate.row("db.first").hold, estate.row("db.first").location) == ("case 4711", moved.as_uri())
+    copy = tmp_path / "lake" / "copy"
+    shutil.copytree(moved, copy)
+    estate.must("tables", "register", str(copy), "--name", "db.copy", "--copy")
