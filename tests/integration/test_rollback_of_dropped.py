@@ -111,3 +111,18 @@ def test_no_table_goes_back_to_a_version_with_damaged_files(tmp_path: Path, call
     said = call("rollback", "plan", "db.first", "--to-version", "0", "-o", "json")
     assert said.code == 4 and "gone or damaged" in said.json["why_not"][0], said
     assert ids(first) == [2]
+
+
+def test_a_place_that_leads_to_a_held_table_by_now_is_not_rewound(tmp_path: Path, call: Cli) -> None:
+    first, held = tmp_path / "lake" / "first", tmp_path / "lake" / "held"
+    for place in (first, held):
+        write(place, 1)
+        write(place, 2)
+        register(call, place)
+    assert call("tables", "hold", "db.held", "--reason", "case 4711").code == 0
+    shutil.rmtree(first)
+    first.symlink_to(held)
+    said = call("rollback", "plan", "db.first", "--to-version", "0", "-o", "json")
+    done = applied(call, said.json) if said.code == 0 else said
+    assert done.code != 0, done
+    assert ids(held) == [1, 2]
