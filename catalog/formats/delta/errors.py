@@ -1,7 +1,7 @@
 """Why a log cannot be used: one exception inside this package, one value outside."""
 
-from lakewarden.catalog.errors import UnavailableError, UnreadableError
-from lakewarden.catalog.formats.port import LogProblem
+from lakewarden.catalog.errors import UnavailableError
+from lakewarden.catalog.formats.broken_tables import BrokenTableError
 
 __all__ = [
     "CHECKSUM",
@@ -24,19 +24,8 @@ CHECKSUM = "checksum_agrees"
 LAST_CHECKPOINT = "last_checkpoint"
 
 
-class BrokenLogError(UnreadableError):
-    """The log fails the documented check named `check`; `str(error)` is the sentence."""
-
-    hint = "`lakewarden tables validate` names the check; docs/reference/checks.md says what can be done."
-
-    def __init__(self, check: str, message: str) -> None:
-        super().__init__(message)
-        self.check = check
-
-    @property
-    def problem(self) -> LogProblem:
-        """The same as a value."""
-        return LogProblem(check=self.check, message=str(self))
+class BrokenLogError(BrokenTableError):
+    """The log."""
 
 
 class VanishedError(UnavailableError):

@@ -1,14 +1,12 @@
-"""Delta's schema JSON as columns: leaves and struct fields with Spark's type names. Pure.
+"""Delta's schema JSON as columns: leaves and struct fields with Spark's type names. Pure."""
 
-Nested fields follow their parent: `s` (`struct<a:int>`), `s.a`; inside arrays and maps as `a.element.x`, `m.value.x`.
-"""
-
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
 import orjson
 
 from lakewarden.catalog.formats.delta.errors import LOG_READABLE, BrokenLogError
+from lakewarden.catalog.formats.nested_types import NestedTypes
 from lakewarden.catalog.model.rows import Column
 
 __all__ = ["columns_of", "physical_names"]
@@ -16,8 +14,6 @@ __all__ = ["columns_of", "physical_names"]
 _ID: Final = "delta.columnMapping.id"
 _PHYSICAL: Final = "delta.columnMapping.physicalName"
 _TYPES: Final = {"integer": "int", "long": "bigint", "short": "smallint", "byte": "tinyint"}
-
-Json = Mapping[str, Any]
 
 
 def columns_of(schema_json: str | None, *, mapped: bool) -> tuple[Column, ...]:
@@ -29,12 +25,12 @@ def columns_of(schema_json: str | None, *, mapped: bool) -> tuple[Column, ...]:
     if schema_json is None:
         return ()
     try:
-        fields = list(_fields(orjson.loads(schema_json), ""))
+        fields = list(_NESTED.fields(orjson.loads(schema_json)))
         return tuple(
             Column(
                 id=int(field["metadata"][_ID]) if mapped else place,
                 path=path,
-                type=_type(field["type"]),
+                type=_NESTED.name(field["type"]),
                 nullable=bool(field.get("nullable", True)),
                 comment=(field.get("metadata") or {}).get("comment"),
             )
@@ -54,33 +50,12 @@ def physical_names(schema_json: str | None) -> Mapping[str, str]:
     return {field["name"]: (field.get("metadata") or {}).get(_PHYSICAL, field["name"]) for field in fields}
 
 
-def _fields(kind: Any, prefix: str) -> Iterator[tuple[str, Json]]:
-    if not isinstance(kind, dict):
-        return
-    match kind["type"]:
-        case "struct":
-            for field in kind["fields"]:
-                path = f"{prefix}{field['name']}"
-                yield path, field
-                yield from _fields(field["type"], f"{path}.")
-        case "array":
-            yield from _fields(kind["elementType"], f"{prefix}element.")
-        case "map":
-            yield from _fields(kind["keyType"], f"{prefix}key.")
-            yield from _fields(kind["valueType"], f"{prefix}value.")
-
-
-def _type(kind: Any) -> str:
-    """Spark's name of a type (`catalogString`)."""
+def _leaf(kind: Any) -> str:
     if isinstance(kind, str):
         return _TYPES.get(kind, kind)
-    match kind["type"]:
-        case "struct":
-            members = (f"{field['name']}:{_type(field['type'])}" for field in kind["fields"])
-            return f"struct<{','.join(members)}>"
-        case "array":
-            return f"array<{_type(kind['elementType'])}>"
-        case "map":
-            return f"map<{_type(kind['keyType'])},{_type(kind['valueType'])}>"
-        case other:
-            return _type(other)  # user-defined types: {"type": "udt", ...}
+    return _NESTED.name(kind["type"])  # user-defined types: {"type": "udt", ...}
+
+
+_NESTED: Final = NestedTypes(
+    array="array", element="elementType", key="keyType", value="valueType", leaf=_leaf
+)

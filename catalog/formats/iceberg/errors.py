@@ -1,7 +1,6 @@
 """Why metadata cannot be used: one exception inside this package, one value outside."""
 
-from lakewarden.catalog.errors import UnreadableError
-from lakewarden.catalog.formats.port import LogProblem
+from lakewarden.catalog.formats.broken_tables import BrokenTableError
 
 __all__ = [
     "EXISTS",
@@ -22,19 +21,8 @@ HISTORY = "history_complete"
 OBSERVED_ONLY = "features_actionable"
 
 
-class BrokenMetadataError(UnreadableError):
-    """The metadata fails the documented check named `check`; `str(error)` is the sentence."""
-
-    hint = "`lakewarden tables validate` names the check; docs/reference/checks.md says what can be done."
-
-    def __init__(self, check: str, message: str) -> None:
-        super().__init__(message)
-        self.check = check
-
-    @property
-    def problem(self) -> LogProblem:
-        """The same as a value."""
-        return LogProblem(check=self.check, message=str(self))
+class BrokenMetadataError(BrokenTableError):
+    """The metadata, or what it names."""
 
 
 def missing(path: str, *, named_by: str) -> BrokenMetadataError:

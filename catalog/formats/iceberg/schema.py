@@ -1,11 +1,9 @@
-"""Iceberg's schema JSON as columns: leaves and struct fields with Spark's type names and the table's own ids. Pure.
+"""Iceberg's schema JSON as columns: leaves and struct fields with Spark's type names and the table's own ids. Pure."""
 
-Nested fields follow their parent: `s` (`struct<a:int>`), `s.a`; inside lists and maps as `a.element.x`, `m.value.x`.
-"""
-
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any, Final
 
+from lakewarden.catalog.formats.nested_types import Json, NestedTypes
 from lakewarden.catalog.model.rows import Column
 
 __all__ = ["columns_of", "unknown_types"]
@@ -22,8 +20,6 @@ _NOT_SPARKS: Final = frozenset({"time", "timestamp_ns", "timestamptz_ns", "unkno
 """Types that Spark has no name for."""
 _WITH_PARAMETERS: Final = ("decimal(", "fixed[", "geometry", "geography")
 
-Json = Mapping[str, Any]
-
 
 def columns_of(schema: Json) -> tuple[Column, ...]:
     """The columns in order, depth first, with the ids of the table. Raises KeyError, TypeError or ValueError for a
@@ -32,11 +28,11 @@ def columns_of(schema: Json) -> tuple[Column, ...]:
         Column(
             id=int(field["id"]),
             path=path,
-            type=_type(field["type"]),
+            type=_NESTED.name(field["type"]),
             nullable=not field["required"],
             comment=field.get("doc"),
         )
-        for path, field in _fields(schema, "")
+        for path, field in _NESTED.fields(schema)
     )
 
 
@@ -45,38 +41,13 @@ def unknown_types(schema: Json) -> tuple[str, ...]:
     return tuple(sorted({one for one in _leaves(schema) if not _is_known(one)}))
 
 
-def _fields(kind: Any, prefix: str) -> Iterator[tuple[str, Json]]:
-    if not isinstance(kind, dict):
-        return
-    match kind["type"]:
-        case "struct":
-            for field in kind["fields"]:
-                path = f"{prefix}{field['name']}"
-                yield path, field
-                yield from _fields(field["type"], f"{path}.")
-        case "list":
-            yield from _fields(kind["element"], f"{prefix}element.")
-        case "map":
-            yield from _fields(kind["key"], f"{prefix}key.")
-            yield from _fields(kind["value"], f"{prefix}value.")
-
-
-def _type(kind: Any) -> str:
-    """Spark's name of a type (`catalogString`)."""
+def _leaf(kind: Any) -> str:
     if isinstance(kind, str):
-        if kind.startswith("fixed["):
-            return "binary"
-        return _TYPES.get(kind, kind.replace(" ", ""))
-    match kind["type"]:
-        case "struct":
-            members = (f"{field['name']}:{_type(field['type'])}" for field in kind["fields"])
-            return f"struct<{','.join(members)}>"
-        case "list":
-            return f"array<{_type(kind['element'])}>"
-        case "map":
-            return f"map<{_type(kind['key'])},{_type(kind['value'])}>"
-        case other:
-            raise ValueError(f"no type: {other}")
+        return "binary" if kind.startswith("fixed[") else _TYPES.get(kind, kind.replace(" ", ""))
+    raise ValueError(f"no type: {kind['type']}")
+
+
+_NESTED: Final = NestedTypes(array="list", element="element", key="key", value="value", leaf=_leaf)
 
 
 def _leaves(kind: Any) -> Iterator[str]:
