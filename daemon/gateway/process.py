@@ -210,8 +210,8 @@ class GatewayProcess:
 
 
 def _bounded(settings: Settings) -> SparkSettings:
-    """An installation's Spark, shared fairly by its users; one statement's result takes a quarter of its memory at
-    most."""
+    """An installation's Spark, shared fairly by its users; what one job of a statement returns takes a quarter of
+    its memory at most."""
     spark = spark_settings(settings)
     most = (_MOST_OF_A_RESULT, str(spark.driver_memory_bytes // _PART))
     return replace(spark, conf=(most, _FAIR, *_REAPED, *spark.conf))

@@ -2,7 +2,7 @@
 
 import tempfile
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from enum import Enum
 from itertools import accumulate
 from pathlib import Path
@@ -81,20 +81,18 @@ class Store:
         if not (stays and self._account.keep(batch.nbytes)):
             self._spill()
 
-    def sealed(self, order: Sequence[int] | None) -> "Store":
-        """No more batches come; they belong in this order."""
+    def sealed(self) -> "Store":
+        """No more batches come."""
         if self._writer is not None:
             self._writer.close()
             self._file.flush()
             self._reader = pa.ipc.open_file(pa.memory_map(self._file.name))
-        self._order = list(range(len(self._rows)) if order is None else order)
-        self.starts = [0, *accumulate(self._rows[number] for number in self._order)]
+        self.starts = [0, *accumulate(self._rows)]
         return self
 
     def batch(self, position: int) -> pa.RecordBatch:
         """One batch, by its place in the result."""
-        number = self._order[position]
-        return self._batches[number] if self._reader is None else self._reader.get_batch(number)
+        return self._batches[position] if self._reader is None else self._reader.get_batch(position)
 
     def close(self) -> None:
         """Forget everything."""
@@ -178,18 +176,13 @@ class ResultReader:
 
 
 def gathered(
-    columns: tuple[ResultColumn, ...], parts: Iterable[pa.RecordBatch | Sequence[int]], store: Store
+    columns: tuple[ResultColumn, ...], batches: Iterable[pa.RecordBatch], store: Store
 ) -> ResultReader:
-    """A result out of batches of plain types that come one by one, and at last their order.
-    Whatever goes wrong, nothing of it is left."""
-    order: Sequence[int] | None = None
+    """A result out of batches of plain types that come one by one. Whatever goes wrong, nothing of it is left."""
     try:
-        for part in parts:
-            if isinstance(part, pa.RecordBatch):
-                store.add(part)
-            else:
-                order = part
-        return ResultReader(columns, store.sealed(order))
+        for batch in batches:
+            store.add(batch)
+        return ResultReader(columns, store.sealed())
     except BaseException:
         store.close()
         raise

@@ -4,7 +4,7 @@ Every thread that calls into the JVM keeps a connection to it: call from a few t
 """
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import lru_cache
@@ -14,12 +14,9 @@ import pyarrow as pa
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark import SparkContext
 from pyspark.errors import AnalysisException, ParseException, PySparkException
-from pyspark.errors.exceptions.captured import unwrap_spark_exception
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sql
-from pyspark.sql.pandas.serializers import ArrowCollectSerializer
 from pyspark.sql.types import DataType
-from pyspark.util import _load_from_socket
 
 from lakewarden.catalog.errors import (
     ConflictError,
@@ -30,6 +27,7 @@ from lakewarden.catalog.errors import (
 )
 from lakewarden.jobs.engines.spark.cancellation import require_wanted, unwanted_once
 from lakewarden.jobs.engines.spark.errors import is_stopped, translated
+from lakewarden.jobs.engines.spark.result_batches import batches_of
 
 __all__ = [
     "Field",
@@ -185,24 +183,9 @@ def fields_of(frame: DataFrame) -> tuple[Field, ...]:
     )
 
 
-def collected(frame: DataFrame) -> Iterator[pa.RecordBatch | Sequence[int]]:
-    """The rows, as they come, and at last in which order the batches belong. What is not plain is text already.
-
-    Spark holds at most what it has not handed over yet.
-    """
-    rendered: Any = _rendered(frame)._jdf
-    batches: Any = ArrowCollectSerializer
-    port, secret, server = rendered.collectAsArrowToPython()
-    is_read = True
-    try:
-        yield from _load_from_socket((port, secret), batches())
-    except GeneratorExit:
-        is_read = False  # whoever reads has had enough, so Spark's end of the line breaks
-        raise
-    finally:
-        if is_read:
-            with unwrap_spark_exception():
-                server.getResult()
+def collected(frame: DataFrame) -> Iterator[pa.RecordBatch]:
+    """The rows in their order, as they come. What is not plain is text already."""
+    return batches_of(_rendered(frame))
 
 
 def _rendered(frame: DataFrame) -> DataFrame:
