@@ -102,7 +102,8 @@ class Version:
     recorded: bool = False
     """It carries a record of its own that was believed."""
     committed_at: datetime | None = None
-    """As the commit itself has it, as are engine and writer. They are for people: nothing is decided by them."""
+    """As the commit itself has it, as are engine and writer. They are for people, but for logs that were put back
+    (rewritten_logs.py)."""
     engine: str | None = None
     writer: str | None = None
 

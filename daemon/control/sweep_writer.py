@@ -9,7 +9,17 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from lakewarden.catalog.clock import Clock
-from lakewarden.catalog.model.rows import Action, Finding, HealthRow, Outcome, RunRow, TableRow, TableState
+from lakewarden.catalog.lineage.rewritten_logs import RewrittenLog, told_apart
+from lakewarden.catalog.model.rows import (
+    Action,
+    Finding,
+    HealthRow,
+    LineageRow,
+    Outcome,
+    RunRow,
+    TableRow,
+    TableState,
+)
 from lakewarden.catalog.system.codec import codec
 from lakewarden.catalog.system.port import HEALTH, LINEAGE, SCHEMAS, TABLES, Fence, Rows, SystemStore
 from lakewarden.catalog.units import count_of
@@ -39,7 +49,10 @@ class SweepWriter:
         if schemas:
             version = self.store.append(SCHEMAS, schemas, fence=fence, because=because)
             self.cache.wrote_schemas((row.table_id for row in schemas), version)
-        lineage = [row for look in looks for row in look.lineage]
+        logs = [look.rewritten for look in looks if look.rewritten is not None]
+        for log in logs:
+            self._tell_apart(log, fence, because)
+        lineage = [row for look in looks for row in told_apart(look.lineage, logs, look.made_at)]
         if lineage:
             version = self.store.append(LINEAGE, lineage, fence=fence, because=because)
             self.cache.wrote_lineage(lineage, version)
@@ -51,6 +64,22 @@ class SweepWriter:
         for look, finding in late:
             self._tell_late(look, finding)
         return len(health)
+
+    def _tell_apart(self, log: RewrittenLog, fence: Fence, because: str) -> None:
+        """Say of the lineage on record what is of a log that is no more. The cache will read all lineage anew."""
+
+        def touched(rows: Rows[LineageRow]) -> Iterator[LineageRow]:
+            yield from rows.find(output_id=log.table_id)
+            for read in (log.table_id, log.location):
+                yield from (one for one in rows.find(input_id=read) if one.output_id != log.table_id)
+
+        self.store.edit(
+            LINEAGE,
+            lambda rows: log.moved(touched(rows)),
+            delete=lambda rows: filter(log.is_meant, touched(rows)),
+            fence=fence,
+            because=because,
+        )
 
     def prove(self, look: TableLook) -> None:
         """Raise whatever writing this look would raise because of what is in it; nothing is written."""

@@ -7,6 +7,7 @@ from typing import Final
 
 from lakewarden.catalog.formats.files_elsewhere import is_reach_known, with_links, with_reach
 from lakewarden.catalog.formats.port import LogProblem, Observation
+from lakewarden.catalog.lineage.rewritten_logs import RewrittenLog
 from lakewarden.catalog.lineage.unrecorded import Recorded
 from lakewarden.catalog.model.left_by_users import left
 from lakewarden.catalog.model.rollbacks import Undone
@@ -35,6 +36,10 @@ class TableLook:
     """A new schema version."""
     lineage: tuple[LineageRow, ...] = ()
     """The rows of versions that had none."""
+    made_at: Mapping[int, datetime] = field(default_factory=dict)
+    """When these versions were committed."""
+    rewritten: RewrittenLog | None = None
+    """Its log was put back since the last look, and perhaps written on."""
     rewound: bool = False
     """It was restored since the last look."""
     dropped: str | None = None

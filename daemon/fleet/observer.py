@@ -4,8 +4,10 @@ A table that did not move costs one look for the next version. Only what changed
 as before leaves no trace, so that idle sweeps make no commit.
 """
 
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Final, Protocol
 
 from lakewarden.catalog.clock import Clock
@@ -19,6 +21,7 @@ from lakewarden.catalog.lineage.left_versions import goes_on, left_versions
 from lakewarden.catalog.lineage.recording import NO_STREAMS, rows_from
 from lakewarden.catalog.lineage.restores import is_rewound
 from lakewarden.catalog.lineage.reverted_reads import undone_reads
+from lakewarden.catalog.lineage.rewritten_logs import RewrittenLog, ended_logs, rewritten_log, told_apart
 from lakewarden.catalog.lineage.stream_batches import StreamHarvest
 from lakewarden.catalog.lineage.unrecorded import unrecorded
 from lakewarden.catalog.model.rows import (
@@ -125,7 +128,10 @@ class Observer:
         seen = self._read(row.table_id, reader, location)
         judge = self._inspector.daily if checks else self._inspector.changed
         rewound = self._rewound(row, seen, before, reader)
-        lineage = self._lineage(row, seen, reader, on_record, now)
+        rewritten = self._rewritten(row, seen, before, reader, now)
+        if rewritten is not None:
+            on_record = replace(on_record, lineage=rewritten.kept(on_record.lineage))
+        lineage, made_at = self._lineage(row, seen, reader, on_record, now)
         findings = (
             *judge(governed, seen, before, now),
             *_requests(row, seen, before, now, rewound=rewound),
@@ -136,7 +142,7 @@ class Observer:
             ),
         )
         health = health_of(row, governed.policy, seen, findings, now=now, before=before)
-        health = replace(health, left_behind=self._left_behind(row, seen, before, lineage))
+        health = replace(health, left_behind=self._left_behind(row, seen, before, lineage, rewritten))
         if checks:
             health = replace(health, checked_at=now)
         failed = probe if isinstance(seen, LogProblem) else None
@@ -149,6 +155,8 @@ class Observer:
             health=health if checks or _is_news(health, before, governed) else None,
             schema=self._schema(row, seen, reader, before, on_record.schema),
             lineage=lineage,
+            made_at=made_at,
+            rewritten=rewritten,
             rewound=rewound,
             linked=linked_folders(location) if checks else None,
         )
@@ -250,9 +258,10 @@ class Observer:
         reader: TableReader,
         on_record: OnRecord,
         now: datetime,
-    ) -> tuple[LineageRow, ...]:
+    ) -> tuple[tuple[LineageRow, ...], Mapping[int, datetime]]:
+        """The rows of the versions that have none, and when these were committed."""
         if isinstance(seen, LogProblem) or row.source is Source.SELF or on_record.has_lineage_of(seen):
-            return ()
+            return (), {}
         new = unrecorded(
             reader,
             row,
@@ -266,7 +275,22 @@ class Observer:
         if new.anew:  # made anew, and perhaps seen by an earlier process
             known = {_edge(one) for one in self._store.rows(LINEAGE).find(output_id=row.table_id)}
             rows = tuple(one for one in rows if _edge(one) not in known)
-        return rows
+        made_at = {one.version: one.committed_at for one in new.commits}
+        return told_apart(rows, tuple(ended_logs(on_record.undone)), made_at), made_at
+
+    def _rewritten(
+        self,
+        row: TableRow,
+        seen: Observation | LogProblem,
+        before: HealthRow | None,
+        reader: TableReader,
+        now: datetime,
+    ) -> RewrittenLog | None:
+        """Lineage is read only where the version on record is not what it was."""
+        if isinstance(seen, LogProblem) or row.source is Source.SELF or before is None:
+            return None
+        recorded = partial(self._store.rows(LINEAGE).find, output_id=row.table_id)
+        return rewritten_log(reader, seen, before, recorded, now)
 
     def _left_behind(
         self,
@@ -274,10 +298,13 @@ class Observer:
         seen: Observation | LogProblem,
         before: HealthRow | None,
         fresh: tuple[LineageRow, ...],
+        rewritten: RewrittenLog | None,
     ) -> tuple[LeftVersions, ...]:
         """Versions that head no longer goes back to. Lineage is read only where head did not just go on."""
         if before is None:
             return ()
+        if rewritten is not None:
+            return (*before.left_behind, rewritten.left())
         if isinstance(seen, LogProblem) or row.source is Source.SELF or before.version is None:
             return before.left_behind
         if before.head == seen.head or goes_on(before.version, seen.version, fresh):

@@ -22,6 +22,7 @@ from lakewarden.catalog.lineage.graph.incarnations import Histories
 from lakewarden.catalog.lineage.graph.reachability import tables_reached
 from lakewarden.catalog.lineage.marks import marked
 from lakewarden.catalog.lineage.recording import rows_of_upserts
+from lakewarden.catalog.lineage.rewritten_logs import RewrittenLog, ended_log, inputs_told_apart
 from lakewarden.catalog.lineage.stream_batches import StreamHarvest
 from lakewarden.catalog.lineage.streams.session_notes import StreamNote, StreamNotes, waiting
 from lakewarden.catalog.lineage.unrecorded import Recorded, newest_on_record, recorded_by_table
@@ -129,7 +130,10 @@ class Gatherer:
             if managed[key].state not in GONE
         }
         seen = {key: log.seen for key, log in logs.items()}
-        histories = {key: logs[key].history if key in logs else () for key in sorted(concerned)}
+        told = {key: log.history for key, log in logs.items()}
+        histories = inputs_told_apart(
+            {key: told.get(key, ()) for key in sorted(concerned)}, self._ended_logs(managed)
+        )
         ids = {key: one.format_id for key, one in seen.items() if isinstance(one, Observation)}
         request = replace(request, clean=_clean(managed, histories, ids))
         scopes = scopes_by_name(tables.values())
@@ -232,6 +236,19 @@ class Gatherer:
                 noted = [note for note in notes if note.sink == row.location]
                 fresh.extend(self._fresh(row, recorded.get(row.table_id, {}), noted, swept.get(row.table_id)))
         return pa.concat_tables([known, _encoded(fresh)]), recorded
+
+    def _ended_logs(self, managed: Mapping[str, TableRow]) -> Sequence[RewrittenLog]:
+        """What tables were whose logs were put back and written on."""
+        health = self.store.rows(HEALTH)
+        told = health.arrow(["table_id", "left_behind"])
+        ids = told.filter(pc.greater(pc.list_value_length(told["left_behind"]), 0))["table_id"].to_pylist()
+        rows = [row for key in ids if key in managed and (row := health.get(key)) is not None]
+        logs = (
+            ended_log(row.table_id, managed[row.table_id].location or "", one)
+            for row in rows
+            for one in row.left_behind
+        )
+        return [one for one in logs if one is not None]
 
     def _fresh(
         self, row: TableRow, recorded: Recorded, noted: Sequence[StreamNote], swept: SweptHead | None

@@ -28,6 +28,7 @@ ALLOWED: Final[Mapping[str, tuple[int, str]]] = {
     "catalog/lineage/marks.py": (1, LAST),
     "catalog/lineage/restores.py": (4, ENDS),
     "catalog/lineage/reverted_reads.py": (1, ENDS),
+    "catalog/lineage/rewritten_logs.py": (1, ENDS),
     "catalog/lineage/stream_batches.py": (2, OFFSETS),
     "catalog/lineage/streams/offsets.py": (2, OFFSETS),
     "catalog/model/rollbacks.py": (3, ENDS),

@@ -111,7 +111,8 @@ class Late:
 
     def move_source(self, version: int) -> None:
         """Somebody sets the source's head to another of its versions."""
-        self.world.write(self.source, version=version)
+        commit = self.world.reader.history[self.source.location or ""][version]
+        self.world.write(self.source, version=version, committed_at=commit.committed_at)
 
     def finding(self) -> Finding | None:
         found = [one for one in self.world.health("db.derived").findings if one.check == "reads_reverted"]
