@@ -1,7 +1,7 @@
 """What is true?
 
-Which tables are managed, what their logs say, what their owners asked for, and who may ask. No JVM here, and
-no decisions about work: the planner in `lakewarden.jobs` makes those from the values this room hands out.
+Which tables are managed? What do their logs say, and what did their owners ask for? Who may ask? No JVM here, and no
+decisions about work: the planner in `lakewarden.jobs` makes those from the values this room hands out.
 
 Doors:
     `errors`, `clock`, `model`, `policy`   values that every room shares; pure

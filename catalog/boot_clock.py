@@ -6,6 +6,6 @@ __all__ = ["seconds_since_boot"]
 
 
 def seconds_since_boot() -> float:
-    """Seconds that never go back and that pass, too, while the machine is suspended (where the system counts them)."""
+    """Seconds that never go back. They go on while the machine is suspended, where the system counts that time."""
     boot = getattr(time, "CLOCK_BOOTTIME", None)
     return time.monotonic() if boot is None else time.clock_gettime(boot)

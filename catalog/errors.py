@@ -118,7 +118,7 @@ class ConflictError(PreconditionError):
 
 
 class RevokedError(ConflictError):
-    """What allowed it when it was decided is no longer so; what was not done yet is left undone."""
+    """The conditions of the decision no longer hold; what was not done yet is left undone."""
 
     retry = False
     hint = "Nothing has to be done: what is still wanted is planned anew."
@@ -174,7 +174,7 @@ class UnrecordedError(LakewardenError):
 
 
 class CancelledError(LakewardenError):
-    """Who asked for it has cancelled it. Nothing of it was done, or it was taken back."""
+    """The work was cancelled by the person who had ordered it. Nothing of it was done, or it was taken back."""
 
 
 class UnavailableError(LakewardenError):

@@ -21,7 +21,7 @@ class Stopped(Exception):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Unforeseen:
-    """What went wrong with one table that nobody foresaw. It concerns that table alone."""
+    """An unforeseen error on one table. It concerns that table alone."""
 
     problem: str
     """In one line."""

@@ -5,23 +5,52 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from threading import Condition, Event, Thread
-from typing import Final, Generic, TypeVar
+from types import TracebackType
+from typing import Final, Generic, Self, TypeVar
 
-__all__ = ["Late", "in_threads", "in_time", "in_turns"]
+__all__ = ["Late", "Repeating", "in_threads", "in_time", "in_turns"]
 
 T = TypeVar("T")
 U = TypeVar("U")
 _PART: Final = 32
 """So many things are done between two looks at the clock, and handed to a thread at once."""
 _WAITS_SECONDS: Final = 0.001
-"""Who needs longer than this for each thing, and works less than half of it, waits for a network or a slow disk."""
+"""Work that takes longer than this for each thing, and computes less than half of the time, waits for a network or a
+slow disk."""
 _STALLED_SECONDS: Final = 1.0
 """Who has not come to an end of anything for so long gets help: the next may lie elsewhere."""
 _TICK_SECONDS: Final = 0.2
 
 
+class Repeating:
+    """A context manager: while the block runs, a thread calls `beat` every so many seconds, until `beat` says no."""
+
+    def __init__(self, name: str, seconds: float) -> None:
+        self.ended = Event()
+        self._seconds = seconds
+        self._thread = Thread(target=self._run, name=name, daemon=True)
+
+    def beat(self) -> bool:
+        """What is done each time; whether it goes on."""
+        raise NotImplementedError
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.ended.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        while not self.ended.wait(self._seconds) and self.beat():
+            pass
+
+
 def in_threads(do: Callable[[T], U], things: Sequence[T], *, threads: int) -> Iterator[U]:
-    """What `do` makes of each of the things, in their order, by at most so many threads at a time.
+    """The results of `do` for each of the things, in their order, by at most so many threads at a time.
 
     Begins alone, and shares the rest once it has waited more than it worked. What one of them raises is raised when
     those under way are done; the others are not begun.
@@ -39,7 +68,7 @@ def in_threads(do: Callable[[T], U], things: Sequence[T], *, threads: int) -> It
 def in_turns(
     do: Callable[[T], U], lanes: Sequence[Sequence[T]], *, width: Callable[[int], int], threads: int
 ) -> tuple[list[U], list[T]]:
-    """What `do` makes of the things in several lanes, by at most so many threads, and the things that were left undone.
+    """The results of `do` for the things in several lanes, by at most so many threads, and the things left undone.
 
     `width` says how many of a lane (by its number) may be under way now, and is asked again whenever one is done: a
     lane that gets 0 while none of it is under way stays as it is. A narrow lane holds no thread that another one has
@@ -64,8 +93,8 @@ def in_time(
     limit: float,
     tick: Callable[[], None],
 ) -> tuple[list[U], list["Late[T, U]"]]:
-    """What `do` makes of each of the things, without those that take longer than `limit` (seconds): these stay under
-    way in threads of their own, which nobody waits for.
+    """The results of `do` for each of the things, without those that take longer than `limit` (seconds): these stay
+    under way in threads of their own, which nobody waits for.
 
     Begins with one thread; others help where it waits for a slow disk, or has come to no end for a while. `tick` is
     called while it goes on, and may raise. What `do` raises is raised.
@@ -80,7 +109,7 @@ class Late(Generic[T, U]):
         self.thing, self.since = thing, time.monotonic()
         self.is_given_up = False
         self.result: list[U] | None = None
-        """What came of it after it was given up, empty for an error; None while it goes on."""
+        """The result that came after the call was given up, empty for an error; None while it goes on."""
 
 
 class _InTime(Generic[T, U]):

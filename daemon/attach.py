@@ -105,7 +105,7 @@ def spark_config(
     profile: str | None = None,
     settings: Mapping[str, str] | None = None,
 ) -> dict[str, str]:
-    """What a plain Spark session has to be started with, so that `attach` makes it one for an installation's tables:
+    """The settings with which a plain Spark session has to be started for `attach`:
 
         spark = SparkSession.builder.config(map=lakewarden.spark_config()).getOrCreate()
 
@@ -240,7 +240,7 @@ class Writes:
         return frame if counts is None else row_of(self._spark, asdict(counts))
 
     def _changed(self, draft: Draft) -> pa.Table:
-        """What a statement changed in each of its tables, one row for each."""
+        """The changes of a statement, one row for each of its tables."""
         rows: list[dict[str, str | int | None]] = []
         changes = self.change_several(draft)
         it_is_done(self._spark)

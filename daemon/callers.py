@@ -24,5 +24,5 @@ def caller_of(services: Services, origin: str) -> Caller:
 
 
 def caller_named(services: Services, name: str, origin: str) -> Caller:
-    """Somebody who has shown to be that user, with the roles that the installation gives to the name."""
+    """An authenticated user, with the roles of that name in this installation."""
     return Caller(name=name, roles=roles_of(name, services.store, services.settings), origin=origin)

@@ -87,8 +87,8 @@ def reads_from(row: TableRow, location: str, now: Moment) -> bool:
 
 
 def surely_reads_from(row: TableRow, location: str, now: Moment) -> bool:
-    """Whether files of the table lie in this folder and in no other of that storage, so that it is a clone of the table
-    there. False also where that cannot be told without its log."""
+    """Whether files of the table surely lie in this folder and in no other of that storage: then it is a clone of the
+    table there. False also where that cannot be told without its log."""
     here = now.place(location)
     return any(now.place(one).is_within(here) for one in folders_elsewhere(row))
 

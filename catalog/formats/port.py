@@ -32,7 +32,7 @@ Partition = tuple[tuple[str, str | None], ...]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Capabilities:
-    """What lakewarden may do to tables of one format with one set of protocol features."""
+    """The actions possible on tables of one format with one set of protocol features."""
 
     restore: bool
     vacuum: bool
@@ -46,7 +46,7 @@ class Capabilities:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ProbeResult:
-    """Whether the table is there, and whether its head shows another version than the one last seen."""
+    """Whether the table is there, and whether its head has moved since it was last seen."""
 
     exists: bool
     moved: bool
@@ -178,7 +178,7 @@ class Commit:
     blind_append: bool | None = None
     engine: str | None = None
     user: str | None = None
-    """Who wrote it, if the engine says so."""
+    """The author, if the engine names one."""
     user_metadata: str | None = None
     """What the writer put into commitInfo."""
     run_id: str | None = None
@@ -200,7 +200,7 @@ class Commit:
     redefines: bool = False
     """Whether it changed metadata or protocol: properties and features may be others since."""
     ends_vacuum: bool = False
-    """Whether it says that a vacuum has deleted all that it set out to delete."""
+    """Whether this commit ends a vacuum that was carried out in full."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -254,7 +254,7 @@ class Observation:
     deleted_rows: int = 0
     deletion_vectors: int = 0
     deletes: tuple[DeleteFiles, ...] = ()
-    """What formats that count them tell of deletes, by kind."""
+    """The number of deletes by kind, in formats that count them."""
     partitions: int = 0
     files_without_statistics: int = 0
     tombstones: int = 0
@@ -327,9 +327,8 @@ class TableReader(Protocol):
         """The table properties of a version. Raises `UnreadableError` if its log cannot tell them any more."""
 
     def restored(self, location: str, *, version: int) -> int | None:
-        """What the RESTORE that made `version` went back to, where its commit does not say: the newest
-        version before it with the same files; None where the log has none.
-        It takes reading the log, and all files of a version."""
+        """The target of the RESTORE that made `version`, where its commit does not name it: the newest version before
+        it with the same files; None where the log has none. It takes reading the log, and all files of a version."""
 
     def tombstones(self, location: str) -> Iterator[Tombstone]:
         """Files that head no longer has but the log still remembers."""

@@ -66,7 +66,7 @@ def is_kept(name: str) -> bool:
 
 
 def has_versions(format_: str | None) -> bool:
-    """Whether what an engine calls this format are tables with versions, rather than plain files."""
+    """Whether tables of this format (by an engine's name for it) have versions, unlike plain files."""
     return format_ in formats() or format_ in _ELSEWHERE
 
 

@@ -23,9 +23,9 @@ def rows_of(
 ) -> tuple[LineageRow, ...]:
     """The rows of one version: one per input, or one that says there is none or that it is not known.
 
-    An alias points to its parent, a RESTORE to its target. `confidence` is that of the inputs. What a commit leaves
-    unsaid is a hint, which better rows of the same version overrule, unless its own record, or its stream's checkpoint,
-    says that inputs are missing.
+    An alias points to its parent, a RESTORE to its target. `confidence` is that of the inputs. If a commit names no
+    inputs, the edge is a hint. Better rows of the same version overrule a hint, unless the commit's own record or its
+    stream's checkpoint says that inputs are missing.
     """
     told = version.recorded or confidence is Confidence.STREAM
     unsaid = confidence if told else Confidence.HINT
@@ -83,7 +83,6 @@ def parent_of(row: LineageRow) -> int:
 
 
 def _told_by_place(version: Version) -> bool:
-    """Whether nothing is missing but that somebody manages what was read.
-    The rows say so themselves, by place and UUID."""
+    """Whether the version lacks nothing but managed inputs. The rows say so themselves, by place and UUID."""
     outside = [one for one in version.inputs if one.location in version.once_managed and one.table_id is None]
     return bool(outside) and all(one.format_id is not None for one in outside)

@@ -95,5 +95,5 @@ def _range(
 
 
 def _is_of(before: HealthRow, format_id: str) -> bool:
-    """Whether the head on record is one of this table, not of one that stood there before it."""
+    """Whether the recorded head belongs to this table, not to a predecessor at its place."""
     return before.head is not None and before.head.startswith(f"{format_id}@")

@@ -18,7 +18,7 @@ def standing_marks(
 ) -> tuple[Mark, ...]:
     """Those marks that are about versions of this log; `head_id` is the table's UUID now, None if it cannot be read.
 
-    Where the log no longer says which UUID a version had, it has to be one that the log still speaks of.
+    If the log no longer tells the UUID of a version, the UUID has to be one in the log.
     """
     if not history:
         return ()

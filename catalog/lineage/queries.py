@@ -96,7 +96,7 @@ def _placed(rows: pa.Table, places: Mapping[str, str]) -> pa.Table:
 
 
 def _is_open(edge: Edge) -> bool:
-    """Whether it says no more than that nobody knew, which a checkpoint that was read later overrules."""
+    """Whether the edge only says that the input was unknown. A checkpoint read later overrules such an edge."""
     return edge.input_id == NOT_KNOWN and edge.confidence is Confidence.HINT
 
 

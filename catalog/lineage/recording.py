@@ -52,8 +52,8 @@ def rows_from(
 
 
 def rows_of_upserts(table_id: str, history: Iterable[Version], *, at: datetime) -> Iterator[LineageRow]:
-    """What the upserted batches of streaming queries read, as rows of their queries. On record are those of the runs
-    that the same versions are, for that is what they are undone by."""
+    """What the upserted batches of streaming queries read, as rows of their queries. The rows of the versions' own runs
+    are on record as well: a rollback goes by those."""
     for version in history:
         if version.query is not None:
             of_query = replace(version, run_id=version.query)

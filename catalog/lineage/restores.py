@@ -60,7 +60,7 @@ def restores_of(rows: Iterable[LineageRow]) -> Iterator[RestoreCommit]:
 
 
 def restored_away(restores: Iterable[RestoreCommit], name: str) -> tuple[Undone, ...]:
-    """What plain RESTOREs of one log took back and no later one brought back. `name` is the table's.
+    """Versions reverted by plain RESTOREs of one log and not brought back by a later one. `name` is the table's.
 
     Versions between a target and its RESTORE count, but for a RESTORE that was made in between to something that is not
     taken back: it holds what that held.
@@ -127,14 +127,14 @@ def _added(found: Sequence[Undone], one: RestoreCommit, name: str, first: int, l
 
 
 def _without(one: Undone, target: int) -> list[Undone]:
-    """What is left of it once its versions up to `target` are back."""
+    """The rest of the reverted range once its versions up to `target` are back."""
     if not one.first <= target <= one.last:
         return [one]
     return [] if target == one.last else [replace(one, first=target + 1)]
 
 
 def informed(history: Sequence[Version], restores: Iterable[RestoreCommit]) -> tuple[Version, ...]:
-    """The versions of a log, with what is on record of where its RESTOREs went that do not say it themselves.
+    """The versions of a log; a RESTORE without its target has the recorded one.
 
     `restores` are of the table and of predecessors of it, told apart by UUID.
     """

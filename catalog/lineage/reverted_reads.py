@@ -1,8 +1,8 @@
 """Commits that were made from versions which were taken back since: a job that had read before the rollback. Pure.
 
-A rollback follows the lineage that is there when it runs. A commit that cites one of its versions and appears later, on
-whatever table, is found here, for as long as it is in that table's head. Only what a commit read itself is looked at: a
-table made from such a table has its own finding only if it cites a taken-back version itself.
+A rollback follows the lineage that is there when it runs. A later commit of any table that cites one of its versions is
+found here while that table's head holds it. Only what a commit read itself is looked at: a table made from such a table
+has its own finding only if it cites a taken-back version itself.
 """
 
 from collections import defaultdict

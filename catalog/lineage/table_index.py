@@ -31,7 +31,7 @@ class _Known:
     ids: Mapping[str, str]
     """By canonical location."""
     places: Mapping[str, Sequence[str]]
-    """Where tables are by their rows, by each UUID that they have had; copies share theirs."""
+    """Places of tables in their rows, by each UUID of a table's history; copies share theirs."""
 
     def moved_from(self, format_id: str | None) -> Sequence[str]:
         """Where a table with this UUID should be, and no folder is: then the one that has it elsewhere is no copy."""

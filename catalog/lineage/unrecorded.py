@@ -53,8 +53,8 @@ def newest_on_record(row: TableRow, recorded: Recorded) -> int | None:
 
 
 def recorded_of(rows: Iterable[LineageRow]) -> Recorded:
-    """What is on record of one table, from its rows. What a session saw its plan read is written down at once, its
-    commit perhaps not seen yet: that does not count."""
+    """The records about one table, from its rows. What a session saw its plan read is written down at once, its commit
+    perhaps not seen yet: that does not count."""
     found: dict[str | None, int] = {}
     for row in rows:
         if row.confidence is not Confidence.PLAN:

@@ -1,5 +1,5 @@
 """The rows of commits that no sweep has written down yet: for a plan, which does not wait for a sweep, and for a table
-that leaves management, which no sweep looks at again."""
+that leaves management and is not swept again."""
 
 from datetime import datetime
 

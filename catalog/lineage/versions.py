@@ -81,7 +81,7 @@ class Version:
     blind: bool = False
     """It added files and read nothing of the table."""
     rows: int | None = None
-    """What the commit added, None where it did not say."""
+    """Rows that the commit added, None if unknown."""
     files: int | None = None
     """Likewise."""
     run_id: str | None = None
@@ -98,9 +98,9 @@ class Version:
     """The places of tables that nobody managed when it read them: once somebody does, everything is known (empty
     where more than that is missing)."""
     idle: bool = False
-    """It neither added nor removed a file, so there is nothing of it to lose."""
+    """The commit neither added nor removed a file: there is nothing to lose."""
     recorded: bool = False
-    """It carries a record of its own that was believed."""
+    """The commit carries a credible record of its own."""
     committed_at: datetime | None = None
     """As the commit itself has it, as are engine and writer. They are for people, but for logs that were put back
     (rewritten_logs.py)."""
@@ -133,7 +133,7 @@ _EFFECTS: Final[Mapping[str, Effect]] = {
 }
 _REPLACING: Final = frozenset({Operation.OVERWRITE, Operation.PARTIAL_OVERWRITE, Operation.REPLACE})
 _RESTORE: Final = "RESTORE"
-"""What `lakewarden.lineage` calls a RESTORE of which nobody knows where it went."""
+"""A RESTORE with an unknown target in `lakewarden.lineage`."""
 _ROWS_METRICS: Final = ("numOutputRows", "numTargetRowsInserted", "num_added_rows")
 
 
@@ -185,7 +185,7 @@ def version_of(commit: Commit, *, format_id: str | None = None) -> Version:
 
 
 def is_blind_restore(commit: Commit) -> bool:
-    """Whether a commit is a RESTORE that does not say where it went: by a time, not by a version."""
+    """Whether a commit is a RESTORE without its target: by a time, not by a version."""
     return commit.kind is CommitKind.RESTORE and _restored(commit) is None
 
 

@@ -160,7 +160,7 @@ class HiveMetastore:
         self._pool.call(f"change {name}", change)
 
     def compares(self, database: str, table: str) -> bool | None:
-        """Whether the server refuses a change that expects what is not there; None without such an entry."""
+        """Whether the server refuses a change whose expectation is wrong; None without such an entry."""
 
         def expect_what_is_not_there(client: Client) -> bool | None:
             current = _find(client, database, table)
@@ -188,7 +188,7 @@ class HiveMetastore:
         self._pool.call(f"drop {database}.{table}", remove)
 
     def strict_columns(self) -> bool:
-        """Whether the server refuses to change a column to a type that its old one does not convert to."""
+        """Whether the server refuses to change a column to an incompatible type."""
 
         def ask(client: Client) -> str:
             try:

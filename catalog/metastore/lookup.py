@@ -103,8 +103,8 @@ def resolve(where: str, metastore: Metastore | None) -> NamedLocation:
 
 
 def place_to_manage(where: str, metastore: Metastore | None) -> NamedLocation:
-    """The place of a table that is to be managed. Raises what `resolve` does, and `RefusedError` where storages and
-    engines would not agree which place that is."""
+    """The place of a table to be managed. Raises what `resolve` raises, and `RefusedError` if storages and engines
+    would read the location differently."""
     place = resolve(where, metastore)
     if not is_spelled_once(place.location):
         raise RefusedError(

@@ -14,7 +14,7 @@ def foreign_owner(entry: Entry, installation: str | None) -> str | None:
 
 
 def is_system_entry(entry: Entry) -> bool:
-    """Whether it says that it is of a system table, of whichever installation."""
+    """Whether the entry claims to be a system table's, of any installation."""
     return entry.parameters.get(TABLE_ID) in SYSTEM_TABLE_IDS
 
 
@@ -24,6 +24,6 @@ def is_of_another(entry: Entry, installation: str | None) -> bool:
 
 
 def says_ours(entry: Entry, table_id: str, installation: str | None) -> bool:
-    """Whether an entry that points elsewhere says that it is of our table. The system tables have the same ids in every
+    """Whether an entry with another location claims to be our table's. The system tables have the same ids in every
     installation: theirs have to name ours."""
     return entry.parameters.get(TABLE_ID) == table_id and not is_of_another(entry, installation)

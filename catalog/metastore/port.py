@@ -75,14 +75,14 @@ class Metastore(Protocol):
         take the new one."""
 
     def compares(self, database: str, table: str) -> bool | None:
-        """Whether the server itself holds a `replace` against what was read, so that nobody's change in between is
-        overwritten: tried on this entry by a change that changes nothing. None: there is no such entry."""
+        """Whether the server itself compares before a `replace`, so that no change in between is overwritten: tried on
+        this entry by a change that changes nothing. None: there is no such entry."""
 
     def drop(self, database: str, table: str) -> None:
         """Remove the entry, never the data; quietly when there is none."""
 
     def strict_columns(self) -> bool:
-        """Whether the server refuses to change a column to a type that its old one does not convert to
+        """Whether the server refuses to change a column to an incompatible type
         (`hive.metastore.disallow.incompatible.col.type.changes`). `replace` gets around that; Spark does not."""
 
     def notifications(self, *, after: int, limit: int) -> tuple[tuple[int, str, str, str], ...]:

@@ -28,7 +28,7 @@ _PAUSE: Final = 10.0
 
 @dataclass(frozen=True, slots=True)
 class _Answer:
-    """What was said of those tables of a database that were asked for, or that nothing was."""
+    """The answer for the requested tables of one database, or that there was none."""
 
     until: float
     """When it counts no more, by the monotonic clock."""

@@ -21,7 +21,7 @@ _HIVE_KNOWS: Final = re.compile(
 )
 _NO_HIVE_NAME: Final = re.compile(r"\W")
 _SHOWN_AS: Final = "string"
-"""What Hive is shown for a type that it has no word for: it cannot read the table anyway."""
+"""The type shown to Hive where Hive has no such type: it cannot read the table anyway."""
 
 
 class UnknownTypeError(ValueError):

@@ -81,7 +81,7 @@ class Held:
 
 
 class RegisteredPlaces:
-    """Who holds which place, UUID and name, on one version of `lakewarden.tables`: looked up, whatever their number.
+    """The holders of places, UUIDs and names on one version of `lakewarden.tables`: looked up, whatever their number.
 
     Places are compared as they were resolved when this was made. `add` takes in a row that was decided on since, so
     that the next decision sees it.
@@ -169,7 +169,7 @@ class RegisteredPlaces:
 
 
 def _is_live(held: Held) -> bool:
-    """Whether it is a table at a place that is managed."""
+    """Whether the row is a managed table with a place."""
     return held.location is not None and held.state not in _GONE
 
 

@@ -21,7 +21,7 @@ def left(row: TableRow, because: str, at: datetime) -> TableRow:
 
 
 def is_watched(row: TableRow, now: datetime) -> bool:
-    """Whether a table that comes to its place is taken for the same one."""
+    """Whether a table that appears at the place is taken for the same one."""
     if row.state is not TableState.DROPPED or LEFT_AT not in row.properties:
         return False
     return now - datetime.fromisoformat(row.properties[LEFT_AT]) < _WATCHED_FOR

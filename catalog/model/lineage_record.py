@@ -48,7 +48,7 @@ __all__ = [
 ]
 
 OPERATION: Final = "lakewarden.operation/"
-"""How the application id of a write begins that its caller named, so that it is done once; the name follows."""
+"""Prefix of application ids of writes under an operation id; the name follows."""
 STATEMENT: Final = "lakewarden-sql-"
 """How the application id of a SQL statement begins that its session gave an operation id; the id follows."""
 _GROUP: Final = "group/"
@@ -188,7 +188,7 @@ def custom_metadata(record: LineageRecord) -> dict[str, str]:
 
 
 def is_like_record(text: str) -> bool:
-    """Whether a user's metadata has the key under which records stand, however it is written."""
+    """Whether a user's metadata has the key of lineage records, in any spelling."""
     if f'"{USER_KEY}"' in text:
         return True
     try:

@@ -87,7 +87,7 @@ class Rollback:
         return replace(self, steps=tuple(steps[number] for number in sorted(steps)))
 
     def can_be_undone(self, now: datetime) -> bool:
-        """Whether its undo window is open, or it never got as far as having one."""
+        """Whether the rollback's undo window is open or has not begun."""
         return self.is_unsettled or (
             self.head.state is RollbackState.DONE
             and (self.head.undo_until is None or now < self.head.undo_until)

@@ -217,7 +217,7 @@ class HealthRow:
     name: str
     version: int | None = None
     head: str | None = None
-    """The state of head that was read (`Observation.head`), None in rows that are older than that column."""
+    """The state of head that was read (`Observation.head`); None in rows older than this column."""
     committed_at: datetime | None = None
     files: int | None = None
     bytes: int | None = None
@@ -358,7 +358,7 @@ class RollbackRow:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class AuditRow:
-    """One governed call: who did what to what, from where, and whether it was allowed (with why not)."""
+    """One governed call: actor, call, object, origin, and whether the call was allowed (or why not)."""
 
     audit_id: str
     at: datetime

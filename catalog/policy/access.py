@@ -55,7 +55,7 @@ class Role(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Caller:
-    """Who asks for something, with which roles, and by which surface (cli, sql, session, daemon).
+    """The person behind a call, with roles and surface (cli, sql, session, daemon).
 
     Made by the surface, which alone can know it, and handed down.
     """

@@ -1,4 +1,4 @@
-"""What has to change so that a policy is what somebody wants of it. Pure."""
+"""The changes from one policy to another. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

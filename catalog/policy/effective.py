@@ -39,7 +39,7 @@ __all__ = [
 _PROMISE: Final = "rollback.promise"
 _RETENTIONS: Final = ("vacuum.retention", "log.retention")
 PROMISE_KEYS: Final = frozenset({_PROMISE, *_RETENTIONS})
-"""What is set of these at one level may break a promise at another."""
+"""Keys that, set at one level, may break a promise at another."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

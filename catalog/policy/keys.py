@@ -164,9 +164,8 @@ POLICY_KEYS: tuple[PolicyKey, ...] = (
         field="compaction_beside_writers",
         kind=PolicyKind.SWITCH,
         default=False,
-        doc="Let a compaction commit behind users' commits that came while it ran, where Delta finds "
-        "that they left its files alone. For tables that somebody writes to all the time; "
-        "otherwise it gives way to any commit.",
+        doc="Let a compaction commit after users' commits made while it ran, unless Delta finds that these "
+        "touched its files. For tables under constant writes; otherwise a compaction gives way to any commit.",
     ),
     PolicyKey(
         key="statistics.enabled",

@@ -1,9 +1,9 @@
 """What stood in a table's properties before lakewarden set them:
 kept in the table's row, given back when it leaves. Pure.
 
-`before.NAME` holds the value that stood there (JSON; null: it was not set), `ours.NAME` the values that we
-have set since. A property that has any other value now was changed by somebody after us, and theirs stands.
-So does, where the row says that it remembers everything, a property that it knows nothing of, whatever its value is.
+`before.NAME` holds the value that stood there (JSON; null: it was not set), `ours.NAME` the values that we have set
+since. Somebody else changed a property with any other value after us, and that value stands. If the row remembers
+everything, a property unknown to the row stands, too.
 """
 
 import json
@@ -56,7 +56,8 @@ class Owed:
     """Its UUID as we last knew it; None: never known."""
 
     def is_for(self, format_id: str) -> bool:
-        """Whether the table with this UUID is the one that is owed: one made anew at its place is somebody else's."""
+        """Whether the original properties belong to the table with this UUID: one made anew at its place is somebody
+        else's."""
         return self.format_id is None or self.format_id == format_id
 
 
@@ -165,7 +166,7 @@ def forgotten(row: TableRow, *, pending_only: bool = False) -> TableRow:
 
 
 def give_back(kept: Iterable[OriginalProperty], present: Mapping[str, str]) -> GiveBack:
-    """What has to be done to a table with properties `present` so that it has again what it had before us."""
+    """The changes that give a table with the properties `present` its original properties back."""
     sets, unsets, left = [], [], []
     for one in kept:
         now = present.get(one.name)

@@ -35,7 +35,7 @@ def interval_seconds(text: str) -> float | None:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Duration:
-    """A property that holds a duration, and the seconds that the format takes where it is unset."""
+    """A property with a duration, and the format's default in seconds."""
 
     name: str
     unset: int
@@ -107,7 +107,7 @@ class RetentionProperties:
         return self.carries(name) or name.startswith(_OURS)
 
     def carries(self, name: str) -> bool:
-        """Whether this property, in whatever case, says how long something is kept."""
+        """Whether this property, in any case of letters, is a retention."""
         ours = (self.cleanup, *(one.name for one in self._durations()))
         return name.lower() in {one.lower() for one in ours if one is not None}
 

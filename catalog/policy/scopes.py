@@ -1,4 +1,4 @@
-"""Which scope rows (`*`, `db.*`) speak for a table, and what that makes of its policy, pause and hold. Pure."""
+"""The scope rows (`*`, `db.*`) of a table, and its policy, pause and hold under them. Pure."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace

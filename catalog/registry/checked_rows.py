@@ -1,8 +1,7 @@
 """Rows of `lakewarden.tables` that validation judges before they are written: active or quarantined.
 
-Validation reads the table and asks the metastore, so it is done before rows are compared and set, on each row
-as it would be written. Where that row, its policy or what was looked at has become another one meanwhile,
-it is done again.
+Validation reads the table and asks the metastore, so it is done before rows are compared and set, on each row as it
+would be written. If the row, its policy or the table has changed meanwhile, the judgement is repeated.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -56,7 +55,7 @@ class StaleDecision(Exception):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CheckedWrite:
-    """The rows that were written, and by `table_id` what validation found of those that it judged."""
+    """The rows written, and by `table_id` what validation found."""
 
     rows: tuple[TableRow, ...]
     findings: Mapping[str, tuple[Finding, ...]] = field(default_factory=dict)

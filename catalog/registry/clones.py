@@ -34,7 +34,7 @@ def clones_of(tables: Rows[TableRow], row: TableRow) -> tuple[TableRow, ...]:
 
 
 def is_clone_of(row: TableRow, table_id: str, location: str | None, now: Moment) -> bool:
-    """Whether a managed table surely reads files of another one's folder, as it is `now`."""
+    """Whether a managed table surely reads files from another table's folder `now`."""
     if row.table_id == table_id or row.state in GONE:
         return False
     return location is not None and surely_reads_from(row, location, now)

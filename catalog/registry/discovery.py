@@ -36,9 +36,9 @@ def in_metastore(
     *,
     named: Callable[[str], bool] = _any,
 ) -> Iterator[DiscoveredTable | None]:
-    """Tables of the metastore that are `named` so (`db.t`), that some reader understands and whose location is not in
-    `known`, but no system tables, of whichever installation; None for each look that found nothing, so that whoever
-    searches may do something else in between.
+    """Tables of the metastore with a name in `named` (`db.t`) that a reader understands and whose location is not in
+    `known`, without any installation's system tables; None for each look without a result, to let the caller do
+    something else in between.
 
     What cannot be asked whether it is a table is one: whoever registers it hears why not, of it alone.
     """

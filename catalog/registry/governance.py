@@ -113,8 +113,8 @@ def set_policies(
 ) -> tuple[TableRow, ...]:
     """Make the policy of each table and scope that is named just what is wanted of it, in one commit or not at all.
 
-    The rows that changed. Raises what `set_policy` raises, with the name, `NotFoundError`, and `ConflictError` where a
-    policy is no more what the caller has `seen` of it (`policies_held`).
+    The rows that changed. Raises what `set_policy` raises, with the name, `NotFoundError`, and `ConflictError` if a
+    policy has changed since the caller has `seen` it (`policies_held`).
     """
 
     def plan(rows: Rows[TableRow]) -> list[TableRow]:

@@ -1,4 +1,4 @@
-"""How a row says that a dropped table is still owed its properties, and that it has got them back."""
+"""How the row of a dropped table records that its original properties are still owed, or given back."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -36,7 +36,7 @@ def dropped(row: TableRow, owed: Iterable[OriginalProperty], now: datetime) -> T
 def given_back(registry: Registry, table_id: str, sentence: str) -> TableRow:
     """A dropped table has its properties back: its row forgets about them. Repeating it changes nothing."""
 
-    def settled(rows: Rows[TableRow]) -> Iterable[TableRow]:
+    def changed(rows: Rows[TableRow]) -> Iterable[TableRow]:
         row = row_of(rows, table_id)
         if not is_leaving(row):
             return []
@@ -44,11 +44,11 @@ def given_back(registry: Registry, table_id: str, sentence: str) -> TableRow:
         now = registry.clock.now()
         return [replace(remembering(forgotten(row), now), state_reason=reason, updated_at=now)]
 
-    registry.store.edit(TABLES, settled, because="properties given back")
+    registry.store.edit(TABLES, changed, because="properties given back")
     return registry.get(table_id)
 
 
 def said_of(row: TableRow) -> str | None:
-    """What a dropped table's row says of the properties that it got back; None if it says nothing."""
+    """The note in a dropped table's row about the properties given back; None if it says nothing."""
     _, found, sentence = (row.state_reason or "").partition(_PROPERTIES)
     return sentence if found else None

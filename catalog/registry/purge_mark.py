@@ -11,8 +11,8 @@ __all__ = ["Begun"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Begun:
-    """What the mark in a folder says: whose deletion has begun, the log entries that there were then (by
-    signature), and whether all of the data is gone, so that only the log is left to delete."""
+    """The mark in a folder: the table under deletion, the signature of its log at that time, and whether only the log
+    is left to delete."""
 
     table_id: str
     log: frozenset[str]

@@ -150,7 +150,7 @@ class RegistrationAttempt:
             known(self._rows, table_id, state)
 
     def take(self, row: TableRow) -> None:
-        """What was decided counts for whatever is decided after it."""
+        """Count a decided row in later decisions."""
         self._decided[row.table_id] = row
         self._next = max(self._next, row.row + 1)
         self.places.add(row)
@@ -245,7 +245,7 @@ class Registration:
 
 
 def keeps_head(place: NamedLocation) -> str | None:
-    """The metastore's entry, where that names the file that is the table's head."""
+    """The metastore's entry, if it names the table's head file."""
     return place.name if place.entry is not None and METADATA_FILE in place.entry.parameters else None
 
 

@@ -66,9 +66,9 @@ def take_in(
     above: Above,
     begun: bool = False,
 ) -> None:
-    """Undo `set_aside`: the table gets the state that it had. One that came back otherwise is left alone.
-    Where it may have been `begun` and was not seen, the row is written all the same,
-    so that whoever sleeps right before that finds it changed. `above` tells which table lies around a dropped one now.
+    """Undo `set_aside`: the table gets the state that it had. One that came back otherwise is left alone. If the
+    quarantine may have `begun` unseen, the row is written all the same: a process that was stopped right before writing
+    it finds the row changed. `above` tells which table lies around a dropped one now.
 
     Raises `PreconditionError` if its files are being deleted, its name is taken, or its place is.
     """

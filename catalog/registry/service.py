@@ -287,8 +287,8 @@ def known(rows: Rows[TableRow], table_id: str, state: TableState) -> tuple[Table
 
 
 def _gone(row: TableRow) -> PreconditionError:
-    """What every command answers that needs a managed table and meets one that was dropped: it is on record,
-    and may come back, so that the command could succeed then."""
+    """The answer of every command that needs a managed table and finds a dropped one: it is on record, and may come
+    back, so that the command could succeed then."""
     if row.state is TableState.PURGED:
         return PreconditionError(
             f"{row.name} was dropped from management, and its files were deleted.",
@@ -340,5 +340,5 @@ def free_name(places: RegisteredPlaces, location: str, *, asked_for: Collection[
 
 
 def places_of(rows: Rows[TableRow]) -> RegisteredPlaces:
-    """Who holds which place and name on one version of `lakewarden.tables`."""
+    """The holders of places and names on one version of `lakewarden.tables`."""
     return RegisteredPlaces(rows.arrow(INDEX_COLUMNS), follow=Moment().spelling)

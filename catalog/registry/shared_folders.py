@@ -8,8 +8,8 @@ __all__ = ["other_at"]
 
 
 def other_at(tables: Rows[TableRow], row: TableRow) -> TableRow | None:
-    """The managed table that is in, at or around the folder to which a row's location leads at this moment, where that
-    is another one than when the row was written. Raises `UnavailableError` where nobody can tell."""
+    """The managed table in, at or around the folder that a row's location leads to now, if that folder has changed
+    since the row was written. Raises `UnavailableError` if it cannot be told."""
     if row.location is None:
         return None
     now = Moment(strict=True)

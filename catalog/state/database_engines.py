@@ -33,7 +33,7 @@ class FileConnection(sqlite3.Connection):
     file: tuple[int, int] | None = None
 
     def is_to(self, path: Path) -> bool:
-        """Whether the file that now has this name is the one we have open."""
+        """Whether the open file still has this name."""
         return self.file is not None and self.file == _identity(path)
 
 

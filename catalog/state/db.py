@@ -39,8 +39,8 @@ _KNOWN: Final = {
 class Database:
     """The operational database. Safe to share between threads; opens nothing before the first transaction.
 
-    On SQLite each transaction makes sure that its connection is to the file which now has that name: a deleted and
-    recreated one is seen at once, and nobody goes on writing to one that is gone.
+    On SQLite each transaction checks that its connection is to the file now under that name: a deleted and recreated
+    one is seen at once, and nobody goes on writing to one that is gone.
     """
 
     def __init__(self, url: URL, *, steps: Steps = STEPS, as_it_is: bool = False) -> None:

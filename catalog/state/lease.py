@@ -1,7 +1,7 @@
 """The leader's lease: one row and one statement, judged by the database's clock alone.
 
-A lease with a fencing token: the row is never deleted, and its token grows with every change of holder, so that
-whoever held it before can be told apart from whoever holds it now (Gray and Cheriton, "Leases", 1989).
+A lease with a fencing token: the row is never deleted, and its token grows with every change of holder. The token tells
+former holders from the current one (Gray and Cheriton, "Leases", 1989).
 """
 
 from datetime import datetime, timedelta

@@ -129,7 +129,7 @@ FORGOTTEN: Final = Table(
     Column("run_id", String(64), primary_key=True),
     Column("at", BigInteger, nullable=False),
 )
-"""Runs that were recorded, so that a worker which comes back late is not taken for one of a deleted database."""
+"""Recorded runs: a worker that comes back late is not taken for one of a deleted database."""
 
 BOOKMARK: Final = Table(
     "lakewarden_bookmark",

@@ -1,4 +1,4 @@
-"""Ports of the operational database: who leads, what to look at, what is to be run, how far something was read."""
+"""Ports of the operational database: the leader, hints, queued runs, and how far a log was read."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -70,7 +70,7 @@ class Bookmarks(Protocol):
     """How far something has been read, by name. Whoever loses a bookmark starts anew: see where it is used."""
 
     def get(self, name: str) -> int | None:
-        """Where it stands, None if it was never put. Raises `UnavailableError`."""
+        """The position, None if it was never put. Raises `UnavailableError`."""
 
     def put(self, name: str, value: int) -> None:
         """Move it, forward or back. Raises `UnavailableError`."""

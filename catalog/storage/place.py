@@ -33,7 +33,7 @@ _ONE_NAME: Final = frozenset({"file", "s3", "gs", "abfs", "az"})
 
 
 class Presence(StrEnum):
-    """Whether something is where it is looked for. UNKNOWN permits nothing that GONE does."""
+    """Whether something is there. UNKNOWN permits nothing that GONE does."""
 
     THERE = "there"
     GONE = "gone"
@@ -129,8 +129,8 @@ class Moment:
         return known
 
     def leads_to(self, location: str, *, but: Collection[str]) -> tuple[str, ...]:
-        """Where links and mounts in a local folder lead that is not in it, as `Place.spelling`; folders called like one
-        of `but` are not entered."""
+        """The targets outside of a local folder that links and mounts in it lead to, as `Place.spelling`; folders
+        called like one of `but` are not entered."""
         path = local_path(location)
         if path is None:
             return ()

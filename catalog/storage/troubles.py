@@ -13,7 +13,7 @@ __all__ = ["answering", "denied", "silent", "trouble_at"]
 
 _KNOWN_SCHEMES: Final = "Give a path, or a URI that begins with file, hdfs, s3 (s3a), gs, abfs (abfss) or az."
 _NO_SUCH_SCHEME: Final = "Unknown scheme: "
-"""How delta-rs begins what it says of a scheme that it has no storage for."""
+"""How delta-rs begins its error for an unknown scheme."""
 _DENIED: Final = re.compile(
     r"\b40[13] (?:Forbidden|Unauthorized)|lacked (?:the necessary privileges|valid authentication)"
     r"|ExpiredToken|InvalidToken|GSSAPI error|SASL|AccessControlException"
@@ -32,7 +32,7 @@ def denied(place: str) -> AccessDeniedError:
 
 
 def trouble_at(place: str, error: Exception) -> UnavailableError:
-    """Which of the two it is, by what the library raised."""
+    """The trouble behind an error of the library."""
     refused = isinstance(error, PermissionError) or _DENIED.search(str(error))
     return denied(place) if refused else silent(place)
 

@@ -89,7 +89,7 @@ def commit(
 ) -> int:
     """Commit file changes as the version after `snapshot`. Raises `ConflictError` if somebody else has made it.
 
-    An error that leaves the outcome open (a lost answer, a checkpoint that failed afterwards) is settled by the log:
+    An error that leaves the outcome open (a lost answer, a checkpoint that failed afterwards) is resolved by the log:
     if the next version carries our mark, we made it.
     """
     if handle.version() != snapshot.version:

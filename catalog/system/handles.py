@@ -23,10 +23,10 @@ from lakewarden.catalog.formats.delta.log_names import FOLDER, commit_path, whol
 from lakewarden.catalog.storage.file_store import FileStore, StorageOptions, open_store
 from lakewarden.catalog.storage.secret_files import current
 from lakewarden.catalog.storage.troubles import trouble_at
-from lakewarden.catalog.system.port import SystemTable, SystemTableName
+from lakewarden.catalog.system.port import SystemStore, SystemTable, SystemTableName
 from lakewarden.catalog.system.snapshot import Snapshot, take_snapshot
 
-__all__ = ["Handles", "answering", "has_log", "no_version", "open_at"]
+__all__ = ["Handles", "answering", "files_of", "has_log", "no_version", "open_at", "opened"]
 
 
 class Handles:
@@ -126,6 +126,17 @@ def open_at(location: str, options: StorageOptions, *, name: str, version: int |
         if version is None:
             raise
         raise no_version(name, version) from error
+
+
+def opened(store: SystemStore, table: SystemTable[Any]) -> tuple[DeltaTable, Snapshot]:
+    """A table of a store at its head. Raises what `answering` raises."""
+    handle = open_at(store.location(table), store.storage(), name=table.name)
+    return handle, take_snapshot(handle, table.name)
+
+
+def files_of(store: SystemStore, table: SystemTable[Any]) -> FileStore:
+    """The files of a table of a store."""
+    return open_store(store.location(table), store.storage())
 
 
 def has_log(files: FileStore) -> bool:

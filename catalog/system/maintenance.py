@@ -19,14 +19,14 @@ from lakewarden.catalog.errors import ConflictError, UsageError
 from lakewarden.catalog.failpoints import reach
 from lakewarden.catalog.formats.delta.log_names import FOLDER
 from lakewarden.catalog.formats.delta.segment import listing_of
-from lakewarden.catalog.storage.file_store import FileEntry, FileStore, open_store
+from lakewarden.catalog.storage.file_store import FileEntry, FileStore
 from lakewarden.catalog.system.codec import codec
 from lakewarden.catalog.system.commits import Note, admit, commit, properties, removal
 from lakewarden.catalog.system.data_files import ColumnCache, DataFiles
-from lakewarden.catalog.system.handles import answering, open_at
+from lakewarden.catalog.system.handles import answering, files_of, opened
 from lakewarden.catalog.system.port import SystemStore, SystemTable
 from lakewarden.catalog.system.schema import statistics_columns
-from lakewarden.catalog.system.snapshot import Piece, Snapshot, take_snapshot
+from lakewarden.catalog.system.snapshot import Piece, Snapshot
 
 __all__ = ["Cared", "compact", "tend_log", "vacuum"]
 
@@ -67,7 +67,7 @@ def compact(
     groups = _joinable(snapshot.pieces, target_bytes, min_small_files)
     if not groups:
         return Cared()
-    files = open_store(store.location(table), store.storage())
+    files = files_of(store, table)
     data = DataFiles(files, codec(table).schema, statistics_columns(table), ColumnCache())
     added = [data.write(data.read_all(group), group[0].bucket, data_change=False) for group in groups]
     removed = [piece for group in groups for piece in group]
@@ -130,7 +130,7 @@ def vacuum(
     hours = math.ceil(retention / timedelta(hours=1))
     with answering(table.name):
         found = handle.vacuum(hours, dry_run=True, enforce_retention_duration=False, full=True)
-    files = open_store(store.location(table), store.storage())
+    files = files_of(store, table)
     planned = Cared(files_removed=len(found), bytes_removed=_size(files, found))
     if dry_run or not found:
         return planned
@@ -176,7 +176,7 @@ def tend_log(
         with answering(table.name):
             handle.create_checkpoint()
         reach("system.checkpointed")
-    files = open_store(store.location(table), store.storage())
+    files = files_of(store, table)
     removed = _expendable(list(files.list(FOLDER)), oldest=now - keep)
     for number, entry in enumerate(removed):
         if number % _BATCH == 0:
@@ -209,8 +209,7 @@ def _expendable(log: Sequence[FileEntry], *, oldest: datetime) -> list[FileEntry
 
 
 def _opened(store: SystemStore, table: SystemTable[Any], note: Note) -> tuple[DeltaTable, Snapshot]:
-    handle = open_at(store.location(table), store.storage(), name=table.name)
-    snapshot = take_snapshot(handle, table.name)
+    handle, snapshot = opened(store, table)
     admit(handle, snapshot, table.name, note.fence)
     return handle, snapshot
 

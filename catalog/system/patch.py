@@ -32,7 +32,7 @@ class Patch(Generic[R]):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Rewrite(Generic[R]):
-    """One bucket's share: the files that go, which of their rows are not carried over, and the rows that are new."""
+    """One bucket's share: the files to remove, their rows that are dropped, and the new rows."""
 
     table: SystemTable[R]
     bucket: int

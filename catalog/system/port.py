@@ -179,8 +179,8 @@ class SystemStore(Protocol):
         """
 
     def digest(self, table: SystemTable[Any], version: int) -> str | None:
-        """What tells the commit of this version from any other one; None where the log has no such entry (any more).
-        Read anew. Raises `UnavailableError`."""
+        """The identity of this version's commit; None where the log has no such entry (any more). Read anew. Raises
+        `UnavailableError`."""
 
     def added(self, table: SystemTable[R], version: int) -> tuple[R, ...]:
         """The rows of an append-only table that one of its commits added, in key order; none where files were only

@@ -67,7 +67,7 @@ class DeltaSystemStore:
         self._viewed: dict[SystemTableName, Snapshot] = {}
 
     def create(self, rows: Iterable[TableRow]) -> None:
-        """Create what is missing, upgrade what is older, then store those of `rows` that are not there yet."""
+        """Create missing tables, upgrade older ones, then add the missing ones of `rows`."""
         tables, *others = SYSTEM_TABLES
         with suppress(NotFoundError):
             self._upgrade(tables, others_follow=True)
@@ -129,7 +129,7 @@ class DeltaSystemStore:
         def decide(view: DeltaRows[R]) -> Patch[R]:
             return patch(table, view, change(view), delete(view) if delete is not None else ())
 
-        return self._settle(table, decide, note)
+        return self._commit_decided(table, decide, note)
 
     def append(
         self, table: SystemTable[R], rows: Iterable[R], *, fence: Fence | None = None, because: str
@@ -141,7 +141,7 @@ class DeltaSystemStore:
             known = view.locate(wanted)
             return Patch(rows=tuple(row for key, row in wanted.items() if key not in known))
 
-        return self._settle(table, decide, note, merge=False).version
+        return self._commit_decided(table, decide, note, merge=False).version
 
     def digest(self, table: SystemTable[Any], version: int) -> str | None:
         with answering(table.name):
@@ -206,7 +206,7 @@ class DeltaSystemStore:
     def _init(self) -> Note:
         return Note(actor=self._actor, because="init")
 
-    def _settle(
+    def _commit_decided(
         self,
         table: SystemTable[R],
         decide: Callable[[DeltaRows[R]], Patch[R]],

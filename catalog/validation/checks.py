@@ -1,4 +1,4 @@
-"""The registry of checks: what each looks at, when, how bad it is, what it says and what helps.
+"""The registry of checks: each with its subject, condition, severity, sentence and fix.
 
 Messages come from the templates here and nowhere else; docs/reference/checks.md is printed from them.
 """
@@ -79,7 +79,7 @@ CHECKS: Final[tuple[Check, ...]] = (
         name="checksum_agrees",
         tier=Tier.ON_CHANGE,
         severity=Severity.ERROR,
-        looks_at="Whether head has the files and bytes that its version checksum file says, "
+        looks_at="Whether the files and bytes of head agree with its version checksum file, "
         "where a writer left one.",
         sentences=_PROBLEM,
         hint="Compare the latest commits with a backup: readers would not notice that files are missing.",
@@ -195,8 +195,7 @@ CHECKS: Final[tuple[Check, ...]] = (
         name="reads_reverted",
         tier=Tier.ON_CHANGE,
         severity=Severity.WARNING,
-        looks_at="Whether head holds anything that was made from versions which a rollback, a RESTORE, "
-        "or somebody who moved a head by hand, took back.",
+        looks_at="Whether head holds data from reverted versions: by a rollback, a RESTORE, or a head moved by hand.",
         sentences={
             "read": "Version {version} was made from version {input_version} of {input}, which {how}{more}.",
         },

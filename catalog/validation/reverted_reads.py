@@ -1,4 +1,4 @@
-"""A table whose head holds what was made from versions that were taken back. Pure."""
+"""Tables whose heads hold data from reverted versions. Pure."""
 
 from collections.abc import Sequence
 

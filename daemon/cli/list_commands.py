@@ -1,5 +1,5 @@
-"""Commands that print a list: which columns and rows of it, in which order, and whether it is looked at again and
-again. The options mean the same for all."""
+"""Commands that print a list: columns, rows, order, and whether the list is refreshed. The options mean the same for
+all."""
 
 from collections.abc import Sequence
 from dataclasses import replace

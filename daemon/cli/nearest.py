@@ -11,7 +11,7 @@ _nearest: ContextVar[Callable[[str], str | None] | None] = ContextVar("nearest",
 
 
 def look_among(nearest: Callable[[str], str | None] | None) -> None:
-    """A home was opened: what finds the name in it that is nearest to one that nobody knows."""
+    """A home was opened: the search for the known name nearest to an unknown one."""
     _nearest.set(nearest)
 
 

@@ -11,8 +11,8 @@ _STREAMS: Final = (("stdin", "r"), ("stdout", "w"), ("stderr", "w"))
 
 
 def open_closed_streams() -> None:
-    """Whoever closed a stream (`>&-`) wants nothing from it. Left closed, its number would be that of the next file
-    which is opened, and what workers print would end up in it."""
+    """Whoever closed a stream (`>&-`) wants nothing from it. If it stayed closed, the next file opened would get its
+    number and receive the output of workers."""
     for number, (name, mode) in enumerate(_STREAMS):
         if getattr(sys, name) is None:
             nowhere = os.open(os.devnull, os.O_RDWR)

@@ -16,7 +16,7 @@ _HINT: Final = "Write hive+http://user@host:port/database, or hive+https."
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Address:
-    """Where a gateway is, and who one is there."""
+    """The address of a gateway, and the user there."""
 
     host: str
     port: int = _PORT

@@ -71,7 +71,7 @@ def connect(address: Address) -> Any:
 
 
 def complaint(error: OperationalError) -> LakewardenError:
-    """What the gateway said was wrong, as the error that it was there."""
+    """The gateway's error as the same class here."""
     status = getattr(error.args[0], "status", None) if error.args else None
     if status is None:
         return ExecutionError(str(error))

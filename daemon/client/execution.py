@@ -68,7 +68,7 @@ def execute(connection: Any, statement: str) -> StatementResult:
 
 
 def _outcome(cursor: Any) -> str:
-    """What became of a statement after its cancel, which may have come too late, or have much to take back."""
+    """The end of a cancelled statement: the cancel may have come too late, or much may have to be taken back."""
     for _ in range(_LOOKS):
         told = cursor.poll()
         if told.operationState == TOperationState.FINISHED_STATE:

@@ -30,7 +30,7 @@ __all__ = ["Adoption"]
 T = TypeVar("T")
 _AT_ONCE: Final = 200
 _SLICE_SECONDS: Final = 5.0
-"""How long a search for tables goes on within one cycle, and how many of those that it found are adopted in it."""
+"""The time for a search for tables within one cycle, and the number of tables adopted in a cycle."""
 
 
 class IsolatedCall(Protocol):
@@ -90,7 +90,7 @@ class Adoption:
         return adopted + (made or 0)
 
     def _slice(self, search: Iterator[DiscoveredTable | None]) -> tuple[list[str], bool]:
-        """What the search found in this slice of it, and whether it came to its end."""
+        """The tables that this slice of the search found, and whether the search has ended."""
         places, until = list[str](), time.monotonic() + _SLICE_SECONDS
         self._search = None  # whatever it raises is its end
         ended = self.guard("discovery", partial(self._find, search, places, until))

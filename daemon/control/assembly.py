@@ -72,7 +72,7 @@ def build_daemon(services: Services, *, pages: bool = True) -> Service:
         name=settings.lease_name,
         holder=holder,
         ttl=settings.lease_ttl,
-        settle=settings.run_lease,
+        grace=settings.run_lease,
         history=services.history,
         answers=services.require_answer,
     )

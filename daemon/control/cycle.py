@@ -141,7 +141,7 @@ class Cycle:
         # planned from health that does not know of it yet.
         unfinished = parts.queue.unfinished()
         reaped = sum(
-            bool(self._guarded(run.request.name, partial(parts.reaper.settle, run)))
+            bool(self._guarded(run.request.name, partial(parts.reaper.finish, run)))
             for run in parts.reaper.lost()
         )
         recorded = parts.recorder.record(fence, self._attempt)
@@ -220,8 +220,7 @@ class Cycle:
     def _judged(
         self, governed: Governed, before: HealthRow | None, look: Callable[[], TableLook | None]
     ) -> TableLook | None:
-        """A look at one table. One that ends in what nobody foresaw is a finding on that table,
-        which quarantines it."""
+        """A look at one table. An unforeseen error is a finding on that table and quarantines it."""
         name = governed.row.name
         found = self._guarded(name, partial(isolated, look))
         if not isinstance(found, Unforeseen):

@@ -1,4 +1,4 @@
-"""What a cycle did, as a value and as the one sentence of its log line."""
+"""The result of a cycle as a value, and as the sentence of its log line."""
 
 from collections import Counter
 from dataclasses import dataclass
@@ -42,7 +42,7 @@ class CycleReport:
 
     @property
     def eventful(self) -> bool:
-        """Whether anything happened that was not so before."""
+        """Whether the cycle changed anything."""
         return bool(
             self.changed or self.skipped or self.adopted or self.reaped or self.recorded or self.queued
         )
@@ -57,7 +57,7 @@ class CycleReport:
         for count, what in (
             (self.skipped, "skipped"),
             (self.adopted, "adopted"),
-            (self.reaped, "lost runs settled"),
+            (self.reaped, "lost runs finished"),
         ):
             if count:
                 parts.append(f"{count} {what}")

@@ -38,7 +38,7 @@ class Leadership:
 
     Invariant: `fence` is not None only while the lease is believed to be held, and then all seven system tables carry
     its token or a newer one.
-    `settle` is how long a leader waits before it plans if the operational database is new while the system tables are
+    `grace` is how long a leader waits before it plans if the operational database is new while the system tables are
     not (somebody deleted it): workers that live report their runs in that time, so none is planned twice. `answers`
     raises `UnavailableError` where whoever reads the system tables would wait for ever.
     """
@@ -51,22 +51,22 @@ class Leadership:
         name: str,
         holder: str,
         ttl: timedelta,
-        settle: timedelta,
+        grace: timedelta,
         history: SystemHistory,
         answers: Callable[[], None] = lambda: None,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._leases, self._store, self._name, self._holder = leases, store, name, holder
         self._history, self._answers = history, answers
-        self._ttl, self._settle, self._monotonic = ttl, settle.total_seconds(), monotonic
+        self._ttl, self._grace, self._monotonic = ttl, grace.total_seconds(), monotonic
         self._lock = threading.RLock()
         self._lease: Lease | None = None
         self._incarnation: str | None = None
         self._fence: Fence | None = None
         self._last: Fence | None = None
-        self._last_settled = True
+        self._last_remembered = True
         self._believed_until = 0.0
-        self._settled_at: float | None = None
+        self._plans_from: float | None = None
         self._not_before = 0.0
         self._unfit: PreconditionError | None = None
         self._stopped = threading.Event()
@@ -83,7 +83,7 @@ class Leadership:
     def may_plan(self) -> bool:
         """Whether runs may be planned: leading, and live workers had time to report what they are doing."""
         with self._lock:
-            return self.fence is not None and self._monotonic() >= (self._settled_at or 0.0)
+            return self.fence is not None and self._monotonic() >= (self._plans_from or 0.0)
 
     def require(self, fence: Fence) -> None:
         """Raise `FencedError` unless this fence is still the right to write."""
@@ -159,12 +159,12 @@ class Leadership:
             # with it what is running right now.
             ours = self._last is not None and self._last.incarnation == incarnation
             expected = max(lease.token, self._last.token if ours and self._last is not None else 0) + 1
-            waits_anyway = ours and not self._last_settled
+            waits_anyway = ours and not self._last_remembered
             forgot = fence.token > expected or waits_anyway
-            self._last, self._last_settled = fence, not forgot
+            self._last, self._last_remembered = fence, not forgot
             if self._lease is None or self._incarnation != incarnation:
                 return  # the lease was lost while we fenced: the next step begins anew
-            self._settled_at = self._monotonic() + (self._settle if forgot else 0.0)
+            self._plans_from = self._monotonic() + (self._grace if forgot else 0.0)
             self._fence = fence
         self._log.info("leading", token=fence.token, waits_for_workers=forgot)
 
@@ -173,11 +173,11 @@ class Leadership:
 
         Only when the wait is over: a leader that dies before leaves the waiting to the next one.
         """
-        if self._fence is None or self._settled_at is None or self._monotonic() < self._settled_at:
+        if self._fence is None or self._plans_from is None or self._monotonic() < self._plans_from:
             return
         self._lease = self._leases.advance(self._name, self._holder, self._fence.token)
         reach("leader.advanced")
-        self._settled_at, self._last_settled = None, True
+        self._plans_from, self._last_remembered = None, True
         if self._lease is None:
             self._lose("another daemon took the lease, or it ran out")
 

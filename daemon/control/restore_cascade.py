@@ -1,4 +1,4 @@
-"""Plain RESTOREs, and heads that were moved back by hand, carried on to what was derived from what they took back.
+"""Plain RESTOREs, and heads moved back by hand, are carried on to the tables derived from the reverted versions.
 
 Level-triggered: a RESTORE is open as long as it is in `lakewarden.lineage`, a move as long as it is in
 `lakewarden.health`, and `lakewarden.audit` has no entry that says what came of it. The entry is written last,
@@ -52,8 +52,8 @@ _ENTRY: Final = "restored-"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class OpenRestores:
-    """The RESTOREs of one table of which nothing is on record yet, the versions that its head left behind by hand
-    likewise, and what could be derived from it."""
+    """The unrecorded RESTOREs of one table, the versions that its head left behind by hand, and the tables that may be
+    derived from it."""
 
     row: TableRow
     restores: tuple[RestoreCommit, ...] = ()
@@ -95,8 +95,8 @@ class RestoreCascadeDriver:
     rollbacks: RollbackService
     cache: FleetCache
     notifier: Notifier
-    _settled: set[str] = field(default_factory=set)
-    _settled_as_of: int = -1
+    _closed: set[str] = field(default_factory=set)
+    _closed_as_of: int = -1
 
     def open(self) -> Sequence[OpenRestores]:
         governed, reverted_ranges = self.cache.governed(), self.cache.reverted_ranges
@@ -107,7 +107,7 @@ class RestoreCascadeDriver:
         )
         for one in every:
             known = governed.get(one.table_id)
-            if known is not None and _is_looked_at(known.row) and _entry(one) not in self._settled:
+            if known is not None and _is_looked_at(known.row) and _entry(one) not in self._closed:
                 found.setdefault(one.table_id, []).append(one)
         if not found:
             return ()
@@ -124,7 +124,7 @@ class RestoreCascadeDriver:
                 downstream=_reached(table_id, readers),
             )
             for table_id, some in sorted(found.items())
-            if (still_open := [one for one in some if _entry(one) not in self._settled])
+            if (still_open := [one for one in some if _entry(one) not in self._closed])
         )
 
     def carry(self, one: OpenRestores, fence: Fence) -> bool:
@@ -145,7 +145,7 @@ class RestoreCascadeDriver:
         versions = taken_back(history, restores, also, head=None if seen is None else seen.version)
         if not versions:
             self._forget(one.row)
-            self._settle(one, self._nothing(one, history), fence)
+            self._close(one, self._nothing(one, history), fence)
             return False
         request = request_after(one.row.table_id, versions)
         narrow = self.rollbacks.gatherer.gather(request)
@@ -153,7 +153,7 @@ class RestoreCascadeDriver:
         match reaction(narrow.plan, able=_able(narrow), tried=tried):
             case Reaction.NOTHING:
                 self._forget(one.row)
-                self._settle(one, "nothing derived holds what it took back", fence)
+                self._close(one, "nothing derived holds what it took back", fence)
             case Reaction.APPLY:
                 if self._apply(one, narrow, fence):
                     return True
@@ -194,7 +194,7 @@ class RestoreCascadeDriver:
         rows = (found.rows.get(each.table_id) for each in concerned(found.plan))
         self._tell(EventKind.PLAN_WAITS, [(row, told) for row in rows])
         reach("restored.told")
-        self._settle(one, f"plan {found.plan.hash} waits", fence)
+        self._close(one, f"plan {found.plan.hash} waits", fence)
 
     def _forget(self, row: TableRow, *, but: str | None = None) -> None:
         """Take plans about the table's RESTOREs back that nobody has applied and that are out of date now."""
@@ -239,7 +239,7 @@ class RestoreCascadeDriver:
                     )
                 )
 
-    def _settle(self, one: OpenRestores, what: str, fence: Fence) -> None:
+    def _close(self, one: OpenRestores, what: str, fence: Fence) -> None:
         """Put on record what came of it: it is open no longer."""
         for entry, about in one.entries():
             with run(
@@ -252,15 +252,15 @@ class RestoreCascadeDriver:
                 audit_id=entry,
             ):
                 pass  # what was to be done is done: only the entry is left to write
-            self._settled.add(entry)
+            self._closed.add(entry)
 
     def _look_up(self) -> None:
         """Learn which RESTOREs have an entry. Asked only while one seems open."""
         rows = self.rollbacks.services.store.rows(AUDIT)
-        if rows.version != self._settled_as_of:
+        if rows.version != self._closed_as_of:
             ids = rows.arrow(["audit_id"]).column("audit_id")
-            self._settled.update(ids.filter(pc.starts_with(ids, _ENTRY)).to_pylist())
-            self._settled_as_of = rows.version
+            self._closed.update(ids.filter(pc.starts_with(ids, _ENTRY)).to_pylist())
+            self._closed_as_of = rows.version
 
 
 def _is_looked_at(row: TableRow) -> bool:
@@ -301,12 +301,12 @@ def _seeds(rollback: Rollback, row: TableRow) -> frozenset[int]:
 
 
 def _waits_for(rollback: Rollback, row: TableRow) -> bool:
-    """Whether it is a plan of the daemon's about this table's RESTOREs that nobody has applied."""
+    """Whether this is the daemon's own unapplied plan for this table's RESTOREs."""
     return rollback.head.state is RollbackState.PLANNED and bool(_seeds(rollback, row))
 
 
 def _was_tried(rollback: Rollback, row: TableRow, versions: tuple[int, ...]) -> bool:
-    """Whether the daemon began the same before, whatever has become of it."""
+    """Whether the daemon began the same before, with any outcome."""
     return rollback.head.state is not RollbackState.PLANNED and _seeds(rollback, row) == set(versions)
 
 

@@ -49,7 +49,7 @@ class Rounds:
     """The stores that denied access when they were asked last."""
 
     def look(self, tables: Sequence[Governed], look: Callable[[Governed], T]) -> list[T]:
-        """What looking at each comes to, but for those whose store has said enough. `look` has to ask by `asked`."""
+        """The results of looking at each table, without tables of given-up stores. `look` has to ask by `asked`."""
         near, far = list[Governed](), defaultdict[str, dict[str, Governed]](dict)
         for one in tables:
             store = self._store(one)
@@ -98,8 +98,8 @@ class Rounds:
 
     def asked(self, governed: Governed, look: Callable[[], T]) -> T | None:
         """Look at one table, and keep in mind whether its store answered. Raises what `look` raises; None where a store
-        is asked in vain that was away before, which is no news. Where the metastore keeps its head and does not
-        answer, the store was not asked."""
+        is still away: that is no news. Where the metastore keeps its head and does not answer, the store was not asked.
+        """
         store = self._store(governed)
         if store is None:
             return look()

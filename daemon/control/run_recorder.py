@@ -114,15 +114,15 @@ class RunRecorder:
             rows = _storable([run_row(run, now=self.registry.clock.now()) for run in finished], attempt)
             self.append(rows, fence)
             reach("cycle.recorded")
-            settled: list[str] = []
+            done: list[str] = []
             for run, row in zip(finished, rows, strict=True):
                 follow = partial(self._follow, row, retry=run.result is not None and run.result.retry)
                 if attempt(row.name, follow) is not Ended.LATER:
-                    settled.append(row.run_id)
-            self.queue.forget(settled)
+                    done.append(row.run_id)
+            self.queue.forget(done)
             reach("cycle.forgotten")
             recorded.extend(rows)
-            if len(settled) < len(rows):
+            if len(done) < len(rows):
                 break
         return tuple(recorded)
 
@@ -135,17 +135,17 @@ class RunRecorder:
 
     def _follow(self, row: RunRow, *, retry: bool) -> None:
         self.metrics.count_run(row.action, row.outcome, moved_bytes=_moved_bytes(row))
-        settled = SPECS[row.action].settles(row, retry)
+        settlement = SPECS[row.action].settles(row, retry)
         try:
-            if settled is not None:
-                self._settle(settled, row)
+            if settlement is not None:
+                self._finish(settlement, row)
         except NotFoundError:
-            pass  # its row is gone: there is nothing left to settle
+            pass  # its row is gone: there is nothing left to finish
         self._tell(row, retry=retry)
 
-    def _settle(self, settled: Settlement, row: RunRow) -> None:
+    def _finish(self, settlement: Settlement, row: RunRow) -> None:
         message = row.message or row.outcome
-        match settled:
+        match settlement:
             case Settlement.CONVERTED:
                 converted(self.registry, row.table_id)
             case Settlement.NOT_CONVERTED:
@@ -155,7 +155,7 @@ class RunRecorder:
             case Settlement.PURGED:
                 purged(self.registry, row.table_id, actor=DAEMON)
             case _:
-                assert_never(settled)
+                assert_never(settlement)
 
     def _tell(self, row: RunRow, *, retry: bool) -> None:
         if row.error_class == "ConsentError":

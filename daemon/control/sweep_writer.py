@@ -97,11 +97,11 @@ class SweepWriter:
         if not changing:
             return
 
-        def settle(rows: Rows[TableRow]) -> Iterable[TableRow]:
+        def resolve(rows: Rows[TableRow]) -> Iterable[TableRow]:
             held = ((rows.get(look.table_id), look) for look in changing)
             return [resolved_row(row, look, now) for row, look in held if row is not None]
 
-        done = self.store.edit(TABLES, settle, fence=fence, because=because)
+        done = self.store.edit(TABLES, resolve, fence=fence, because=because)
         self.cache.wrote_tables(done)
         for row in done.rows:
             self._tell(before.get(row.table_id), row)

@@ -102,7 +102,7 @@ class FleetCache:
         self._read(SCHEMAS, self._take_schemas)
         self._read(LINEAGE, self._take_lineage)
         self._read(ROLLBACKS, self._take_rollbacks)
-        self.reverted_ranges.settle(self._rows, self._derivations)
+        self.reverted_ranges.reconcile(self._rows, self._derivations)
         self._read(RUNS, self._take_runs)
         self._hold_for_downstream()
 
@@ -169,7 +169,7 @@ class FleetCache:
         if done.rows and not self._skipped(HEALTH.name, done.version):
             self._health.update({row.table_id: row for row in done.rows})
             self.reverted_ranges.take_left(done.rows)
-            self.reverted_ranges.settle(self._rows, self._derivations)
+            self.reverted_ranges.reconcile(self._rows, self._derivations)
 
     def recorded(self, runs: Iterable[RunRow], version: int) -> None:
         """Fold in runs that we have just appended to `lakewarden.runs`."""
@@ -190,7 +190,7 @@ class FleetCache:
                 upto[row.output_format_id] = max(row.output_version, upto.get(row.output_format_id, -1))
                 self._derive(row.input_id, row.output_id)
             self.reverted_ranges.add_restores(restores_of(kept))
-            self.reverted_ranges.settle(self._rows, self._derivations)
+            self.reverted_ranges.reconcile(self._rows, self._derivations)
             self._hold_for_downstream()
 
     def learned(self, rows: Iterable[LineageRow], version: int) -> None:
@@ -254,7 +254,7 @@ class FleetCache:
             self._promises_stale = True
 
     def _hold_for_downstream(self) -> None:
-        """Know what is derived from what, and let tables keep what tables derived from them promise. Costs
+        """Take in which tables are derived from which; sources keep what the promises of derived tables need. Costs
         nothing while no table or derivation changed."""
         if not self._promises_stale:
             return

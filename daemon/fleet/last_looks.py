@@ -1,4 +1,4 @@
-"""What this process saw of each table when it looked last. Safe with many threads: of each table one value is kept."""
+"""This process' last look at each table. Safe with many threads: of each table one value is kept."""
 
 import threading
 from collections import OrderedDict
@@ -20,7 +20,7 @@ class LastLook:
 
     at: datetime
     version: int | None
-    """That of the health that it came to."""
+    """The version of the resulting health row."""
     failed: ProbeResult | None = None
     """What a table with a broken log looked like from afar, None where the log could be read."""
 

@@ -1,4 +1,4 @@
-"""A look at one table: what is known before it, what it comes to, and the row that it leaves. Pure."""
+"""A look at one table: what is known before, the result, and the row afterwards. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace

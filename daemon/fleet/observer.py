@@ -1,4 +1,4 @@
-"""Looking at tables without Spark: which have moved, what their logs say now, what that makes of their rows.
+"""Looking at tables without Spark: tables that have moved, the new state of their logs, and the rows that follow.
 
 A table that did not move costs one look for the next version. Only what changed is written: a look that finds the same
 as before leaves no trace, so that idle sweeps make no commit.
@@ -166,7 +166,7 @@ class Observer:
         self._last.forget_observation(table_id)
 
     def unjudged(self, governed: Governed, before: HealthRow | None, problem: str) -> TableLook:
-        """What is said of a table whose look ended in what nobody foresaw: it is quarantined until one gets through."""
+        """The finding on a table after an unforeseen error: it is quarantined until one gets through."""
         row, now = governed.row, self._clock.now()
         self.forget(row.table_id)
         lost = LogProblem(check=_JUDGED, message=problem)
@@ -205,9 +205,9 @@ class Observer:
         return seen
 
     def _never_judged(self, governed: Governed, before: HealthRow | None, on_record: OnRecord) -> bool:
-        """Whether the table was never judged by its row as it is now (policy, name, location) and the policies of its
-        scopes, or its schema, its lineage or where its files lie is not on record, or it was taken for late
-        taint by an earlier process: that may have been lifted since. Looks of this process that left no trace count."""
+        """Whether the table has to be looked at though its log stands still. Its row (policy, name, location) or a
+        scope's policy has changed, its schema, lineage or the place of its files is not on record, or an earlier
+        process reported late taint: that may have been lifted since. Looks of this process that left no trace count."""
         row = governed.row
         last = self._last.of(row.table_id)
         looked = None if last is None else last.at
@@ -343,7 +343,7 @@ class Observer:
 
 
 def _edge(row: LineageRow) -> LineageRow:
-    """What makes two rows the same, whenever and by which version of lakewarden they were recorded."""
+    """The content of a row by which two rows are the same, regardless of time and lakewarden version."""
     return replace(row, recorded_at=datetime.min.replace(tzinfo=UTC), output_parent=None)
 
 

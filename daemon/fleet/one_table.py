@@ -1,5 +1,5 @@
-"""What the daemon would keep in mind of one table, read for it alone:
-a command about one table does not pay for the fleet.
+"""The daemon's cached facts about one table, read for that table alone: a command about one table does not pay for the
+fleet.
 
 The columns that speak of other tables (places, who reads whom) are read as columns; rows are made of this table's only.
 """
@@ -98,5 +98,5 @@ def _reverted(
     reverted_ranges.take_rollbacks(tuple(journal))
     reverted_ranges.take_restores(restores_of(chain.from_iterable(commits)))
     reverted_ranges.take_left(() if health is None else (health,))
-    reverted_ranges.settle({row.table_id: row}, ())
+    reverted_ranges.reconcile({row.table_id: row}, ())
     return reverted_ranges.ranges.get(row.table_id, ())

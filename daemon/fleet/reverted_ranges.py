@@ -1,5 +1,5 @@
-"""What was taken back, by rollbacks, by plain RESTOREs and by heads that were moved back by hand, as the daemon keeps
-it in mind: ranges of versions, and readers.
+"""The daemon's cache of versions reverted by rollbacks, plain RESTOREs and heads moved back by hand: ranges of
+versions, and readers.
 
 Made of what the journal, the lineage and the health on record say; nothing here is truth.
 """
@@ -80,7 +80,7 @@ class RevertedRanges:
         if source in self.ranges:
             self._readers.add(target)
 
-    def settle(self, rows: Mapping[str, TableRow], derivations: Collection[tuple[str, str]]) -> None:
+    def reconcile(self, rows: Mapping[str, TableRow], derivations: Collection[tuple[str, str]]) -> None:
         """Work out the ranges after something was taken in; `derivations` are pairs (source, target).
         Costs nothing else."""
         if not self._stale:

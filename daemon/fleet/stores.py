@@ -3,8 +3,8 @@
 In a sweep a store is asked for one table at first; each answer lets one more be asked at once, each error halves that.
 After a few errors in a row, or too many, its other tables are left as they are until the next sweep. A store that
 answered for no table at all is away: then one table is asked now and again, with pauses that double, and the others
-only once that one answers. Tables that answered take their turns before those that did not, so that a few which are
-out of reach by themselves (another key, another prefix) keep nobody from the rest.
+only once that one answers. Tables that answered come before those that did not: a few tables out of reach (another key,
+another prefix) do not delay the rest.
 """
 
 import threading
@@ -42,7 +42,7 @@ class _Store:
     """When it is left alone."""
     pause: timedelta = timedelta(0)
     turns: dict[str, tuple[bool, int]] = field(default_factory=dict)
-    """By table: whether it did not answer when it was asked last, and in which sweep that was."""
+    """By table: whether its last question was without an answer, and the sweep of that question."""
 
 
 class Stores:
@@ -73,7 +73,7 @@ class Stores:
             return 0 if known.enough else known.width
 
     def is_away(self, store: str) -> bool:
-        """Whether it did not answer for any table when it was asked last."""
+        """Whether the store did not answer for any table when it was last asked."""
         with self._lock:
             known = self._stores.get(store)
             return known is not None and known.silent_since is not None

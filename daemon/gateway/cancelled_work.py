@@ -1,4 +1,4 @@
-"""What one Spark was told to stop, and whether it goes on with it for too long."""
+"""Cancelled work of one Spark, and whether it goes on for too long."""
 
 import threading
 import time

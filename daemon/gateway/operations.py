@@ -42,7 +42,7 @@ class State(StrEnum):
 
     @property
     def over(self) -> bool:
-        """Whether it stays as it is."""
+        """Whether the state is final."""
         return self not in (State.PENDING, State.RUNNING)
 
 
@@ -92,7 +92,7 @@ class GatewayOperation:
     error: LakewardenError | None = None
     result: ResultReader | None = None
     outcome: str | None = None
-    """What became of the work, whatever its end was."""
+    """The outcome of the work."""
     began: float = field(default_factory=time.monotonic)
     _done: threading.Event = field(default_factory=threading.Event)
     _left: threading.Event = field(default_factory=threading.Event)

@@ -77,7 +77,7 @@ def require_few(settings: Mapping[str, str]) -> None:
 
 
 class SessionSpark(Protocol):
-    """What a session has of the gateway's Spark, once it needed it."""
+    """A session's part of the gateway's Spark, once the session needed one."""
 
     def close(self) -> None:
         """Let go of it. Does not wait."""

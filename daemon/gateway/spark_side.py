@@ -60,7 +60,7 @@ from lakewarden.jobs.sql.statements import ChangeRows, InSession
 __all__ = ["SparkSide"]
 
 _GLANCE_SECONDS: Final = 1.0
-"""How long a client that asks how far its statement is may wait for Spark to say so."""
+"""The longest wait of a client that asks for its statement's progress."""
 _PATIENCE_SECONDS: Final = 120.0
 """How long Spark may go on with what was cancelled; on a cluster it ends the executor itself before."""
 _OURS: Final = "lakewarden."

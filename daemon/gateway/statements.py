@@ -98,8 +98,8 @@ class Statements:
     def operation(
         self, session: Session, text: str, *, wanted: Callable[[], bool] = lambda: True
     ) -> GatewayOperation:
-        """What a statement asks for; it is read as long as that is `wanted`. Raises `UsageError` for one that is too
-        long or a governed one that is wrong, `NotAllowedError` for what its user may not even have read."""
+        """What a statement asks for; it is read as long as that is `wanted`. Raises `UsageError` for a statement that
+        is too long or governed and wrong, `NotAllowedError` for a statement that its user may not even have parsed."""
         self._require_short(text)
         own = self._own(session, text)
         if own is not None:
@@ -122,8 +122,8 @@ class Statements:
             )
 
     def _own(self, session: Session, text: str) -> Callable[[GatewayOperation], ResultReader] | None:
-        """What a connection only has to remember until it has a session in Spark, which most never need; from then on
-        Spark's session is asked what is set."""
+        """The answer to a statement that a connection only has to remember until it gets a session in Spark (most never
+        need one); from then on Spark's session is asked what is set."""
         if session.spark is not None:
             return None
         if _uses_default(text):
@@ -214,7 +214,7 @@ def _use_default(session: Session) -> ResultReader:
 
 
 def _uses_default(text: str) -> bool:
-    """Whether it is USE default, however that is written."""
+    """Whether the statement is USE default, in any spelling."""
     match _unended(text).upper().split():
         case ["USE", name] | ["USE", "SCHEMA" | "DATABASE" | "NAMESPACE", name]:
             return name.strip("`") == "DEFAULT"

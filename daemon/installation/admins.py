@@ -70,7 +70,7 @@ def _distrust(file: Path, recorded: frozenset[str]) -> str | None:
 
 
 def _owner_of(folder: Path) -> frozenset[str]:
-    """Whose a folder is; where it is gone, whose the folder is in which it could be made again."""
+    """Whose a folder is; if it is gone, the owner of its folder."""
     place = next((one for one in (folder, *folder.parents) if one.exists()), folder)
     try:
         return frozenset([name_of(place.stat().st_uid)])

@@ -1,5 +1,5 @@
-"""What lies in the home of an installation, and beside it, is its user's alone: tightened when a process starts that
-stays, as an older version, or somebody by hand, may have left it open to others."""
+"""Files in and beside the home of an installation belong to its user alone: tightened when a process starts that stays,
+as an older version, or somebody by hand, may have left it open to others."""
 
 from collections.abc import Iterator
 from pathlib import Path

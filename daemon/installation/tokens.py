@@ -92,8 +92,8 @@ class Tokens:
         return known
 
     def named_by(self, text: str) -> Token | None:
-        """The token that a text claims to be, by its id: which is no secret, and proves nothing. None where it
-        names none, or one that an older version made for what is no user name."""
+        """The token that a text claims to be, by its id: which is no secret, and proves nothing. None where it names no
+        user, or where an older version made it for something that is no user name."""
         found = self._read().get(text.split("_", 2)[1] if text.count("_") >= 2 else "")
         return found if found is not None and is_user_name(found.user) else None
 

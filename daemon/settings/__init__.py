@@ -1,1 +1,1 @@
-"""What can be set, to what, and where from?"""
+"""Which settings are there, what are their values, and where do these come from?"""

@@ -149,9 +149,8 @@ class Settings:
     gateway_system_memory: Size = setting("512 MiB",
         "Memory that reading a statement, or a query over system tables, may take.")
     gateway_share: Count = setting("50",
-        "Per cent of what the gateway has for all (statements that run and that wait, sessions, results) "
-        "that one user may have at once. With `gateway.authentication = none` all are one user, who may "
-        "have all.")
+        "The most that one user may have at once of the gateway's running and waiting statements, sessions "
+        "and results, in per cent. With `gateway.authentication = none` all callers are one user, without this limit.")
     gateway_engines: Literal["shared", "user"] = setting("shared",
         "`shared`: all statements run in one Spark application. `user`: each user has a process with a "
         "Spark of its own, started by its first call, so that nobody ends another's; needs metastore.uri.")
@@ -174,7 +173,7 @@ class Settings:
     webhook_url: Text | None = setting("",
         "POST quarantines, failed runs, plans that wait for consent, and late taint.", secret=True)
     webhook_secret: Text | None = setting("",
-        "Signs what is sent, so that the receiver can tell who sent it.", secret=True)
+        "Key of the signature in each delivery, by which the receiver knows the sender.", secret=True)
     webhook_timeout: Duration = setting("5 s",
         "How long one delivery may take, all in all; then it is tried again.")
     webhook_attempts: Count = setting("5", "How often a delivery is tried before it is dropped and counted.")
@@ -207,7 +206,7 @@ class Settings:
     file: Path | None = None
     """The settings file that was read."""
     profile: Profile | None = None
-    """What says where home is, if it is one."""
+    """The profile that names home, if there is one."""
     origins: Mapping[str, str]
     """Where each value comes from, by key."""
 

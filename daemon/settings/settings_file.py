@@ -15,7 +15,7 @@ __all__ = ["read_settings_file"]
 def read_settings_file(
     file: Path, env: Mapping[str, str], *, named: bool
 ) -> tuple[Mapping[str, str], StorageMap]:
-    """What it says, by key, and its `[[storage]]` entries. It may only be missing if nobody `named` it."""
+    """The file's values by key, and its `[[storage]]` entries. It may only be missing if nobody `named` it."""
     try:
         tree = toml_of(file)
     except FileNotFoundError:

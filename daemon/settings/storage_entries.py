@@ -18,8 +18,8 @@ _FROM_FILE: Final = "file:"
 def storage_entry(table: Mapping[str, Any], env: Mapping[str, str]) -> tuple[str, StorageOptions]:
     """The canonical location and the options of one `[[storage]]` entry.
 
-    Raises `UsageError` for what is none, a secret written into the file, a variable that is not set, a file that cannot
-    be read, and options with which nothing could be committed.
+    Raises `UsageError` for a malformed entry, a secret in the file, an unset variable, an unreadable file, and options
+    that rule out commits.
     """
     if not isinstance(table.get("prefix"), str) or not isinstance(table.get("options"), Mapping):
         raise UsageError(

@@ -37,7 +37,7 @@ class PostResponse:
 
 
 def signature(secret: str, body: bytes, at: int) -> str:
-    """What proves to a receiver who knows the secret that we sent this body, and when (seconds since 1970)."""
+    """The signature: proves sender and time (seconds since 1970) of this body to a receiver with the secret."""
     signed = hmac.new(secret.encode(), f"{at}.".encode() + body, hashlib.sha256)
     return f"t={at},v1={signed.hexdigest()}"
 

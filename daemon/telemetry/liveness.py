@@ -74,7 +74,7 @@ class Vitals:
         return ProbeAnswer(ok=True, message="The main loop goes round.")
 
     def ready(self) -> ProbeAnswer:
-        """Whether it does its work: leading without trouble, following, or keeping workers."""
+        """Whether the daemon does its work: leading without trouble, following, or keeping workers."""
         alive = self.live()
         if not alive.ok:
             return alive

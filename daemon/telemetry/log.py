@@ -22,6 +22,6 @@ def configure(*, level: str, format: str) -> None:
 
 
 def _colours() -> bool:
-    """Whether somebody looks on who wants them (no-color.org)."""
+    """Whether the output is a terminal that wants colours (no-color.org)."""
     wanted = not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
     return wanted and sys.stderr.isatty()

@@ -9,7 +9,7 @@ __all__ = ["Outage"]
 
 @dataclass(slots=True)
 class Outage:
-    """What the log says of it, and whether it goes on."""
+    """The line for the log, and whether the outage goes on."""
 
     part: str
     """Whose lines they are."""

@@ -30,14 +30,14 @@ class Part:
     audit_id: str | None = None
     """Makes its entry one that is written once."""
     by: str | None = None
-    """Who did it, where that was an earlier call that was killed before it could write its entries."""
+    """The caller, where an earlier call did it and was killed before writing its entries."""
     at: datetime | None = None
     """When, likewise."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Refusal:
-    """What a surface refused of its own accord, so that no use case began."""
+    """A refusal by a surface itself, before any use case began."""
 
     caller: Caller
     permission: Permission
@@ -89,13 +89,13 @@ def run(
 ) -> Iterator[Actor]:
     """Ask the rule, then let the block act, and write down in `lakewarden.audit` what came of it.
 
-    `where` says what it is done to; `rows` finds those that the rule is asked about where a name alone does
-    not say it. `on` is what the entry says instead of `where`, `audit_id` makes an entry that is written
-    once. `parts` is filled by a block that does it to many tables at once: each has an entry of its own, in one
-    commit; the whole has one only if it fails. What cannot be written now is kept, and written by the next call or
-    cycle, which the log says of what was done; under a `fence`, whose holder repeats it, that is an error. Where the
-    audit itself may be damaged, `unrecorded` is told why there is no entry. Raises `NotAllowedError`,
-    `PreconditionError` where it would act by older system tables, `UnrecordedError` if it cannot be kept either.
+    `where` says what it is done to; `rows` finds those that the rule is asked about where a name alone does not say it.
+    `on` is what the entry says instead of `where`, `audit_id` makes an entry that is written once. `parts` is filled by
+    a block that does it to many tables at once: each has an entry of its own, in one commit; the whole has one only if
+    it fails. An entry that cannot be written now is kept for the next call or cycle, and the log says so; under a
+    `fence`, whose holder repeats it, that is an error. Where the audit itself may be damaged, `unrecorded` is told why
+    there is no entry. Raises `NotAllowedError`, `PreconditionError` where it would act by older system tables,
+    `UnrecordedError` if it cannot be kept either.
     """
     allowed, why = True, None
     actor, what = Actor(caller), on or where

@@ -96,7 +96,7 @@ GOVERNED: Final = (
 """What goes through `run`."""
 
 ACTS: Final = frozenset({CONVERT, DROP, RUN, SYNC, APPLY, GO_ON, UNDO, ROLL_BACK, LEAVE, FOLLOW_RESTORE})
-"""What goes on to change tables by what the system tables say of them: not while those are older ones."""
+"""Use cases that change tables by their rows in the system tables: not while those are older ones."""
 
 FREE: Final = (
     "init", "daemon", "worker", "gateway", "status", "top", "why", "doctor", "sql", "config show",

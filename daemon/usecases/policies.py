@@ -68,5 +68,5 @@ def _what(wanted: Wanted) -> str:
 
 
 def _asked_in_the_commit() -> tuple[TableRow, ...]:
-    """Whoever may not change one of them is refused where it is decided what changes."""
+    """Rights are checked later, for each table that changes."""
     return ()

@@ -1,4 +1,4 @@
-"""One page of state: who leads, what is managed, what needs attention."""
+"""One page of state: the leader, the managed tables, and whatever needs attention."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -48,7 +48,7 @@ class Status:
     tables_held: int
     """Likewise."""
     reads_reverted: int
-    """Tables whose head holds what was made from versions that were taken back."""
+    """Tables whose heads hold data from reverted versions."""
     files: int
     """Of live versions."""
     bytes: int

@@ -31,7 +31,7 @@ def unmatched_scope(store: SystemStore, where: str) -> str | None:
 
 
 def unmatched_filters(store: SystemStore, wanted: TableFilter) -> list[str]:
-    """What to say of each filter that no table meets even if it stands alone."""
+    """The hint for each filter that no table meets even alone."""
     everything = fleet(store, TableFilter(gone=True))
     names: list[str] = everything.column("name").to_pylist()
     said = []

@@ -1,2 +1,1 @@
-"""Who keeps worker processes? A pool of them, a host that has nothing else to do, and what became of
-runs whose worker is gone."""
+"""Who keeps worker processes? A pool of workers, a host for them alone, and the fate of runs whose worker is gone."""

@@ -143,7 +143,7 @@ class WorkerHost:
 
 def lost_by(held: Mapping[str, Run], runs: tuple[Run, ...], expired: set[str]) -> Iterator[tuple[str, Run]]:
     """The workers whose run is theirs no more, by what they held at the last look: its lease is over, or
-    somebody else settled it and it waits, or is done, anew. A run that is gone or finished was theirs to end."""
+    somebody else finished it and it waits, or is done, anew. A run that is gone or finished was theirs to end."""
     now = {run.request.run_id: run for run in runs}
     for name, run in held.items():
         known = now.get(run.request.run_id)

@@ -43,8 +43,8 @@ class Reaper:
         """Runs whose lease ran out."""
         return self.queue.expired()
 
-    def settle(self, run: Run) -> bool:
-        """Settle one. False if somebody else was faster. Raises `UnavailableError` if the log cannot be asked now."""
+    def finish(self, run: Run) -> bool:
+        """Finish one. False if somebody else was faster. Raises `UnavailableError` if the log cannot be asked now."""
         request = run.request
         if run.worker is not None and run.started_at is not None:
             self.silence(run.worker, run.started_at)
@@ -79,7 +79,7 @@ class Reaper:
         closed = self.queue.close(request.run_id, result)
         if closed:
             level = "info" if result.outcome is Outcome.SUCCEEDED else "warning"
-            self._say(request, level, f"run settled outcome={result.outcome} message={result.message}")
+            self._say(request, level, f"run finished outcome={result.outcome} message={result.message}")
         return closed
 
     def _say(self, request: RunRequest, level: str, message: str) -> None:

@@ -64,7 +64,7 @@ def spark_settings(settings: Settings) -> SparkSettings:
 
 
 def worker_config(settings: Settings, name: str) -> str:
-    """What a worker of this installation is told on its standard input. Holds secrets."""
+    """The message to a worker of this installation on its standard input. Holds secrets."""
     return write_config(
         WorkerConfig(
             name=name,
@@ -197,7 +197,7 @@ class WorkerPool:
         return orderly
 
     def kill(self) -> None:
-        """Kill every worker at once, from any thread: their runs are settled by whoever leads next."""
+        """Kill every worker at once, from any thread: their runs are finished by the next leader."""
         for slot in self._slots:
             process = slot.process
             if process is not None and process.poll() is None:

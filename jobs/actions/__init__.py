@@ -1,1 +1,1 @@
-"""What can be done to a table, when is it due, what does it cost, what allows it? One file per action. Pure."""
+"""Which actions are there? When is each due, what does it cost, and what permits it? One file per action. Pure."""

@@ -75,7 +75,7 @@ def not_swept(view: TableView, action: Action) -> NotDue | None:
 
 
 def not_looked_at(view: TableView, world: World, action: Action) -> NotDue | None:
-    """Where it is not known yet of some other table whether it reads this one's files: shallow clones do."""
+    """Another table may read this one's files, and has not been looked at yet: shallow clones do."""
     names, place = world.unlooked, bisect_left(world.unlooked, view.name)
     mine = names[place : place + 1] == (view.name,)
     others = len(names) - mine

@@ -56,7 +56,7 @@ class SetProperties:
     lowers: tuple[str, ...] = ()
     """The names of retentions that somebody asked to be less: any other that the table has longer stands."""
     gives_back: bool = False
-    """None of that, but what stood there before us is given back to a table that leaves, on whatever is head."""
+    """Instead of all that, a table that leaves gets its original properties back, on any head."""
 
 
 def properties_action(

@@ -99,7 +99,7 @@ def _allowed_in(row: TableRow, action: Purge, now: datetime) -> str | None:
 
 
 def _stuck(row: TableRow, past: Past) -> str:
-    """Why it did not come to its end, and what ends it else."""
+    """Why the purge did not end, and what would end it."""
     said = (past.message or past.outcome).rstrip(".")
     return f"{count_of(past.failures, 'run')} in a row did not end it: {said}. {how_to_stop(row.table_id)}"
 

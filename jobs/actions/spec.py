@@ -115,7 +115,7 @@ class Foreseeable:
 
 
 class Settlement(Enum):
-    """What a finished run settles in the row of its table."""
+    """What a finished run changes in its table's row."""
 
     CONVERTED = "it is a Delta table"
     NOT_CONVERTED = "it could not be converted"
@@ -158,7 +158,7 @@ class Spec(Generic[A]):
     requires: Callable[[A], int | None]
     """The version it was decided on; None: it has none."""
     recover: Callable[[Run, Sequence[Commit]], Verdict] = last_commit
-    """When its worker is gone, it is judged by its own commits after that version, oldest first."""
+    """A run whose worker is gone is judged by its own commits after that version, oldest first."""
     order: Callable[[Ordered], A] | None = None
     """Makes its value for a person who orders it; None: it is not ordered by `jobs run`."""
     asked_for: bool = False
@@ -200,10 +200,10 @@ class Spec(Generic[A]):
     by_caretaker: bool = False
     """A leading daemon does it to system tables by itself, because no worker may."""
     settles: Callable[[RunRow, bool], Settlement | None] = field(default=lambda run, tried_again: None)
-    """What a finished run settles in the row of its table, given whether it is tried again."""
+    """The settlement of a finished run, given whether it is tried again."""
 
     def changed_nothing(self, action: A) -> bool:
-        """Whether it only said what it would do."""
+        """Whether the run was a dry run."""
         return self.is_dry_run is not None and self.is_dry_run(action)
 
     def is_switched_off(self, policy: EffectivePolicy) -> bool:

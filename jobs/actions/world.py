@@ -41,7 +41,7 @@ class Past:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Standing:
-    """What the system tables say of one table that may stand against whatever is done to it."""
+    """What in the system tables may stand against an action on one table."""
 
     governed: Governed
     """Its row under its scopes, with what derived tables make it keep."""

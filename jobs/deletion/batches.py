@@ -1,8 +1,8 @@
 """Deleting files in bounded batches, each allowed anew: the only way in which a run takes away files of a table.
 
-Before a batch everything that allows the run is asked again, and the caller says what of the batch may still
-go. Within a batch every file asks this process' own clock whether the claim still lasts, so that a process
-that was frozen, however long, deletes nothing when it wakes.
+Before a batch everything that allows the run is asked again, and the caller says what of the batch may still go. Within
+a batch this process' clock is asked before every file whether the claim still lasts: a process that was frozen deletes
+nothing when it wakes.
 """
 
 from collections.abc import Callable, Sequence

@@ -1,5 +1,5 @@
-"""Where the files that a log names really are at this moment: relative, absolute, through links or mounts, two names
-of one file become one."""
+"""The real places, at this moment, of the files in a log: relative, absolute, through links or mounts, two names of one
+file become one."""
 
 from typing import Final
 from urllib.parse import urlsplit
@@ -44,7 +44,7 @@ class FilePlaces:
         return f"{self._location}/{path}"
 
     def is_own(self, path: str) -> bool:
-        """Whether a path relative to the folder leads to where it says: through no link, to no other place."""
+        """Whether a path relative to the folder leads through no link and to no other place."""
         return self._root is None or self.of(path) == f"{self._root}/{path}"
 
     def inside(self, place: str) -> bool:

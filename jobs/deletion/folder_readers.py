@@ -27,8 +27,8 @@ class FolderReaders:
     """What was looked at because nobody had before stays here."""
 
     def now(self) -> tuple[TableRow, ...]:
-        """Those of them that are managed or dropped, and not gone, by `table_id`. Where nobody has looked at a table
-        yet, it is looked at here, once; raises `PreconditionError` if it cannot be seen."""
+        """The readers that are managed or dropped, and not gone, by `table_id`. Where nobody has looked at a table yet,
+        it is looked at here, once; raises `PreconditionError` if it cannot be seen."""
         guard, here = self.ctx.guard, self.ctx.target.location
         if guard is None:
             return ()

@@ -69,7 +69,7 @@ def look_into(store: FileStore, format_: TableFormat | None, reader: TableReader
 
 
 def inner_table(name: str, place: str) -> RefusedError:
-    """What a purge answers in whose table's folder another one lies; its dry run answers the same."""
+    """The answer of a purge if another table lies in its table's folder; its dry run answers the same."""
     return RefusedError(f"Another table lies inside {name}: {place}.", hint="Move it away, then purge again.")
 
 
@@ -80,7 +80,7 @@ def unknown_token(files: Iterable[FileEntry]) -> str | None:
 
 
 def signature(entry: FileEntry) -> str:
-    """What tells a file from another one that takes its place."""
+    """The identity of a file: another one in its place differs."""
     return f"{entry.path}\t{entry.size_bytes}\t{to_millis(entry.modified_at)}"
 
 
@@ -93,7 +93,7 @@ def _named(store: FileStore, reader: TableReader) -> set[str]:
 
 
 def _is_kept(path: str, kept: tuple[str, ...]) -> bool:
-    """Whether the format, or writers of it, keep a file of this name there for their own ends."""
+    """Whether the format or its writers own a file of this name."""
     *folders, name = path.split("/")
     in_partition = all("=" in folder for folder in folders)
     return path.startswith(kept) or (in_partition and _MARK_OF_A_WRITER.fullmatch(name) is not None)

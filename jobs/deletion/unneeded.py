@@ -1,8 +1,7 @@
 """Which of the files that a vacuum chose nobody needs:
 proved when it begins, and kept true batch by batch while it deletes.
 
-Needed are the files of head, of what the promise protects, of shallow clones that lakewarden knows, and
-whatever lies in a table of its own inside the folder.
+Needed are the files of head, of protected versions, of known shallow clones, and of other tables inside the folder.
 Files are compared by where they really are (`FilePlaces`), not by how a log spells them.
 """
 
@@ -111,7 +110,7 @@ class Unneeded:
         )
 
     def still(self, batch: Sequence[FileEntry]) -> tuple[FileEntry, ...]:
-        """Those of the batch that can go by what the log, the journal of rollbacks and the folder say now.
+        """The files of the batch that can go, judged now by the log, the journal of rollbacks and the folder.
 
         Raises `ConflictError` if the table was made anew or replaced, a rollback needs older versions by now,
         or a table that names files of this one was registered.

@@ -1,9 +1,9 @@
 """Compaction: rewrite the small files of cold partitions, and purge deletion vectors where that was asked for.
 
 A partition is cold when the log shows no change in it for the quiet time: the files it has now are those it had then.
-That is decided on the head which the run finds, so commits that came between planning and beginning do not
-matter. Users' writers win: a commit of theirs that comes before ours makes it fail, and the planner backs
-off; where the policy lets it commit beside writers, only one that touches its files does.
+The choice is made on the run's own head: commits between planning and beginning do not matter. Users' writers win: a
+commit of theirs that comes before ours makes it fail, and the planner backs off; where the policy lets it commit beside
+writers, only one that touches its files does.
 """
 
 import json

@@ -52,8 +52,8 @@ def check_source(
 ) -> tuple[FileEntry, ...]:
     """Refuse what cannot be converted whole and right. Returns the data files that are there, relative to the table.
 
-    Raises `RefusedError` for what is not a plain Parquet table, `ConflictError` while somebody writes to it,
-    `RevokedError` where other files lie than those that the conversion was asked for.
+    Raises `RefusedError` unless it is a plain Parquet table, `ConflictError` while somebody writes to it,
+    `RevokedError` if its files are not those of the request.
     """
     store = open_store(action.location, storage)
     entries = list(store.list("", recursive=True))
@@ -75,7 +75,7 @@ def check_source(
 
 
 def _refuse_links(action: Convert, found: Iterable[FileEntry]) -> None:
-    """What a link leads to may be another table's, and a later deletion would be one of its files."""
+    """A link may lead to another table's files: a later deletion would delete these."""
     places = FilePlaces(action.location)
     led = sorted(entry.path for entry in found if not places.inside(places.of(entry.path)))
     if led:

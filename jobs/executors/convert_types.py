@@ -41,7 +41,7 @@ _UNREADABLE: Final = (
     ("timeUnit=nanoseconds", "a timestamp of nanoseconds"),
     ("Float16", "a half-precision number"),
 )
-"""Marks of logical types that Spark reads into no type that Delta has, and what to call them."""
+"""Marks of logical types without a counterpart in Delta, and their names in messages."""
 
 
 def refuse_partition_types(columns: Sequence[tuple[str, str]], folders: Iterable[str]) -> None:
@@ -143,8 +143,8 @@ def _fits(value: str, kind: str) -> bool:
 
 
 def _is_decimal(text: str, sized: re.Match[str] | None) -> bool:
-    """Whether a number is written with the very digits behind the point that its type has: delta-rs opens no table with
-    another one."""
+    """Whether a number is written with exactly the fraction digits of its type: delta-rs opens no table with another
+    one."""
     precision, scale = (
         _DECIMAL_DEFAULT if sized is None else (int(sized["precision"]), int(sized["scale"] or 0))
     )

@@ -37,8 +37,8 @@ _SHOWN: Final = 3
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Verdict:
-    """What the log says: files that can go (paths relative to the table, as on disk) and files that must stay (as the
-    log names them), how many removals stay for which reason, and the oldest version the promise protects."""
+    """What the log says: files that can go (paths relative to the table, as on disk), files that must stay (as the log
+    names them), the removals that stay, by reason, and the oldest version the promise protects."""
 
     garbage: frozenset[str]
     needed: frozenset[str]
@@ -49,7 +49,7 @@ class _Verdict:
 
 
 def vacuum(ctx: JobContext, action: Vacuum) -> Report:
-    """Delete what can go, or say what would go (`dry_run`), or that there is nothing: then Spark is not asked.
+    """Delete unneeded files; with `dry_run` only name them: then Spark is not asked.
 
     It decides on the head that it finds; what is committed while it runs is looked at before each batch. Raises
     `ConflictError` if the table was made anew, replaced or, where somebody agreed to lose many files, moved,

@@ -28,7 +28,7 @@ class Resting:
     _judged: dict[str, tuple[TableView, datetime, datetime]] = field(default_factory=dict)
 
     def rests(self, view: TableView, now: datetime) -> bool:
-        """Whether the answers about a table are still those that were given. A clock that went back ends a rest."""
+        """Whether the answers about a table are still valid. A clock that went back ends a rest."""
         known = self._judged.get(view.table_id)
         return known is not None and known[1] <= now < known[2] and view == known[0]
 

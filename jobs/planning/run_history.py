@@ -1,4 +1,4 @@
-"""What the finished runs of a table have come to, folded one by one. Pure."""
+"""The outcomes of a table's finished runs, folded one by one. Pure."""
 
 from collections.abc import Mapping
 

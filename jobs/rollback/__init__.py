@@ -1,4 +1,4 @@
-"""What has to be undone together with a bad write, to which versions, and how is that done?
+"""Which tables go back with a bad write, to which versions, and how?
 
 Doors:
     `planning_service`            gathers the facts and has a plan made of them

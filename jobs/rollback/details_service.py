@@ -72,7 +72,7 @@ def _clones(found: Gathered) -> Iterator[tuple[TableRow, str]]:
 
 
 def _beyond(found: Gathered, clones: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """Who read a clone that stays as it is, or what is not managed, by name."""
+    """Readers of a clone that stays as it is, or of an unmanaged table, by name."""
     acting = {table.table_id for table in found.plan.tables if table.acts}
     if not acting:
         return

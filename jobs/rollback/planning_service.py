@@ -340,7 +340,7 @@ def _concerned(seeds: Iterable[str], rows: pa.Table, managed: Mapping[str, Table
 def _clean(
     managed: Mapping[str, TableRow], histories: Histories, format_ids: Mapping[str, str]
 ) -> frozenset[tuple[str, int]]:
-    """What owners have marked clean by now, whatever was so when a request was first made."""
+    """The versions marked clean by now, also since the request was first made."""
     return frozenset(
         (key, version)
         for key, history in histories.items()

@@ -14,13 +14,19 @@ from lakewarden.catalog.model.rows import RollbackStep
 from lakewarden.catalog.storage.file_store import StorageOptions
 from lakewarden.catalog.units import count_of
 from lakewarden.jobs.rollback.journal.steps import TableStep
+from lakewarden.jobs.rollback.plan.facts import Unreachable, VersionObstacle
 from lakewarden.jobs.runs.table_files import lacking
 
-__all__ = ["missing_files", "require_same_head", "verify_step"]
+__all__ = ["missing_files", "require_same_head", "unreachable", "verify_step"]
 
 _UNTOUCHED: Final = "Nothing was changed."
 """True where these errors are raised to somebody. A rollback that finds the same when it has begun keeps the
 sentence of the error alone."""
+_HINTS: Final = {
+    VersionObstacle.EXPIRED: "Choose a later version (`lakewarden tables history`), or restore a backup.",
+    VersionObstacle.MISSING_FILES: "Somebody's vacuum deleted them, or they were overwritten. "
+    "Choose a later version, or put the files back from a backup.",
+}
 
 
 def verify_step(step: TableStep, reader: TableReader, storage: Callable[[str], StorageOptions]) -> TableStep:
@@ -75,8 +81,7 @@ def missing_files(
     head: int,
     target: int,
 ) -> tuple[str, ...]:
-    """Paths that version `target` has and `head` has not, and that are gone from storage, wherever they lie, or are no
-    files of the size that the log says.
+    """Paths in version `target` and not in `head` that are gone from storage, or whose size differs from the log's.
 
     Raises `UnreadableError` if the log cannot rebuild one of the two versions.
     """
@@ -86,6 +91,30 @@ def missing_files(
         if (file.path, file.deletion_vector) not in live:
             wanted |= _sizes(file)
     return lacking(location, wanted, storage)
+
+
+def unreachable(
+    reader: TableReader,
+    storage: Callable[[str], StorageOptions],
+    location: str,
+    *,
+    name: str,
+    head: int,
+    target: int,
+) -> Unreachable | None:
+    """Why version `target` of a table cannot be restored, by its log and its files; None if it can."""
+    try:
+        gone = missing_files(reader, storage, location, head=head, target=target)
+    except UnreadableError:
+        message = f"Version {target} of {name} has expired: its log no longer goes back that far."
+        return Unreachable(why=VersionObstacle.EXPIRED, message=message)
+    if not gone:
+        return None
+    message = (
+        f"Version {target} of {name} cannot be restored: {count_of(len(gone), 'file')} "
+        f"{'is' if len(gone) == 1 else 'are'} gone or damaged, the first is {gone[0]}."
+    )
+    return Unreachable(why=VersionObstacle.MISSING_FILES, message=message)
 
 
 def _observe(step: TableStep, reader: TableReader) -> Observation:
@@ -130,20 +159,11 @@ def _refuse_other_table(step: TableStep, reader: TableReader, seen: Observation)
 
 
 def _check_files(step: TableStep, reader: TableReader, storage: Callable[[str], StorageOptions]) -> None:
-    try:
-        gone = missing_files(reader, storage, step.location, head=step.from_version, target=step.to_version)
-    except UnreadableError as error:
-        raise PreconditionError(
-            f"Version {step.to_version} of {step.name} has expired: its log no longer goes back that far.",
-            hint="Choose a later version (`lakewarden tables history`), or restore a backup.",
-        ) from error
-    if gone:
-        raise PreconditionError(
-            f"Version {step.to_version} of {step.name} cannot be restored: {count_of(len(gone), 'file')} "
-            f"{'is' if len(gone) == 1 else 'are'} gone or damaged, the first is {gone[0]}.",
-            hint="Somebody's vacuum deleted them, or they were overwritten. Choose a later version, "
-            "or put the files back from a backup.",
-        )
+    found = unreachable(
+        reader, storage, step.location, name=step.name, head=step.from_version, target=step.to_version
+    )
+    if found is not None:
+        raise PreconditionError(found.message, hint=_HINTS[found.why])
 
 
 def _sizes(file: DataFile) -> dict[str, int | None]:

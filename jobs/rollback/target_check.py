@@ -8,10 +8,9 @@ from lakewarden.catalog.formats.heads import commit_at
 from lakewarden.catalog.formats.port import CommitKind, LogProblem, Observation, TableReader
 from lakewarden.catalog.formats.registry import retention_of
 from lakewarden.catalog.storage.file_store import StorageOptions
-from lakewarden.catalog.units import count_of
-from lakewarden.jobs.rollback.plan.facts import PropertyChange, TableFacts, Unreachable, VersionObstacle
+from lakewarden.jobs.rollback.plan.facts import PropertyChange, TableFacts, Unreachable
 from lakewarden.jobs.rollback.plan.model import TablePlan
-from lakewarden.jobs.rollback.step_check import missing_files
+from lakewarden.jobs.rollback.step_check import unreachable
 
 __all__ = ["TargetCheck"]
 
@@ -27,8 +26,8 @@ class TargetCheck:
     storage: Callable[[str], StorageOptions]
 
     def completed(self, facts: TableFacts, seen: Observation | LogProblem | None) -> TableFacts:
-        """The facts, with whether the target can be restored, which lost appends are still whole,
-        and what else changes."""
+        """The facts, completed: whether the target can be restored, lost appends that are still whole, and other
+        changes."""
         reach = self._reach()
         if reach is not None:
             facts = replace(facts, unreachable={self.target: reach, **facts.unreachable})
@@ -49,19 +48,9 @@ class TargetCheck:
 
     def _reach(self) -> Unreachable | None:
         name, head = self.table.name, self.table.from_version
-        try:
-            gone = missing_files(self.reader, self.storage, self._location, head=head, target=self.target)
-        except UnreadableError:
-            message = f"Version {self.target} of {name} has expired: its log no longer goes back that far."
-            return Unreachable(why=VersionObstacle.EXPIRED, message=message)
-        if gone:
-            are = "is" if len(gone) == 1 else "are"
-            message = (
-                f"Version {self.target} of {name} cannot be restored: {count_of(len(gone), 'file')} {are} "
-                f"gone or damaged, the first is {gone[0]}."
-            )
-            return Unreachable(why=VersionObstacle.MISSING_FILES, message=message)
-        return None
+        return unreachable(
+            self.reader, self.storage, self._location, name=name, head=head, target=self.target
+        )
 
     def _intact(self) -> frozenset[int]:
         """Those of the lost blind appends all of whose files head still has."""

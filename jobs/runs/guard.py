@@ -32,8 +32,8 @@ class Standings(Protocol):
         answer."""
 
     def readers_of(self, location: str) -> tuple[TableRow, ...]:
-        """The managed tables that are known to name files in this folder although they lie elsewhere (shallow
-        clones), or of which nobody has looked yet whether they do."""
+        """The managed tables elsewhere that name files in this folder (shallow clones), or whose files have not been
+        looked at yet."""
 
     def moved(self, look: Look) -> tuple[TableRow, ...]:
         """The tables that have moved since the last sweep saw them, as `look` finds them now. The answer may be a

@@ -93,7 +93,7 @@ def observe_since(ctx: JobContext, planned: int, decided_on: str | None = None) 
 
 
 def protection_of(ctx: JobContext, seen: Observation, promise: timedelta) -> Protection:
-    """What a promise and the rollbacks protect of a table right now, from every commit that its log still has."""
+    """The versions of a table that its promise and rollbacks protect now, from every commit still in the log."""
     needed = None if ctx.rollbacks is None else ctx.rollbacks.needed_version(ctx.target.table_id)
     commits = ctx.reader.commits(ctx.target.location, after=-1, upto=seen.version)
     return protect(commits, head=seen.version, now=ctx.clock.now(), promise=promise, needed=needed)

@@ -41,7 +41,7 @@ _OBJECT_STORES: Final = frozenset(_DELTAS_OWN)
 
 
 class Safety(StrEnum):
-    """Whether every commit that is acknowledged stays, whoever else commits at the same moment."""
+    """Whether an acknowledged commit survives concurrent commits."""
 
     SAFE = "safe"
     UNSAFE = "unsafe"
@@ -124,8 +124,8 @@ def log_store_of(conf: Mapping[str, str], storage: str) -> str:
 
 
 def has_one_for_all(conf: Mapping[str, str]) -> bool:
-    """Whether a session commits everywhere through one LogStore, beside which Delta refuses any other: no Delta table
-    could be opened."""
+    """Whether a session commits everywhere through one LogStore: Delta then refuses any other: no Delta table could be
+    opened."""
     return any(conf.get(key) for key in _EVERYWHERE)
 
 

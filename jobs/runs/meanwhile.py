@@ -1,4 +1,4 @@
-"""What is committed while a run acts on what it decided: each commit is read once, whole, and held against that."""
+"""Commits made while a run acts on its decision: each commit is read once, whole, and held against that."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass

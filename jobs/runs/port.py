@@ -97,7 +97,7 @@ class Engine(Protocol):
 
     @property
     def broken(self) -> bool:
-        """Whether it cannot work any more, whatever it is asked: its worker ends then."""
+        """Whether the engine is unusable for good: its worker ends then."""
 
     def convert(
         self,
@@ -115,8 +115,8 @@ class Engine(Protocol):
         table's own retention names. Changes nothing. Whoever deletes one looks himself at what was committed since."""
 
     def agreed(self, location: str, *, candidates: Sequence[FileEntry]) -> Sequence[FileEntry]:
-        """Those of `candidates` (paths relative to the table, as on disk) that the engine, too, finds unreferenced by
-        its head: a second opinion. Changes nothing."""
+        """The `candidates` (paths relative to the table, as on disk) that the engine's head does not reference either:
+        a second opinion. Changes nothing."""
 
     def begin_vacuum(
         self, location: str, *, requires: int, files: int, size_bytes: int, run_id: str
@@ -265,8 +265,8 @@ class Guard(Protocol):
         """Return if the run may go on with this table at this place. Raises `RevokedError` or `ConflictError`."""
 
     def readers_of(self, location: str) -> tuple[TableRow, ...]:
-        """The other managed tables that are known to name files in this folder (shallow clones), or of which nobody has
-        looked yet whether they do."""
+        """The other managed tables that name files in this folder (shallow clones), or whose files have not been looked
+        at yet."""
 
     def moved(self, look: Look) -> tuple[TableRow, ...]:
         """The tables that have moved since the last sweep saw them, as `look` finds them now."""

@@ -35,7 +35,7 @@ class Protection:
     oldest_version: int
     """Every version from this one to head."""
     is_logged: bool
-    """Whether every commit after `oldest_version` is still in the log, which then shows every file that they removed
+    """Whether every commit after `oldest_version` is still in the log. The log then shows every file that they removed
     or added back."""
 
 

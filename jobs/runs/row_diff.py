@@ -41,7 +41,7 @@ class DiffRequest:
     head: int
     target: int
     keys: tuple[str, ...] = ()
-    """Columns that tell which row is which; without any, whole rows are compared."""
+    """Columns that identify rows; without any, whole rows are compared."""
     samples: int = 10
     """At most so many rows (or keys) come back."""
     format: TableFormat = DELTA

@@ -27,7 +27,7 @@ _VIRTUAL_HOSTED: Final = "virtual_hosted_style_request"
 
 
 def is_for_s3(conf: Mapping[str, str]) -> bool:
-    """Whether a session with these settings commits to S3 through our LogStore, and so needs its jars."""
+    """Whether a session with these settings commits to S3 through our LogStore and needs its jars."""
     return conf.get(S3_LOG_STORE) == CONDITIONAL
 
 

@@ -20,7 +20,7 @@ __all__ = [
 ]
 
 PACKAGES: Final = "io.delta:delta-spark_4.1_2.13:4.4.0"
-"""What `spark.jars.packages` is set to where Spark fetches its jars itself."""
+"""The value of `spark.jars.packages` where Spark fetches its jars itself."""
 
 _LOCAL_LISTING: Final = 4
 """Tasks per core that list folders. Spark's own 10,000 cost 27 s on a table of ten files, and 2 s like this."""
@@ -29,7 +29,7 @@ _SECRET: Final = re.compile(
     r"|(?<![a-z])sas(?![a-z])",
     re.IGNORECASE,
 )
-"""What Spark itself redacts (`spark.redaction.regex`), and what Azure, Google and S3's encryption call their keys."""
+"""Keys that Spark itself redacts (`spark.redaction.regex`), and those of Azure, Google and S3's encryption."""
 
 _STORES: Final = ("spark.hadoop.fs.", "spark.hadoop.dfs.", "spark.delta.logStore.")
 """Settings that say how storages are reached, and how commits are made there."""

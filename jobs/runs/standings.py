@@ -1,4 +1,5 @@
-"""What the system tables say of one table at this moment: the guard's eyes. Reads them anew, parses only what moved."""
+"""The state of one table in the system tables at this moment: the guard's eyes. Reads them anew, parses only what
+moved."""
 
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -99,7 +100,7 @@ class StoredStandings:
     def _with_downstream(
         self, tables: Rows[TableRow], scopes: Mapping[str, TableRow], governed: Governed
     ) -> Governed:
-        """What the tables derived from it promise longer than it does, as the planner counts it (`longer_promises`)."""
+        """Longer promises of derived tables, as the planner counts them (`longer_promises`)."""
         derived = sorted(downstream_of(governed.row.table_id, self._derivations(tables)))
         rows = (tables.get(table_id) for table_id in derived)
         promises = [
@@ -133,14 +134,14 @@ class StoredStandings:
 
 
 def _is_looked_at(row: TableRow) -> bool:
-    """Whether it is a table of somebody's, with a log, that was looked at before: others are looked at anyway."""
+    """Whether the row is a user's table with a log that was looked at before: others are looked at anyway."""
     if row.kind is not RowKind.TABLE or row.source is Source.SELF or row.location is None:
         return False
     return READS_ELSEWHERE in row.properties and row.state is not TableState.PURGED
 
 
 def ids_without_reach(tables: Rows[TableRow]) -> tuple[str, ...]:
-    """The rows that do not say where the table's files lie, those included that need not."""
+    """Rows that do not name the place of the table's files, even where they need not."""
     return tuple(table_id for table_id, reach in reaches(tables) if reach is None)
 
 

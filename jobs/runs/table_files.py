@@ -42,7 +42,7 @@ def relative_to(location: str, path: str) -> str | None:
 
 
 def existing(store: FileStore, paths: Iterable[str]) -> tuple[FileEntry, ...]:
-    """Those of the paths that are there, files and folders, with their sizes and times."""
+    """The existing paths, files and folders, with sizes and times."""
     by_folder: dict[str, set[str]] = defaultdict(set)
     for path in paths:
         parent = str(PurePosixPath(path).parent)
@@ -59,8 +59,8 @@ def existing(store: FileStore, paths: Iterable[str]) -> tuple[FileEntry, ...]:
 def lacking(
     location: str, paths: Mapping[str, int | None], storage: Callable[[str], StorageOptions]
 ) -> tuple[str, ...]:
-    """Those of the paths, as the log of the table at `location` has them, that are gone, or are no files of the size
-    that it says (None: it says none): in its folder, or where they lie elsewhere (a shallow clone's are its source's).
+    """Those of the paths (as in the log of the table at `location`) that are gone or have another size (None: it says
+    none): in its folder, or where they lie elsewhere (a shallow clone's are its source's).
     """
     places = {
         path: (location, inside) for path in paths if (inside := relative_to(location, path)) is not None

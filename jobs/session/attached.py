@@ -176,8 +176,8 @@ class Attached:
         return self._writer.upsert_stream(stream)
 
     def wrote(self, location: str) -> None:
-        """Let the daemon look at a managed table that a governed write has changed, so that what its metastore entry
-        says of its size does not mislead for long. Costs nothing; several within five seconds are one."""
+        """Let the daemon look at a managed table after a governed write: the size in its metastore entry is then soon
+        right. Costs nothing; several within five seconds are one."""
         self._wrote.append(location)
 
     @staticmethod

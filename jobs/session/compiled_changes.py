@@ -145,9 +145,9 @@ class SeveralMatchesError(PreconditionError):
 
 @contextmanager
 def wrong_rows_explained(draft: Draft | None = None, *, merges: bool = False) -> Iterator[None]:
-    """Say in our words that a row of the target has several matches, that the table does not take a row, or that Delta
-    does not do what it is asked; of a compiled statement, the `draft`, whatever Spark and Delta refuse of it. `merges`:
-    of what the user wrote as a MERGE, for which no match is chosen."""
+    """Explain several matches of a row of the target, a row that the table does not take, and what Delta refuses; of a
+    compiled statement, the `draft`, whatever Spark and Delta refuse of it. `merges`: of what the user wrote as a MERGE,
+    for which no match is chosen."""
     try:
         yield
     except (PySparkException, Py4JJavaError) as error:

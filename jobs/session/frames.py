@@ -59,7 +59,7 @@ def setting(spark: SparkSession, key: str) -> str | None:
 
 
 def settings_below(spark: SparkSession, beginning: str) -> Mapping[str, str]:
-    """What is set of all keys that begin like this."""
+    """All settings whose keys begin like this."""
     session: Any = spark._jsparkSession
     told = session.sessionState().conf().settings()
     keys = str(told.keySet().toString()).strip("[]").split(", ")  # one call, however many keys there are

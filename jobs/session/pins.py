@@ -17,18 +17,17 @@ __all__ = ["Pinned", "pin"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Pinned:
-    """A query whose versions are settled, and what it reads."""
+    """A query with fixed versions, and its reads."""
 
     plan: JavaPlan
     reads: tuple[Read, ...]
     reads_self: bool
-    """It reads the table it is written to, as that is before the write; an older version of it is an input like any
-    other."""
+    """The query reads its own target as of before the write; an older version of it is an input like any other."""
     fixed: tuple[Read, ...] = ()
-    """Those of the reads that had their versions before: given by the user, or kept in a cache."""
+    """The reads that had fixed versions before: given by the user, or kept in a cache."""
 
     def fixes(self, location: str | None) -> bool:
-        """Whether it reads the same version of a table again, however often it is pinned."""
+        """Whether pinning the query again gives the same version of a table."""
         return any(read.version is not None and read.location == location for read in self.fixed)
 
 
@@ -67,9 +66,9 @@ def pin(
             pairs.append((leaf, _at(plans, leaf, snapshot)))
             reads.append(delta_read(relation.location().path(), snapshot))
         elif relation is not None and _feeds_on(plans, relation):
-            settled = _until(plans, relation)
-            pairs.append((leaf, _with_relation(leaf, settled)))
-            reads.append(changes_read(plans, settled))
+            feed = _until(plans, relation)
+            pairs.append((leaf, _with_relation(leaf, feed)))
+            reads.append(changes_read(plans, feed))
         else:
             fixed += reads_of_leaf(plans, leaf)
     return Pinned(
@@ -81,7 +80,7 @@ def pin(
 
 
 def _follows_head(plans: Plans, relation: Any) -> bool:
-    """Whether this is a Delta table read at whatever version is head when Spark gets to it."""
+    """Whether this reads a Delta table at its head when Spark gets there."""
     if not plans.is_files(relation):
         return False
     index = relation.location()
@@ -89,8 +88,8 @@ def _follows_head(plans: Plans, relation: Any) -> bool:
 
 
 def _feeds_on(plans: Plans, relation: Any) -> bool:
-    """Whether this is a change feed read up to whatever version is head when Spark gets to it: without an end, or with
-    one that the table has not come to."""
+    """Whether this reads a change feed up to its head when Spark gets there: without an end, or with one that the table
+    has not come to."""
     if not kind(relation).endswith("DeltaCDFRelation"):
         return False
     end = plans.option(relation.endingVersion())
@@ -105,7 +104,7 @@ def _head(relation: Any) -> Any:
 def _at(plans: Plans, leaf: Any, snapshot: Any) -> Any:
     """The leaf, reading one version."""
     index = leaf.relation().location()
-    settled = index.copy(
+    fixed = index.copy(
         index.spark(),
         index.deltaLog(),
         index.path(),
@@ -114,7 +113,7 @@ def _at(plans: Plans, leaf: Any, snapshot: Any) -> Any:
         index.partitionFilters(),
         True,
     )
-    return plans.with_file_index(leaf, settled)
+    return plans.with_file_index(leaf, fixed)
 
 
 def _until(plans: Plans, relation: Any) -> Any:

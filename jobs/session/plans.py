@@ -135,7 +135,7 @@ class Plans:
         )  # fmt: skip
 
     def leaves(self, plan: JavaPlan) -> list[Any]:
-        """Where a plan's rows come from, those of its subqueries and shared expressions included."""
+        """The leaves of a plan, including those of subqueries and shared expressions."""
         found = self.sequence(plan.collectLeaves())
         for subquery in self.sequence(plan.subqueriesAll()):
             found += self.sequence(subquery.collectLeaves())
@@ -151,7 +151,7 @@ class Plans:
         return plan.transformWithSubqueries(self._convert.asScala(chosen))
 
     def asks_for_the_time(self, plan: JavaPlan) -> bool:
-        """Whether a value of an analysed plan, or of a view in it, depends on when it is run."""
+        """Whether a value of an analysed plan, or of a view in it, depends on the time of the run."""
         return not self._at_this_moment(plan).fastEquals(plan)
 
     def for_this_user(self, session: Any, plan: JavaPlan) -> JavaPlan:

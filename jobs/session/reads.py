@@ -31,7 +31,7 @@ _RDD: Final = re.compile(r"\b(\w+)\[\d+\]")
 
 
 def reads_of(plans: Plans, plan: JavaPlan) -> Iterator[Read]:
-    """What a plan reads. Delta tables only where their version is settled: in a pinned, optimised or physical plan."""
+    """What a plan reads. Delta tables only where their version is fixed: in a pinned, optimised or physical plan."""
     for leaf in plans.leaves(plan):
         yield from reads_of_leaf(plans, leaf)
 

@@ -65,7 +65,7 @@ from lakewarden.jobs.sql.compile.values import (
 __all__ = ["SparkWriter"]
 
 _RUN_BY_ANALYSIS: Final = frozenset({"Call", "CompoundBody", "UnresolvedExecuteImmediate"})
-"""What Spark runs already when it analyses it, so that it is not analysed here."""
+"""Statements that Spark runs while analysing them: they are not analysed here."""
 _SOURCE: Final = "__lakewarden_source"
 _TAKES_ONE: Final = "INSERT, UPDATE, DELETE, MERGE and upserts of Delta tables do."
 
@@ -214,8 +214,8 @@ class SparkWriter:
     def _as_it_is(
         self, request: Request, parsed: JavaPlan | None, operation_named: Callable[[], str | None]
     ) -> DataFrame:
-        """What is no governed write, in the user's own session, where what it sets and defines is to last. What was
-        looked at is what is run."""
+        """Any other statement, in the user's own session: its settings and definitions are to last. What was looked at
+        is what is run."""
         if not isinstance(request, Sql | UncompiledChange):
             raise UsageError(
                 "Only Delta tables are written like this.",

@@ -37,7 +37,7 @@ class WriteRecorder:
     """Reads the logs of the tables."""
 
     def unwritten(self, operation: Operation, target: str | None, id_: str) -> Written:
-        """What a write comes to that was done before under its operation id."""
+        """The result of a write that was done before under its operation id."""
         record = record_of(
             run_id=uuid.uuid4().hex, operation=operation, user=self.user, reads=(), reads_self=False,
             user_metadata=None, directory=self.directory,

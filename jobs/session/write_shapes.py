@@ -1,4 +1,4 @@
-"""Which statements write a Delta table, what they do to it, and where in them the query sits."""
+"""Statements that write a Delta table, their kind of change, and the place of their query."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Governed writes as values: what is asked for, what it reads, what was seen of its execution. Pure.
+"""Governed writes as values: the request, its reads, and what was seen of its execution. Pure.
 
 A governed write pins each table it reads to one version, says so in the `userMetadata` of its own commit
 (catalog/model/lineage_record.py), and afterwards compares that with what Spark's executed plans really read.
@@ -60,7 +60,7 @@ class Overwrite:
     frame: Any
     table: str
     where: str | None = None
-    """Those that this SQL selects."""
+    """The rows that this SQL selects."""
     partitions: bool = False
     """Those of the partitions that the frame has."""
     options: Mapping[str, str] = field(default_factory=dict)
@@ -133,7 +133,7 @@ class Upsert:
     retries: int = RETRIES
     """So often it is tried again after a lost race, unless the session says otherwise."""
     reads: tuple[Read, ...] | None = None
-    """Where the frame's rows come from, None where its plan says it."""
+    """The origin of the frame's rows, None where its plan tells."""
     query: str | None = None
     """The streaming query whose batch this is."""
 
@@ -155,7 +155,7 @@ Request = Append | UncompiledChange | Overwrite | Merge | Sql
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Observed:
-    """What the executed plans of a write read, compared with what its commit says."""
+    """The reads of a write's executed plans, compared with its commit."""
 
     seen: bool
     """False where Spark did not tell."""
@@ -233,8 +233,8 @@ class Directory(Protocol):
         format_id: str | None = None,
         database: str | None = None,
     ) -> None:
-        """Raise `NotAllowedError` if what is `called` so drops or moves a managed table, there, with this UUID, or in
-        this database, that has to stay where it is."""
+        """Raise `NotAllowedError` if the statement (`called`) drops or moves a managed table, by place, UUID or
+        database, that has to stay where it is."""
 
     def require_no_hold(self, called: str, location: str, format_id: str | None = None) -> None:
         """Raise `NotAllowedError` if what is `called` so lets earlier versions of a managed table there, or with this
@@ -275,7 +275,7 @@ class Writer(Protocol):
         """Start a streaming query that upserts each batch once."""
 
     def located(self, spelling: str) -> str | None:
-        """Where the Delta table lies (canonical) that a VACUUM of this name would vacuum; None where there is none."""
+        """The canonical location of the Delta table that a VACUUM of this name would vacuum, or None."""
 
     def change_several(self, draft: Draft) -> tuple[Written, ...]:
         """Run a statement that changes several tables: all of them, in the order of `draft.each`, or none."""
@@ -332,8 +332,8 @@ def record_of(
     chosen: Chosen | None = None,
     query: str | None = None,
 ) -> LineageRecord:
-    """The record of a write. The same version read twice is one input; tables come before what has no version. Files
-    in the folder of a managed table that are read past its log are of that table, of no version that anybody knows."""
+    """The record of a write. The same version read twice is one input; tables come before what has no version. Files in
+    a managed table's folder that are read past its log count as that table at an unknown version."""
     distinct = {read.key: read for read in reads}
     folders = {key: _folders(read) for key, read in distinct.items()}
     ids = directory.table_ids(list(dict.fromkeys(chain.from_iterable(folders.values()))))

@@ -143,7 +143,7 @@ class VacuumTable:
     spelling: str
     """The place or name as Spark reads it."""
     name: str | None = None
-    """What it was called, where the place is the one that a session found."""
+    """Its name in the statement, where a session resolved the place."""
     full: bool = False
     """The folder is listed, too."""
     retain_seconds: int | None = None

@@ -42,9 +42,9 @@ CODES: Final = (*_DELETES, *_PUTS)
 TRUNCATED: Final = "t"
 """Debezium's code of a TRUNCATE: a change of all rows, and of none that could be named."""
 UNKNOWN_CODE: Final = re.compile(r"lakewarden: the change <([^\n<]*)> is not known")
-"""What a source says in Spark where it has another one."""
+"""The error in Spark for any other code."""
 NO_ROW: Final = re.compile(r"lakewarden: the change <([^\n<]*)> has no (before|after)")
-"""What a source says in Spark where an envelope lacks the row that its code speaks of."""
+"""The error in Spark where an envelope lacks the row of its code."""
 
 
 _MARKS: Final = "concat('<>', char(10), char(13))"
@@ -60,7 +60,7 @@ class Cdc(StrEnum):
 
 
 ORDERED: Final = frozenset({Cdc.DEBEZIUM, Cdc.DELTA})
-"""Change data that says in which order it happened, and of a deletion what the row was."""
+"""Change data with an order, and with the old row in a deletion."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

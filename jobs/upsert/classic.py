@@ -1,7 +1,7 @@
 """The options of the classic `upsert` sink, read as ours: a pipeline that is moved here says what it always has. Pure.
 
-Two of its words mean something else here. `operation` is what is done ("upsert" or "delete") where `idCols` are given,
-and an id of the upsert where `keys` are.
+Two of its words mean something else here. `operation` is the kind of change ("upsert" or "delete") beside `idCols`, and
+an id of the upsert beside `keys`.
 """
 
 from collections.abc import Sequence
@@ -63,7 +63,7 @@ def asked_of(
         _require_none(told, ("delete_when", "cdc", "partial"))
         told["delete_when"] = "true"
     if "dropDuplicate" in words:
-        _settle_duplicates(told, drops=_bool("dropDuplicate", words["dropDuplicate"]))
+        _resolve_duplicates(told, drops=_bool("dropDuplicate", words["dropDuplicate"]))
     if "keepFileNum" in words:
         _bool("keepFileNum", words["keepFileNum"])  # few files are written whatever it says
     options = options_of(columns, **cast(UpsertWords, told))
@@ -118,7 +118,7 @@ def _require_none(told: dict[str, Any], names: Sequence[str]) -> None:
         )
 
 
-def _settle_duplicates(told: dict[str, Any], *, drops: bool) -> None:
+def _resolve_duplicates(told: dict[str, Any], *, drops: bool) -> None:
     said = told.get("duplicates")
     keeps_none = said is not None and said.strip().lower() != DuplicatesRule.ERROR
     if said is not None and drops != keeps_none:

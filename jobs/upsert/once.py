@@ -2,9 +2,9 @@
 the numbers of what it has undone, and one to a later version brings that back without its number. Numbers decide where
 the log has been cleaned up. Pure.
 
-The numbers of statements tell by themselves what became of them: an odd one was written by the statement, an even one
-(0, or that of a fence) says that what came before does not count. So each try has the next odd number, and no session
-that wakes up late can write one again that was fenced off.
+The numbers of statements tell by themselves what became of them: an odd one was written by the statement; an even one
+(0, or a fence's) says that earlier ones do not count. So each try has the next odd number, and no session that wakes up
+late can write one again that was fenced off.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -48,8 +48,8 @@ class OperationVerdict(Enum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class OperationFinding:
-    """A verdict, and the commit that did it, None where nothing is left of that in the log; the first of the later ones
-    where it was OVERTAKEN."""
+    """A verdict, and the commit that did it (None if the log no longer has it); the first of the later ones where it
+    was OVERTAKEN."""
 
     verdict: OperationVerdict
     commit: Commit | None = None
@@ -77,7 +77,7 @@ class OperationQuestion:
         )
 
     def is_meant(self, number: int | None) -> bool:
-        """Whether a number says that it was done."""
+        """Whether a number counts as done."""
         if number is None or number < self.number:
             return False
         return not self.by_parity or number % 2 == 1 or is_of_old(number)
@@ -225,8 +225,8 @@ def is_of_old(number: int) -> bool:
 
 
 def is_statement(commit: Commit | None, *, app: str, last: int, digest: str) -> bool:
-    """Whether what was done as `app` is the statement of this digest, as far as `commit` tells; where that is cleaned
-    up, `last` is the number that is left."""
+    """Whether the operation `app` was the statement of this digest, as far as `commit` tells; where that is cleaned up,
+    `last` is the number that is left."""
     told = () if commit is None else commit.transactions
     number = max((number for name, number in told if name == app), default=last)
     if is_of_old(number):

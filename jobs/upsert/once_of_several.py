@@ -29,7 +29,7 @@ class Turn(Enum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Decision:
-    """What comes next; where that is REFUSE, why, and what can be done."""
+    """What comes next; for REFUSE also the reason and a hint."""
 
     turn: Turn
     because: str = ""
@@ -45,7 +45,7 @@ class Member:
     is_same: bool = True
     """Nothing speaks against its being this very statement."""
     run_id: str | None = None
-    """That of the commit that did it, None where that is not known."""
+    """The run of its commit, None if unknown."""
 
 
 def about_unfinished(operation: str, group: Rollback, *, now: datetime, until: datetime) -> Decision:
@@ -71,7 +71,7 @@ def about_unfinished(operation: str, group: Rollback, *, now: datetime, until: d
 
 
 def about_members(operation: str, members: Sequence[Member]) -> Decision:
-    """What comes next where no statement of this id is under way: all of the tables hold it, or none of them."""
+    """The next turn where no statement of this id is under way: all of the tables hold it, or none of them."""
     other = next((one for one in members if one.verdict is OperationVerdict.DONE and not one.is_same), None)
     if other is not None:
         return Decision(

@@ -37,7 +37,7 @@ BUCKETS: Final = 1024
 LONGEST: Final = 8192
 """So many characters the values of one key may have in the condition: it is in the MERGE, and so in every commit."""
 _CLOSE: Final = 0.8
-"""Where so many of the values between the smallest and the largest are there, their gaps leave nothing out."""
+"""If so many of the values between the smallest and the largest exist, gaps are not worth looking for."""
 _SPAN: Final = 2**62
 """Keys that lie further apart are not put into ranges: differences would not fit into 64 bits."""
 _DATE: Final = len("2026-11-22")
@@ -97,7 +97,7 @@ def fact_of(column: str, kind: str, ends: Ends, found: Sequence[Ends] | None, *,
 
 
 def _lies_apart(kind: str, ends: Ends) -> bool:
-    """Whether values lie at a distance from one another, so that ranges have gaps between them."""
+    """Whether there are gaps between values."""
     low, high = ends
     if low is None or high is None or kind not in _MEASURED:
         return False
@@ -107,7 +107,7 @@ def _lies_apart(kind: str, ends: Ends) -> bool:
 
 
 def lies_close(kind: str, ends: Ends, distinct: int) -> bool:
-    """Whether about so many distinct values fill what lies between their ends, so that nobody has to look for gaps. Few
+    """Whether about so many distinct values fill the range between their ends: then there are no gaps to look for. Few
     have to fill it all: what lies in a gap may be a partition."""
     if not _lies_apart(kind, ends):
         return False
@@ -211,7 +211,7 @@ def _ranges_among(values: Sequence[str], kind: str) -> Sequence[tuple[str, str]]
 
 
 def _alike(ours: str, theirs: str) -> bool:
-    """Whether a value of one type is compared with one of the other as it is, and stands in statistics like that."""
+    """Whether values of the two types are compared without a cast, and have the same form in statistics."""
     if ours in _INTEGERS and theirs in _INTEGERS:
         return True
     if _TEXTS.fullmatch(ours) and _TEXTS.fullmatch(theirs):

@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from lakewarden.jobs.sql.compile.clauses import Seen
+from lakewarden.jobs.sql.compile.keyed_merge import KeyedMerge, MergeAction, lacks_key, rank
 from lakewarden.jobs.sql.compile.values import TableSchema, quoted
 from lakewarden.jobs.upsert.changes import ORDERED, TIE, Cdc
 from lakewarden.jobs.upsert.pruning import KeyFacts, pruning_of
@@ -51,32 +53,30 @@ def prepared(
     rows = f"SELECT {given if emptied else '*'}, {condition} AS {quoted(DELETED)} FROM {quoted(view)}"
     keys = [quoted(key) for key in options.keys]
     everything = [_comparable(one.name, one.type) for one in source]
-    among = f"PARTITION BY {', '.join(keys)}"
     match options.duplicates.rule:
         case DuplicatesRule.ERROR:
             return rows
         case DuplicatesRule.ANY:
-            ranks = f"ROW_NUMBER() OVER ({among} ORDER BY {', '.join(everything)}) AS {_RANK}"
+            ranks = f"{rank(keys, smallest=everything)} AS {_RANK}"
             chosen = f"{_RANK} = 1"
         case DuplicatesRule.LAST:
             by = quoted(str(options.duplicates.by))
             ranks = (
-                f"RANK() OVER ({among} ORDER BY {by} DESC NULLS LAST) AS {_RANK}, "
-                f"ROW_NUMBER() OVER (PARTITION BY {', '.join([*keys, *everything])} ORDER BY {by}) AS {_COPY}"
+                f"{rank(keys, last_by=by)} AS {_RANK}, {rank([*keys, *everything], smallest=[by])} AS {_COPY}"
             )
             chosen = f"{_RANK} = 1 AND {_COPY} = 1"
             if options.duplicates.then is not None:
                 then = quoted(TIE if options.cdc is Cdc.DEBEZIUM else options.duplicates.then)
-                tied = f"{among}, {by}"
+                tied = [*keys, by]
                 ranks += (
-                    f", RANK() OVER ({tied} ORDER BY {then} DESC) AS {_TIE_RANK}, "
-                    f"max({then} IS NULL) OVER ({tied}) AS {_UNTOLD}"
+                    f", {rank(tied, last_by=then)} AS {_TIE_RANK}, "
+                    f"max({then} IS NULL) OVER (PARTITION BY {', '.join(tied)}) AS {_UNTOLD}"
                 )
                 chosen += (
                     f" AND ({_TIE_RANK} = 1 OR {_UNTOLD})"  # NULL tells nothing: then all of them are left
                 )
     if options.null_keys is not NullKeys.MATCH:
-        chosen = f"({chosen}) OR {' OR '.join(f'{key} IS NULL' for key in keys)}"
+        chosen = f"({chosen}) OR {lacks_key(keys)}"
     listed = ", ".join(quoted(name) for name in (*(one.name for one in source), DELETED))
     return f"SELECT {listed} FROM (SELECT *, {ranks} FROM ({rows})) WHERE {chosen}"
 
@@ -100,32 +100,35 @@ def upsert_plan(
     pruning = pruning_of(facts, source, target, partitions=partitions, escapes=escapes)
     conditions = [f"{_target(key)} {equals} {_source(columns, key)}" for key in columns.keys]
     conditions += [pruning] if pruning else []
-    evolving = " WITH SCHEMA EVOLUTION" if columns.evolves else ""
-    return UpsertPlan(
-        columns=columns,
-        pruning=pruning,
-        statement=(
-            f"MERGE{evolving} INTO {name} AS target USING {view} AS source ON {' AND '.join(conditions)} "
-            + " ".join(_clauses(options, columns))
-        ),
+    merge = KeyedMerge(
+        target=f"{name} AS target",
+        source=f"{view} AS source",
+        matches=conditions,
+        actions=_actions(options, columns),
+        evolves=columns.evolves,
     )
+    return UpsertPlan(columns=columns, pruning=pruning, statement=merge.sql())
 
 
-def _clauses(options: UpsertOptions, columns: Columns) -> list[str]:
+def _actions(options: UpsertOptions, columns: Columns) -> list[MergeAction]:
     deletes = options.delete_when is not None
     gone = f"source.{quoted(DELETED)}"
     newer = _newer(options.newer_by, ">")
     # Change data has in a deletion the row as it was: an equal value is that very row.
     newer_or_same = _newer(options.newer_by, ">=" if options.cdc in ORDERED else ">")
-    clauses = [f"WHEN MATCHED AND {gone}{newer_or_same} THEN DELETE"] if deletes else []
+    actions = []
+    if deletes:
+        goes = f"{gone} AND {newer_or_same}" if newer_or_same else gone
+        actions.append(MergeAction(seen=Seen.BOTH, condition=goes))
     if columns.updated:
-        sets = ", ".join(f"{quoted(name)} = {_source(columns, name)}" for name in columns.updated)
-        clauses.append(f"WHEN MATCHED{newer} THEN UPDATE SET {sets}")
-    names = ", ".join(quoted(name) for name in columns.inserted)
-    values = ", ".join(_source(columns, name) for name in columns.inserted)
-    stays = f" AND NOT {gone}" if deletes else ""
-    clauses.append(f"WHEN NOT MATCHED{stays} THEN INSERT ({names}) VALUES ({values})")
-    return clauses
+        actions.append(MergeAction(seen=Seen.BOTH, condition=newer, sets=_sets(columns, columns.updated)))
+    stays = f"NOT {gone}" if deletes else ""
+    actions.append(MergeAction(seen=Seen.SOURCE, condition=stays, sets=_sets(columns, columns.inserted)))
+    return actions
+
+
+def _sets(columns: Columns, names: Sequence[str]) -> list[tuple[str, str]]:
+    return [(quoted(name), _source(columns, name)) for name in names]
 
 
 def _newer(by: str | None, compared: str) -> str:
@@ -134,7 +137,7 @@ def _newer(by: str | None, compared: str) -> str:
     if by is None:
         return ""
     ours, theirs = f"source.{quoted(by)}", f"target.{quoted(by)}"
-    return f" AND ({ours} {compared} {theirs} OR ({theirs} IS NULL AND {ours} IS NOT NULL))"
+    return f"({ours} {compared} {theirs} OR ({theirs} IS NULL AND {ours} IS NOT NULL))"
 
 
 def _target(name: str) -> str:

@@ -3,18 +3,17 @@
 import threading
 from collections.abc import Callable
 from datetime import timedelta
-from types import TracebackType
-from typing import Self
 
 from lakewarden.catalog.boot_clock import seconds_since_boot
 from lakewarden.catalog.errors import ConflictError, OutdatedError, UnavailableError
 from lakewarden.catalog.logs import get_log
 from lakewarden.catalog.state.port import Queue, Run
+from lakewarden.catalog.threads import Repeating
 
 __all__ = ["Heartbeat"]
 
 
-class Heartbeat:
+class Heartbeat(Repeating):
     """Reports every `interval` while the block runs. The run is lost once the queue says so, once no report got
     through for a whole `lease` (somebody else may have it by then), or once it took longer than `longest`.
 
@@ -33,23 +32,12 @@ class Heartbeat:
         on_lost: Callable[[], None],
         monotonic: Callable[[], float] = seconds_since_boot,
     ) -> None:
-        self._queue, self._run, self._worker = queue, run, worker
-        self._lease, self._interval, self._monotonic = lease, interval, monotonic
+        super().__init__("heartbeat", interval.total_seconds())
+        self._queue, self._claimed, self._worker = queue, run, worker
+        self._lease, self._monotonic = lease, monotonic
         self._longest, self._on_lost = longest, on_lost
         self._began_at = self._heard_at = monotonic()
-        self._ended = threading.Event()
         self._refused = threading.Event()
-        self._thread = threading.Thread(target=self._beat, name="heartbeat", daemon=True)
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._ended.set()
-        self._thread.join()
 
     @property
     def lost(self) -> bool:
@@ -65,7 +53,7 @@ class Heartbeat:
         """Raise `ConflictError` once the run is lost; called between the steps of an action."""
         if self.lost:
             raise ConflictError(
-                f"The run {self._run.request.run_id} was cancelled, took too long, or its lease was lost."
+                f"The run {self._claimed.request.run_id} was cancelled, took too long, or its lease was lost."
             )
 
     def confirm(self) -> None:
@@ -73,31 +61,30 @@ class Heartbeat:
         `UnavailableError` if the queue does not answer."""
         self.still_ours()
         asked_at = self._monotonic()
-        if self._queue.heartbeat(self._run, self._worker, self._lease):
+        if self._queue.heartbeat(self._claimed, self._worker, self._lease):
             self._heard_at = asked_at
         else:
             self._refused.set()
         self.still_ours()
 
-    def _beat(self) -> None:
-        while not self._ended.wait(self._interval.total_seconds()):
-            if not self.lost:
-                self._report()
-            if self.lost:
-                self._on_lost()
-                return
+    def beat(self) -> bool:
+        """Report, and tell when the run is lost."""
+        if not self.lost:
+            self._report()
+        if self.lost:
+            self._on_lost()
+            return False
+        return True
 
     def _report(self) -> None:
         asked_at = self._monotonic()
         try:
-            if self._queue.heartbeat(self._run, self._worker, self._lease):
+            if self._queue.heartbeat(self._claimed, self._worker, self._lease):
                 self._heard_at = asked_at
             else:
                 self._refused.set()
         except (UnavailableError, ConflictError) as error:
             get_log("worker").warning("heartbeat failed", because=str(error))
-        except (
-            OutdatedError
-        ) as error:  # the queue is a newer lakewarden's: its lease cannot be renewed any more
+        except OutdatedError as error:  # a newer lakewarden has the queue: no lease is renewed any more
             get_log("worker").warning("run lost", because=str(error))
             self._refused.set()

@@ -67,8 +67,8 @@ def main() -> int:
 
 
 def _outdated(config: WorkerConfig) -> Callable[[], bool]:
-    """Whether a key in a file was rotated that executors elsewhere, which may not have the file, were told when the
-    session began. On one machine sessions read it again by themselves."""
+    """Whether a key was rotated in a file: executors elsewhere got the key when the session began, and may not have the
+    file. On one machine sessions read it again by themselves."""
     began_with = frozenset(config.spark.conf)
     if config.spark.master.startswith("local") or KEYS_FROM_FILES not in dict(began_with).values():
         return lambda: False

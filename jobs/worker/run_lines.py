@@ -27,7 +27,7 @@ _FLUSH_SECONDS: Final = 0.4
 _NO_FACTS: Final = frozenset(
     {"event", "level", "timestamp", "exception", "part", "run_id", "action", "table", "worker"}
 )
-"""What every line of a run would repeat, or what has a place of its own."""
+"""Keys that every line of a run would repeat, or that have a column of their own."""
 
 
 class RunLines(logging.Handler):

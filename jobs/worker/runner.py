@@ -85,7 +85,7 @@ class Runner:
     def run_next(self) -> Finished | None:
         """Take the best due run and finish it; None if there is none. Raises `UnavailableError` while the queue does
         not answer, `OutdatedError` once a newer lakewarden has taken over, `PreconditionError` while an upgrade is
-        waited for: what was claimed is given back; a run that was begun by then is settled by its lease and its
+        waited for: what was claimed is given back; a run that was begun by then is finished by its lease and its
         table's log."""
         self._report_again()
         run = self.queue.claim(self.worker, self.lease, runtimes=self.tools.runtimes)

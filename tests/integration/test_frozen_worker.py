@@ -77,7 +77,7 @@ def settled(estate: Estate, run_id: str) -> None:
         assert time.monotonic() < end
         time.sleep(0.1)
     for run in reaper.lost():
-        assert run.request.run_id == run_id and reaper.settle(run)
+        assert run.request.run_id == run_id and reaper.finish(run)
 
 
 @pytest.mark.parametrize("gone", [0, 17], ids=["before the first file", "among the files"])

@@ -93,8 +93,8 @@ _NARROWED: Final = ("predicate", "replaceOnCond", "replaceUsingCols", "isDynamic
 def overwrites_all(
     engine: str | None, gained: AbstractSet[Partition], lost: AbstractSet[Partition | None]
 ) -> bool:
-    """Whether a commit of this engine is of the whole table if it is an overwrite of which nothing else is said; with
-    the partitions where files came and went (None: not told).
+    """Whether a plain overwrite of this engine replaces the whole table, judged by the partitions where files came and
+    went (None: not told).
 
     Spark before Delta 4.1, and old delta-rs, write the same for an overwrite of some partitions. Such a one leaves no
     partition empty, and without rows does nothing.

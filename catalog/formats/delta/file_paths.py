@@ -28,7 +28,7 @@ def decoded(raw: str) -> str:
 
 
 def spelling_of(raw: str) -> str | None:
-    """What tells an entry of the log from others, where that is not `decoded(raw)` itself; else None.
+    """The identity of a log entry, where it is not `decoded(raw)` itself; else None.
 
     Spark and delta-rs compare paths as they are written: what removes `p=M%C3%BCnchen/f` leaves `p=München/f` in the
     table, though both are one file.

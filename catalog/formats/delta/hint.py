@@ -21,7 +21,7 @@ def hinted_version(content: bytes) -> int | None:
 
 
 def lost_checkpoint(log: DeltaLog, listing: LogListing) -> LogProblem | None:
-    """What is wrong if the hint names a checkpoint and neither that one nor a later one is there."""
+    """The problem of a hint that names a checkpoint when neither that one nor a later one exists."""
     if listing.hint is None:
         return None
     try:

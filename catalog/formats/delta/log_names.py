@@ -84,8 +84,8 @@ def _entry(path: str) -> LogName | None:
 
 
 def is_after(name: str, version: int) -> bool:
-    """Whether a file name in the log folder, or that of the checksums Hadoop keeps for it, is of a later version. What
-    belongs to no version is, too."""
+    """Whether a file in the log folder, or Hadoop's checksum file of one, belongs to a later version. What belongs to
+    no version is, too."""
     return name.removeprefix(".") > f"{version:020d}~"
 
 

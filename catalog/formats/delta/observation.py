@@ -112,7 +112,7 @@ def _refuse_absurd(values: pa.ChunkedArray) -> None:
 
 
 def _sensible(values: pa.ChunkedArray) -> pa.ChunkedArray:
-    """What writers need not record counts as not recorded where it makes no sense."""
+    """Values out of range count as not recorded: writers need not record them."""
     sound = pc.and_(pc.greater_equal(values, 0), pc.less_equal(values, LARGEST_FILE))
     return pc.if_else(sound, values, None)
 

@@ -45,8 +45,8 @@ def _no_options(location: str) -> StorageOptions:
 class DeltaReader:
     """Reads Delta tables from their logs; `storage` gives the options for a location.
 
-    It remembers what it has read of the tables seen last (`VersionCache`), so that `observe(since=...)` reads only the
-    commits that came later. Whatever it remembers or forgets, the answers are the same.
+    It caches the tables seen last (`VersionCache`): `observe(since=...)` reads only later commits. Whatever it
+    remembers or forgets, the answers are the same.
     """
 
     def __init__(
@@ -88,8 +88,8 @@ class DeltaReader:
         return ProbeResult(exists=True, moved=listing.latest != seen, latest=listing.latest)
 
     def _is_same(self, location: str, version: int, now: FileEntry, head: str | None) -> bool | None:
-        """Whether a commit's file, as it is `now`, is that of the version that was seen, and not one of the same number
-        in another log. None if it vanished just now."""
+        """Whether a commit's file as it is `now` is the one that was seen, and not the same version of another log.
+        None if it vanished just now."""
         kept = self._memory.get(location, version)
         if kept is not None and kept.last is not None and now != kept.last:
             return False  # not the one that was read here, whatever somebody else has put on record since
@@ -243,7 +243,7 @@ DELTA_FORMAT: Final = FormatSpec(
 
 
 def _readable(log: DeltaLog, listing: LogListing, versions: Sequence[int]) -> Iterator[Commit]:
-    """Those of the versions whose entries are still there when they are read."""
+    """The versions whose entries are still there when they are read."""
     for version in versions:
         entry = listing.commits[version]
         try:

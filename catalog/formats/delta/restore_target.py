@@ -1,5 +1,4 @@
-"""What a RESTORE went back to where its commit does not say: the version with the same files.
-Read from the log alone."""
+"""The target of a RESTORE whose commit does not name it: the version with the same files. Read from the log alone."""
 
 from lakewarden.catalog.formats.delta.actions import AddFile, Metadata, RemoveFile
 from lakewarden.catalog.formats.delta.log import DeltaLog

@@ -10,7 +10,7 @@ from lakewarden.catalog.model.rows import UNKNOWN_PARENT
 __all__ = ["COMPACTION", "commit_of"]
 
 COMPACTION: Final = "replace"
-"""What Iceberg calls a snapshot that left the rows as they were."""
+"""Iceberg's operation of a snapshot without changes of rows."""
 _KINDS: Final = {
     "append": CommitKind.APPEND,
     "delete": CommitKind.DELETE,

@@ -1,5 +1,5 @@
-"""Which files a snapshot consists of, which came and went by it. Manifests never change: what was read of them is kept,
-as long as there is room."""
+"""The files of a snapshot, and the files that it added and removed. Manifests never change: what was read of them is
+kept, as long as there is room."""
 
 import threading
 from collections import OrderedDict
@@ -30,7 +30,7 @@ _MOST: Final = 100_000
 
 
 class ManifestCache(Generic[_Read]):
-    """What was read of files that never change, the longest unused of it forgotten first. Thread-safe."""
+    """A cache of immutable files: the least recently used entry goes first. Thread-safe."""
 
     def __init__(self, most: int = _MOST) -> None:
         self._most, self._held = most, 0

@@ -66,7 +66,7 @@ def deletes_of(entries: Sequence[ManifestEntry]) -> tuple[DeleteFiles, ...]:
 def tombstones_of(
     gone: Iterable[ManifestEntry], live: Iterable[ManifestEntry], metadata: TableMetadata, paths: FilePaths
 ) -> tuple[Tombstone, ...]:
-    """Files that went by a snapshot that is remembered, in its order, and that head has not got (again)."""
+    """Files removed by a remembered snapshot, in its order, and not in head (again)."""
     held, found = {one.path for one in live}, dict[str, Tombstone]()
     for one in gone:
         snapshot = metadata.snapshots[one.snapshot_id]

@@ -38,7 +38,7 @@ _DAMAGE: Final = (
     *(ValueError, KeyError, TypeError, AttributeError, IndexError, AssertionError, EOFError),
     *(OverflowError, MemoryError, RuntimeError, StructError, zlib.error, SchemaParseException),
 )
-"""What comes up where bytes are not what they should be."""
+"""What parsing damaged bytes raises."""
 
 Json = Mapping[str, Any]
 

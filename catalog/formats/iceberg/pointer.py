@@ -42,7 +42,7 @@ class HeadFile:
 
 
 def has_metadata(store: FileStore) -> bool:
-    """Whether anything of an Iceberg table lies in a folder, whatever points to it."""
+    """Whether a folder has files of an Iceberg table, referenced or not."""
     return store.exists(HINT) or next(store.named(FOLDER, _is_metadata), None) is not None
 
 

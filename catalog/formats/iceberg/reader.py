@@ -74,7 +74,7 @@ class IcebergReader:
         return ICEBERG
 
     def is_table(self, location: str) -> bool:
-        """Whether there is metadata of Iceberg's, or what would point to it."""
+        """Whether there is Iceberg metadata, or a pointer to some."""
         with answering(location):
             return has_metadata(self._store(location))
 

@@ -14,7 +14,7 @@ _TYPES: Final = {
     "timestamptz": "timestamp",
     "uuid": "string",
 }
-"""What Spark calls them, where that is something else."""
+"""Spark's names, where they differ."""
 _AS_THEY_ARE: Final = frozenset({"boolean", "int", "float", "double", "date", "string", "binary", "variant"})
 _NOT_SPARKS: Final = frozenset({"time", "timestamp_ns", "timestamptz_ns", "unknown"})
 """Types that Spark has no name for."""

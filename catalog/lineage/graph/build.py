@@ -51,11 +51,10 @@ def build_graph(
 ) -> VersionGraph:
     """The graph of everything that `rows` (columns `ROW_COLUMNS`) and `histories` speak of.
 
-    Histories have to be read after the rows. `trusting` are the tables whose policy lets edges of confidence
-    `plan` move them. `places` gives the `table_id` of locations that are managed now, `newest` the last UUID
-    of tables that have no log (any more), so that their predecessors are told from them, `heads` the versions
-    that heads show, where that is not the last of a log; the graph finds the commits of `runs`.
-    Linear in rows and versions; an incremental read counts as as many edges as it read versions.
+    Histories have to be read after the rows. `trusting` are the tables whose policy lets edges of confidence `plan`
+    move them. `places` maps managed locations to `table_id`. `newest` has the last UUID of each table without a log, to
+    tell it from its predecessors. `heads` has the version at head where that is not the log's last. The graph finds the
+    commits of `runs`. Linear in rows and versions; an incremental read counts as as many edges as it read versions.
     """
     encoded, known = encode_rows(rows, histories, places or {}, newest or {})
     reads = _log_reads(histories, known, places or {})
@@ -67,7 +66,7 @@ def build_graph(
     _say_parents(draft, encoded, output)
     _say_rows(draft, encoded, output, source, strong)
     _say_effects(draft, histories, places or {})
-    draft.settle_parents()
+    draft.resolve_parents()
     _say_edges(draft, encoded, output, source, strong)
     _log_edges(draft, reads)
     _say_runs(draft, encoded, output, histories, runs)

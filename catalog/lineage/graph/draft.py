@@ -34,7 +34,7 @@ class GraphDraft:
     targets: dict[int, int] = field(default_factory=dict)
     runs: dict[str, tuple[int, ...]] = field(default_factory=dict)
     odd_parents: dict[int, int] = field(default_factory=dict)
-    """The versions that nodes were made from, where that is not the one below."""
+    """Parents of nodes, where the parent is not the version below."""
     parents: dict[int, int] = field(default_factory=dict)
     """The nodes of odd parents that are there."""
     begun: set[int] = field(default_factory=set)
@@ -106,7 +106,7 @@ class GraphDraft:
             if node is not None and target is not None and self.first[self.owners[node]] <= target < node:
                 self.targets[node] = target
 
-    def settle_parents(self) -> None:
+    def resolve_parents(self) -> None:
         """Find the nodes of parents. Where one is missing, what came in between is not known; nor what a RESTORE to
         nowhere is."""
         before_owner, before = -1, NO_PARENT
@@ -124,7 +124,7 @@ class GraphDraft:
             before_owner, before = owner, version
 
     def _has_odd_parent(self, node: int, owner: int, parent: int) -> bool:
-        """Whether it is known which node is the parent, though it is not the one before."""
+        """Whether the parent is known and is not the version below."""
         place = NO_NODE if parent == NO_PARENT else self.node(owner, parent)
         if place >= node or (place == NO_NODE and parent != NO_PARENT):
             return False

@@ -250,11 +250,11 @@ class Closure:
         return bool(self.bits[node] & Bit.STATE)
 
     def own(self, node: int) -> bool:
-        """Whether this commit is a seed or read what depends on one."""
+        """Whether this commit is a seed or read a dependent version."""
         return bool(self.bits[node] & Bit.OWN)
 
     def read(self, node: int, flags: int) -> bool:
-        """Whether an edge with these flags, from this node, carries on what depends on a seed."""
+        """Whether an edge with these flags, from this node, passes the dependency on."""
         return bool(self.bits[node] & _carried(flags))
 
     def touched(self) -> Iterator[int]:

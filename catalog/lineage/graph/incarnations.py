@@ -26,7 +26,7 @@ _MARK: Final = "#"
 
 
 def is_predecessor(table_id: str) -> bool:
-    """Whether this is a table that is no more, and whose place another one has taken."""
+    """Whether the table is gone and another one has taken its place."""
     return _MARK in table_id
 
 
@@ -105,7 +105,7 @@ class Incarnations:
         return pa.array(found, pa.int64())
 
     def _is_elsewhere(self, table: int, version: int, first: str) -> bool:
-        """Whether a UUID, whose log began with `first`, is surely not of the log that we read.
+        """Whether a UUID with a log that began with `first` surely belongs to another log.
 
         A log from which nothing was cleaned tells all its UUIDs, and a version that it has, its own. Before
         it begins, two UUIDs that both had a first version are of two logs.

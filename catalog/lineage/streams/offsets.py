@@ -1,4 +1,4 @@
-"""What one batch of a Structured Streaming query read, from the offsets that Spark writes down. Pure.
+"""The reads of one batch of a Structured Streaming query, from the offsets that Spark records. Pure.
 
 A streaming sink commits `STREAMING UPDATE` with `queryId` and `epochId`, the number of the batch. What the batch read
 lies between the offsets of the batch before and its own. An offset of a Delta source names a version and an index
@@ -113,7 +113,7 @@ class _Offset:
     """What is read is still the content of the next version."""
 
     def content(self) -> _Ranges:
-        """What was read so far, for a query that is still reading the content it began with."""
+        """The versions read so far by a query that is still reading its initial content."""
         if self.version == self.next:
             yield None, self.version
 

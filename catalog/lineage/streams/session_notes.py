@@ -1,4 +1,4 @@
-"""What sessions saw of their streams' batches, on its way to `lakewarden.lineage`: the folder `streams`.
+"""Notes of sessions about batches of their streams, on the way to `lakewarden.lineage`: the folder `streams`.
 
 A session that was attached leaves a file now and then with all batches since the last one,
 whether or not a daemon runs.

@@ -9,7 +9,7 @@ What is there already is looked at again, not believed.
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from hashlib import sha256
 from typing import Any, Final
@@ -20,8 +20,8 @@ from lakewarden.catalog.clock import Clock
 from lakewarden.catalog.errors import ConflictError, NotFoundError, RefusedError, UnreadableError
 from lakewarden.catalog.failpoints import reach
 from lakewarden.catalog.formats.delta.log_names import FOLDER, whole_version
-from lakewarden.catalog.storage.file_store import FileEntry, FileStore, StorageOptions, is_inside, open_store
-from lakewarden.catalog.system.handles import open_at
+from lakewarden.catalog.storage.file_store import FileStore, StorageOptions, is_inside, open_store
+from lakewarden.catalog.system.handles import files_of, open_at, opened
 from lakewarden.catalog.system.port import SYSTEM_TABLES, SystemStore, SystemTable, SystemTableName
 from lakewarden.catalog.system.schema import BUCKET
 from lakewarden.catalog.system.snapshot import Snapshot, take_snapshot
@@ -34,9 +34,12 @@ __all__ = [
     "BackupSource",
     "Copied",
     "check_files",
+    "copied_of",
+    "data_first",
     "open_backup",
     "plan_backup",
     "read_backup",
+    "root_of",
     "run_backup",
 ]
 
@@ -54,6 +57,11 @@ class Copied:
     size_bytes: int
     digest: str | None = None
     """SHA-256; None for a data file that is only planned."""
+
+    @property
+    def in_table(self) -> str:
+        """The path below the table."""
+        return self.path.partition("/")[2]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -97,6 +105,10 @@ class Backup:
         """The version of a table that the backup holds."""
         return next(one.version for one in self.tables if one.table is name)
 
+    def files_of(self, table: SystemTable[Any]) -> tuple[Copied, ...]:
+        """The files of one table."""
+        return tuple(one for one in self.files if one.path.startswith(f"{table.name}/"))
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class BackupSource:
@@ -113,13 +125,13 @@ class BackupSource:
         """How rows that come back from it are marked."""
         return f"restored from the backup of {self.backup.made_at:%Y-%m-%d %H:%M} UTC"
 
-    def files_of(self, table: SystemTable[Any]) -> tuple[Copied, ...]:
-        """The files of one table."""
-        return tuple(one for one in self.backup.files if one.path.startswith(f"{table.name}/"))
+    def store(self) -> FileStore:
+        """All files of the backup."""
+        return open_store(self.location, self.options)
 
     def check(self, files: Iterable[Copied]) -> None:
         """Raise `UnreadableError` unless the backup has all these files as its manifest says."""
-        check_files(open_store(self.location, self.options), files)
+        check_files(self.store(), files)
 
 
 _BACKUP: Final = TypeAdapter(Backup)
@@ -139,7 +151,7 @@ def open_backup(location: str, options: StorageOptions) -> BackupSource:
 
 def plan_backup(store: SystemStore, destination: str, options: StorageOptions) -> BackupPlan:
     """Look what is to be copied to a canonical location. Raises `RefusedError` if something else lives there."""
-    source = _root(store)
+    source = root_of(store)
     if destination == source or is_inside(destination, source) or is_inside(source, destination):
         raise RefusedError("A backup cannot be inside its own source.", hint="Choose a folder elsewhere.")
     target = open_store(destination, options)
@@ -151,7 +163,7 @@ def plan_backup(store: SystemStore, destination: str, options: StorageOptions) -
     )
     _refuse_other(target, before, tables)
     held = {one.path: one for one in before.files} if before is not None else {}
-    wanted = [file for table, snapshot in snapshots for file in _files_of(store, table, snapshot)]
+    wanted = [file for table, snapshot in snapshots for file in _wanted(store, table, snapshot)]
     known = {file.path: held[file.path] for file in wanted if _is_known(held, file, target)}
     return BackupPlan(
         source=source,
@@ -171,7 +183,7 @@ def run_backup(store: SystemStore, plan: BackupPlan, options: StorageOptions, *,
     target = open_store(plan.destination, options)
     target.write(_STARTED, json.dumps([asdict(one) for one in plan.tables]).encode())
     copied: list[Copied] = []
-    for file in sorted(plan.files, key=lambda one: (f"/{FOLDER}/" in one.path, one.path)):
+    for file in data_first(plan.files):
         try:
             content = source.read(file.path)
         except FileNotFoundError:
@@ -182,7 +194,7 @@ def run_backup(store: SystemStore, plan: BackupPlan, options: StorageOptions, *,
     backup = Backup(source=plan.source, made_at=clock.now(), tables=plan.tables, files=(*plan.known, *copied))
     for one in plan.tables:
         _check_complete(one, plan.destination, options, {file.path for file in backup.files})
-    check_files(target, [file for file in backup.files if _is_log_file(file.path)])
+    check_files(target, [file for file in backup.files if whole_version(file.in_table) is not None])
     reach("system.backup.manifest")
     manifest = json.loads(json.dumps(asdict(backup), default=datetime.isoformat))
     target.write(MANIFEST, json.dumps({**manifest, "seal": _seal(manifest)}, indent=1).encode())
@@ -208,8 +220,7 @@ def read_backup(location: str, options: StorageOptions) -> Backup | None:
 
 
 def check_files(place: FileStore, files: Iterable[Copied]) -> None:
-    """Whether a place holds these files as its manifest has them.
-    Raises `UnreadableError` for the first that differs."""
+    """Check that a place holds these files as in its manifest. Raises `UnreadableError` for the first that differs."""
     for file in files:
         try:
             content = place.read(file.path)
@@ -225,9 +236,9 @@ def check_files(place: FileStore, files: Iterable[Copied]) -> None:
             )
 
 
-def _is_log_file(path: str) -> bool:
-    """Whether a path of a backup is that of a log file."""
-    return whole_version(path.partition("/")[2]) is not None
+def data_first(files: Iterable[Copied]) -> list[Copied]:
+    """Files in the order in which they are copied: each log after the data that it names, its oldest entry first."""
+    return sorted(files, key=lambda one: (one.in_table.startswith(FOLDER), one.path))
 
 
 def _seal(manifest: Mapping[str, Any]) -> str:
@@ -244,10 +255,7 @@ def _one_moment(store: SystemStore) -> list[tuple[SystemTable[Any], Snapshot]]:
     """
     before: list[int] = []
     for _ in range(_ATTEMPTS):
-        found = []
-        for table in SYSTEM_TABLES:
-            handle = open_at(store.location(table), store.storage(), name=table.name)
-            found.append((table, take_snapshot(handle, table.name)))
+        found = [(table, opened(store, table)[1]) for table in SYSTEM_TABLES]
         versions = [snapshot.version for _, snapshot in found]
         if versions == before:
             return found
@@ -258,24 +266,25 @@ def _one_moment(store: SystemStore) -> list[tuple[SystemTable[Any], Snapshot]]:
     )
 
 
-def _files_of(store: SystemStore, table: SystemTable[Any], snapshot: Snapshot) -> Iterator[Copied]:
-    files = open_store(store.location(table), store.storage())
-    for entry in files.list("", recursive=True):
-        if entry.is_dir or not _belongs(entry, snapshot.version):
-            continue
+def _wanted(store: SystemStore, table: SystemTable[Any], snapshot: Snapshot) -> Iterator[Copied]:
+    files = files_of(store, table)
+    for file in copied_of(table, files, snapshot.version):
         digest = None
-        if whole_version(entry.path) is not None:
+        if whole_version(file.in_table) is not None:
             try:
-                digest = sha256(files.read(entry.path)).hexdigest()
+                digest = sha256(files.read(file.in_table)).hexdigest()
             except FileNotFoundError:
                 continue  # cleaned up just now
-        yield Copied(path=f"{table.name}/{entry.path}", size_bytes=entry.size_bytes, digest=digest)
+        yield replace(file, digest=digest)
 
 
-def _belongs(entry: FileEntry, version: int) -> bool:
+def copied_of(table: SystemTable[Any], files: FileStore, version: int) -> Iterator[Copied]:
     """Data files, and log files up to the version. `_last_checkpoint` is a hint that may point further: left out."""
-    number = whole_version(entry.path)
-    return number <= version if number is not None else entry.path.startswith(f"{BUCKET}=")
+    for entry in files.list("", recursive=True):
+        number = whole_version(entry.path)
+        wanted = entry.path.startswith(f"{BUCKET}=") if number is None else number <= version
+        if wanted and not entry.is_dir:
+            yield Copied(path=f"{table.name}/{entry.path}", size_bytes=entry.size_bytes)
 
 
 def _is_known(held: Mapping[str, Copied], file: Copied, target: FileStore) -> bool:
@@ -327,5 +336,6 @@ def _check_complete(one: BackedUp, destination: str, options: StorageOptions, co
         )
 
 
-def _root(store: SystemStore) -> str:
+def root_of(store: SystemStore) -> str:
+    """The folder in which the tables of a store lie."""
     return store.location(SYSTEM_TABLES[0]).removesuffix(f"/{SYSTEM_TABLES[0].name}")

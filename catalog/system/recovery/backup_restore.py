@@ -1,7 +1,7 @@
 """Putting whole system tables back from a backup, so that a kill at any step leaves either the damage or the
 whole table.
 
-The copy is made beside the store, from files that were checked before, settled there
+The copy is made beside the store, from files that were checked before, reconciled there
 (catalog/system/recovery/restored_rows.py) and given a leader's token above any that a frozen daemon could still
 hold. Only then it takes the damaged table's place: data files first, the log last and from its newest entry
 down, so that the table cannot be opened before it is complete. What lay there is moved into `_broken-...`,
@@ -21,10 +21,10 @@ from lakewarden.catalog.failpoints import reach
 from lakewarden.catalog.formats.delta.log_names import FOLDER, whole_version
 from lakewarden.catalog.storage.file_store import FileStore, StorageOptions, open_store
 from lakewarden.catalog.system.commits import Note, leader_token
-from lakewarden.catalog.system.handles import open_at
+from lakewarden.catalog.system.handles import files_of, open_at
 from lakewarden.catalog.system.migrate import upgrade
 from lakewarden.catalog.system.port import ROLLBACKS, TABLES, Fence, SystemStore, SystemTable
-from lakewarden.catalog.system.recovery.backup import BackupSource, Copied
+from lakewarden.catalog.system.recovery.backup import BackupSource, Copied, data_first, root_of
 from lakewarden.catalog.system.recovery.restored_rows import (
     everything_paused,
     restored_rollbacks,
@@ -47,8 +47,8 @@ def put_back(
     note: Note,
 ) -> None:
     """Put a whole table back as the backup has it. The files were checked before (`BackupSource.check`)."""
-    home = open_store(store.location(table), store.storage())
-    origin = open_store(source.location, source.options)
+    home = files_of(store, table)
+    origin = source.store()
     copy = staged(store, table, files, origin, because=source.said, now=now, note=note)
     note_going_back(home, now)
     move_aside(home, log_paths(home), now)
@@ -76,10 +76,10 @@ def put_files(
     now: datetime,
 ) -> None:
     """Copy single files back: data first, then the log in order. What lies in their place is kept aside."""
-    origin = open_store(source.location, source.options)
-    home = open_store(store.location(table), store.storage())
-    for file in sorted(files, key=lambda one: (f"/{FOLDER}/" in one.path, one.path)):
-        _install(home, file.path.removeprefix(f"{table.name}/"), origin.read(file.path), now)
+    origin = source.store()
+    home = files_of(store, table)
+    for file in data_first(files):
+        _install(home, file.in_table, origin.read(file.path), now)
         reach("system.restore.single")
 
 
@@ -93,15 +93,15 @@ def staged(
     now: datetime,
     note: Note,
 ) -> FileStore:
-    """The table, copied, brought to today's schema, settled and fenced, in a folder beside the store's tables."""
-    root = f"{store.location(table).removesuffix(f'/{table.name}')}/_restoring"
+    """The table, copied, brought to today's schema, reconciled and fenced, in a folder beside the store's tables."""
+    root = f"{root_of(store)}/_restoring"
     copy = open_store(f"{root}/{table.name}", store.storage())
     _clear(copy)  # what a killed attempt had copied
-    for file in sorted(files, key=lambda one: (f"/{FOLDER}/" in one.path, one.path)):
-        copy.write(file.path.removeprefix(f"{table.name}/"), origin.read(file.path))
+    for file in data_first(files):
+        copy.write(file.in_table, origin.read(file.path))
     upgrade(table, copy.root, store.storage(), note)
-    home = open_store(store.location(table), store.storage())
-    _settle(table, root, store.storage(), above=_tokens(home), because=because, now=now, note=note)
+    home = files_of(store, table)
+    _reconcile(table, root, store.storage(), above=_tokens(home), because=because, now=now, note=note)
     reach("system.restore.staged")
     return copy
 
@@ -110,12 +110,11 @@ def take_as_it_is(
     store: SystemStore, table: SystemTable[Any], *, because: str, now: datetime, note: Note
 ) -> None:
     """Go on with an older table that somebody has put in its place. Interrupted, it is simply done again."""
-    note_going_back(open_store(store.location(table), store.storage()), now)
-    root = store.location(table).removesuffix(f"/{table.name}")
-    _settle(table, root, store.storage(), above=(), because=because, now=now, note=note)
+    note_going_back(files_of(store, table), now)
+    _reconcile(table, root_of(store), store.storage(), above=(), because=because, now=now, note=note)
 
 
-def _settle(
+def _reconcile(
     table: SystemTable[Any],
     root: str,
     options: StorageOptions,
@@ -129,8 +128,8 @@ def _settle(
     `above` and of its own."""
     store = DeltaSystemStore(root, options, actor=note.actor)
     if table is TABLES:
-        settled = restored_tables(store.rows(TABLES).all(), because=because, now=now, actor=note.actor)
-        store.edit(TABLES, lambda _: settled.changed, delete=lambda _: settled.gone, because=because)
+        restored = restored_tables(store.rows(TABLES).all(), because=because, now=now, actor=note.actor)
+        store.edit(TABLES, lambda _: restored.changed, delete=lambda _: restored.gone, because=because)
     elif table is ROLLBACKS:
         rollbacks = restored_rollbacks(store.rows(ROLLBACKS).all(), because=because, now=now)
         store.edit(ROLLBACKS, lambda _: rollbacks, because=because)

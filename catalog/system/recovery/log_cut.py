@@ -1,23 +1,21 @@
 """Cutting a damaged log off: the table ends before the first entry that cannot be read.
 
-What decides about other tables (`lakewarden.tables`, `lakewarden.rollbacks`) goes back in time by that, and
-is settled as a backup that is put back is (catalog/system/recovery/restored_rows.py): the last entry may have
-been the one that called a deletion off. The settled end takes the place of the damaged entry as the very last
-step, so that a kill leaves the damage or all of it.
+Tables that decide about other tables (`lakewarden.tables`, `lakewarden.rollbacks`) go back in time by that. They are
+reconciled like a restored backup (catalog/system/recovery/restored_rows.py): the lost entry may have called a deletion
+off. The reconciled end replaces the damaged entry in the last step: a kill leaves the damage or the whole cut.
 """
 
-from collections.abc import Iterator
 from datetime import datetime
 from typing import Any, Final
 
-from lakewarden.catalog.formats.delta.log_names import HINT, commit_path, entry_version, whole_version
+from lakewarden.catalog.formats.delta.log_names import HINT, commit_path, entry_version
 from lakewarden.catalog.storage.file_store import FileStore, open_store
 from lakewarden.catalog.system.commits import Note
+from lakewarden.catalog.system.handles import files_of
 from lakewarden.catalog.system.port import ROLLBACKS, TABLES, SystemStore, SystemTable
-from lakewarden.catalog.system.recovery.backup import Copied
+from lakewarden.catalog.system.recovery.backup import copied_of, root_of
 from lakewarden.catalog.system.recovery.backup_restore import staged, take_place
 from lakewarden.catalog.system.recovery.set_aside import log_paths, move_aside, note_going_back
-from lakewarden.catalog.system.schema import BUCKET
 
 __all__ = ["cut_log", "said_of_cut"]
 
@@ -25,12 +23,12 @@ _DAMAGE: Final = b"{"
 
 
 def cut_log(store: SystemStore, table: SystemTable[Any], version: int, *, now: datetime, note: Note) -> None:
-    """End the log before `version`; what follows is moved aside. What deletes or rewinds by this table is settled."""
-    files = open_store(store.location(table), store.storage())
+    """End the log before `version`; what follows is moved aside. Deletions and rewinds by this table are called off."""
+    files = files_of(store, table)
     copy: FileStore | None = None
     if table in (TABLES, ROLLBACKS):
-        origin = open_store(store.location(table).removesuffix(f"/{table.name}"), store.storage())
-        sound = tuple(_sound(table, files, version))
+        origin = open_store(root_of(store), store.storage())
+        sound = tuple(copied_of(table, files, version - 1))
         copy = staged(store, table, sound, origin, because=said_of_cut(table, version), now=now, note=note)
     note_going_back(files, now)
     damaged = commit_path(version)
@@ -48,12 +46,3 @@ def cut_log(store: SystemStore, table: SystemTable[Any], version: int, *, now: d
 def said_of_cut(table: SystemTable[Any], version: int) -> str:
     """How rows that go back in time by a cut before `version` are marked."""
     return f"taken back to version {version - 1} of lakewarden.{table.name}"
-
-
-def _sound(table: SystemTable[Any], files: FileStore, version: int) -> Iterator[Copied]:
-    """The log before a version, and every data file that is there."""
-    for entry in files.list("", recursive=True):
-        number = whole_version(entry.path)
-        wanted = entry.path.startswith(f"{BUCKET}=") if number is None else number < version
-        if wanted and not entry.is_dir:
-            yield Copied(path=f"{table.name}/{entry.path}", size_bytes=entry.size_bytes)

@@ -1,6 +1,5 @@
-"""The log of one system table, file by file: gaps, entries that cannot be read, checkpoints that say
-something else than the commits, and, where a backup is at hand,
-entries that are no longer what they were when it was made."""
+"""The log of one system table, file by file: gaps, unreadable entries, checkpoints that contradict the commits, and,
+with a backup at hand, entries that have changed since the backup."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,7 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from lakewarden.catalog.formats.delta.log_names import FOLDER, commit_path, commit_version, whole_version
-from lakewarden.catalog.storage.file_store import FileStore, open_store
+from lakewarden.catalog.storage.file_store import FileStore
 from lakewarden.catalog.system.port import SystemTable
 from lakewarden.catalog.system.recovery.backup import BackupSource
 from lakewarden.catalog.system.recovery.damage import Damage, Problem
@@ -125,7 +124,7 @@ def is_other_history(table: SystemTable[Any], files: FileStore, source: BackupSo
 
 def _has_newest(table: SystemTable[Any], files: FileStore, source: BackupSource) -> bool:
     """Commits follow each other: where the newest one of the backup is the same, so is what came before it."""
-    commits = {file.path.removeprefix(f"{table.name}/"): file.digest for file in source.files_of(table)}
+    commits = {file.in_table: file.digest for file in source.backup.files_of(table)}
     newest = max((path for path in commits if commit_version(path) is not None), default=None)
     if newest is None or not files.exists(newest):
         return False
@@ -136,9 +135,9 @@ def _differing(
     table: SystemTable[Any], files: FileStore, source: BackupSource
 ) -> Iterator[tuple[str, Sequence[Action], Sequence[Action]]]:
     """Commits that can be read on both sides and are not the same bytes: path, ours, the backup's."""
-    kept = open_store(source.location, source.options)
-    for file in source.files_of(table):
-        path = file.path.removeprefix(f"{table.name}/")
+    kept = source.store()
+    for file in source.backup.files_of(table):
+        path = file.in_table
         if commit_version(path) is None or not files.exists(path):
             continue
         content = files.read(path)

@@ -11,16 +11,14 @@ from datetime import datetime
 from typing import Any, assert_never
 
 import pyarrow as pa
-from deltalake import DeltaTable
 from deltalake.transaction import AddAction, RemoveAction
 
 from lakewarden.catalog.errors import ConsentError, UnreadableError
 from lakewarden.catalog.failpoints import reach
 from lakewarden.catalog.formats.delta.log_names import HINT, entry_version
-from lakewarden.catalog.storage.file_store import FileStore, open_store
 from lakewarden.catalog.system.codec import codec
 from lakewarden.catalog.system.commits import Note, commit, properties, removal
-from lakewarden.catalog.system.handles import answering, has_log, open_at
+from lakewarden.catalog.system.handles import answering, files_of, has_log, opened
 from lakewarden.catalog.system.own_rows import system_rows
 from lakewarden.catalog.system.port import ROLLBACKS, TABLES, SystemStore, SystemTable
 from lakewarden.catalog.system.recovery.backup import BackupSource
@@ -49,7 +47,7 @@ from lakewarden.catalog.system.recovery.restored_rows import everything_paused
 from lakewarden.catalog.system.recovery.set_aside import log_paths, move_aside, note_going_back
 from lakewarden.catalog.system.recovery.verify import FaultyRows, data_files, faulty_rows
 from lakewarden.catalog.system.schema import bucket_of, kept_properties
-from lakewarden.catalog.system.snapshot import Piece, Snapshot, take_snapshot
+from lakewarden.catalog.system.snapshot import Piece, Snapshot
 
 __all__ = ["loses_rows_of_tables", "repair"]
 
@@ -120,7 +118,7 @@ def _carry_out(
         case CutHistory():
             _cut_history(store, step, now)
         case SetAside():
-            files = open_store(store.location(step.table), store.storage())
+            files = files_of(store, step.table)
             pointer = [HINT] if files.exists(HINT) else []
             move_aside(files, [*pointer, *step.paths], now)
         case DropFiles():
@@ -147,7 +145,7 @@ def _needed(source: BackupSource | None) -> BackupSource:
 def _note_new_logs(store: SystemStore, step: CreateAgain, now: datetime) -> None:
     """A table that is created anew begins a history of its own: no backup made until now has files of it."""
     for table in step.tables:
-        files = open_store(store.location(table), store.storage())
+        files = files_of(store, table)
         if not has_log(files):
             note_going_back(files, now)
 
@@ -160,7 +158,7 @@ def _how(step: RestoreTable | CutLog | TakeAsItIs, source: BackupSource | None) 
 
 
 def _cut_history(store: SystemStore, step: CutHistory, now: datetime) -> None:
-    files = open_store(store.location(step.table), store.storage())
+    files = files_of(store, step.table)
     old = [
         path
         for path in log_paths(files)
@@ -171,7 +169,7 @@ def _cut_history(store: SystemStore, step: CutHistory, now: datetime) -> None:
 
 def _drop_files(store: SystemStore, step: DropFiles, now: datetime, note: Note) -> None:
     """One commit: where `lakewarden.tables` loses rows, work is paused by it as well."""
-    handle, snapshot, files = _opened(store, step.table)
+    handle, snapshot = opened(store, step.table)
     gone = {piece for piece in snapshot.pieces if piece.path in step.paths}
     added: list[AddAction] = []
     if step.table is TABLES:
@@ -179,6 +177,7 @@ def _drop_files(store: SystemStore, step: DropFiles, now: datetime, note: Note) 
         replaced, added = _pausing(store, snapshot, kept, now=now, actor=note.actor)
         gone |= replaced
     changes: list[AddAction | RemoveAction] = [*(removal(piece) for piece in gone), *added]
+    files = files_of(store, step.table)
     commit(handle, snapshot, files, step.table.name, changes, replace(note, because="repair: files given up"))
 
 
@@ -201,7 +200,7 @@ def _pausing(
 
 
 def _rewrite_rows(store: SystemStore, table: SystemTable[Any], note: Note) -> None:
-    handle, snapshot, files = _opened(store, table)
+    handle, snapshot = opened(store, table)
     data = data_files(store, table)
     faulty = faulty_rows(table, snapshot, data, snapshot.pieces)
     added = []
@@ -211,6 +210,7 @@ def _rewrite_rows(store: SystemStore, table: SystemTable[Any], note: Note) -> No
         if len(rows):
             added.append(data.write(rows, bucket))
     gone = [removal(piece) for piece in faulty]
+    files = files_of(store, table)
     commit(handle, snapshot, files, table.name, [*gone, *added], replace(note, because="repair: rows"))
 
 
@@ -234,15 +234,10 @@ def _rehomed(
 
 
 def _set_properties(store: SystemStore, table: SystemTable[Any], note: Note) -> None:
-    handle, _, _ = _opened(store, table)
+    handle, _ = opened(store, table)
     with answering(table.name):
         handle.alter.set_table_properties(
             kept_properties(table),
             raise_if_not_exists=False,
             commit_properties=properties(replace(note, because="repair: properties")),
         )
-
-
-def _opened(store: SystemStore, table: SystemTable[Any]) -> tuple[DeltaTable, Snapshot, FileStore]:
-    handle = open_at(store.location(table), store.storage(), name=table.name)
-    return handle, take_snapshot(handle, table.name), open_store(store.location(table), store.storage())

@@ -108,7 +108,7 @@ class PropertiesRepair:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TakeAsItIs:
-    """Go on with an older table that lies where a newer one was, settled as one that came back from a backup."""
+    """Go on with an older table that lies where a newer one was, reconciled as one that came back from a backup."""
 
     table: SystemTable[Any]
     loses: str | None
@@ -195,11 +195,7 @@ def _for_log(
 ) -> Step | None:
     """The step that loses least: missing entries from the backup, else history alone where a later checkpoint is sound,
     else the shorter of cutting and restoring."""
-    held = (
-        {}
-        if backup is None
-        else {one.path: one for one in backup.files if one.path.startswith(f"{table.name}/")}
-    )
+    held = {} if backup is None else {one.path: one for one in backup.files_of(table)}
     wanted = [f"{table.name}/{one.path}" for one in broken if one.path is not None]
     if not diverged and wanted and len(wanted) == len(broken) and all(path in held for path in wanted):
         return RestoreFiles(table=table, files=tuple(held[path] for path in wanted))
@@ -226,7 +222,7 @@ def _restored(table: SystemTable[Any], backup: Backup) -> RestoreTable:
     return RestoreTable(
         table=table,
         version=version,
-        files=tuple(one for one in backup.files if one.path.startswith(f"{table.name}/")),
+        files=backup.files_of(table),
         loses=f"Changes of lakewarden.{table.name} after version {version} "
         f"({backup.made_at:%Y-%m-%d %H:%M} UTC).",
     )

@@ -1,9 +1,9 @@
-"""What a table that goes back in time must not bring back: deletions, locks and claims of that day. Pure.
+"""A table that goes back in time must not bring back deletions, locks and claims of that day. Pure.
 
-A backup, and a log whose end was cut off, speak of a world that has gone on. Nothing in it may act by itself
-again: a deletion that was agreed to then is called off, a conversion that waited then is forgotten,
-properties that a dropped table was owed then stay as they are, a rollback under way then waits for a person,
-and work is paused until somebody has looked (a legal hold or a pause set since then is lost with the rest).
+A backup, and a log whose end was cut off, speak of a world that has gone on. Nothing in it may act by itself again.
+Agreed deletions are called off, waiting conversions are forgotten, properties owed to dropped tables stay as they are,
+and rollbacks under way wait for a person. Work is paused until somebody has looked: a legal hold or a pause set since
+then is lost with the rest.
 
 `because` says how it went back, as in "restored from the backup of 2026-11-22 13:00 UTC".
 """

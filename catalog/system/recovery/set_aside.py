@@ -1,5 +1,5 @@
-"""What a repair takes away is kept in folders `_broken-TIME` of the table,
-and so is a note that its log went back in time. `_begun-TIME` says when a log began that `init` has made."""
+"""A repair keeps removed files in folders `_broken-TIME` of the table, with a note if the log went back in time.
+`_begun-TIME` says when a log began that `init` has made."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -38,8 +38,8 @@ def note_beginning(files: FileStore, now: datetime) -> None:
 
 
 def went_back_since(files: FileStore, at: datetime) -> bool:
-    """Whether a repair has taken newest entries of this log away at that time (UTC, to the second) or later,
-    or it began only after that time."""
+    """Whether a repair has cut the end of this log at that time (UTC, to the second) or later, or the log began only
+    after that time."""
     entries = tuple(files.list(""))
     folders = (entry.path for entry in entries if entry.is_dir and entry.path.startswith(_FOLDER))
     begun = (entry.path for entry in entries if entry.path.startswith(_BEGUN))

@@ -11,10 +11,10 @@ from typing import Any
 import pyarrow as pa
 
 from lakewarden.catalog.errors import NotFoundError, UnreadableError
-from lakewarden.catalog.storage.file_store import FileStore, open_store
+from lakewarden.catalog.storage.file_store import FileStore
 from lakewarden.catalog.system.codec import codec, keys_of
 from lakewarden.catalog.system.data_files import ColumnCache, DataFiles
-from lakewarden.catalog.system.handles import open_at
+from lakewarden.catalog.system.handles import files_of, opened
 from lakewarden.catalog.system.own_rows import system_table_id
 from lakewarden.catalog.system.port import SYSTEM_TABLES, TABLES, Key, SystemStore, SystemTable
 from lakewarden.catalog.system.recovery.backup import BackupSource
@@ -26,7 +26,7 @@ from lakewarden.catalog.system.schema import (
     kept_properties,
     statistics_columns,
 )
-from lakewarden.catalog.system.snapshot import Piece, Snapshot, take_snapshot
+from lakewarden.catalog.system.snapshot import Piece, Snapshot
 
 __all__ = ["FaultyRows", "data_files", "faulty_rows", "other_histories", "verify"]
 
@@ -53,7 +53,7 @@ def verify(store: SystemStore, source: BackupSource | None = None) -> tuple[Prob
 def _verify_table(
     store: SystemStore, table: SystemTable[Any], source: BackupSource | None
 ) -> Iterator[Problem]:
-    files = open_store(store.location(table), store.storage())
+    files = files_of(store, table)
     found = log_problems(table, files)
     if source is not None:
         found += damaged_since(table, files, source)
@@ -61,8 +61,7 @@ def _verify_table(
     if any(one.damage is not Damage.CHECKPOINT_BROKEN for one in found):
         return
     try:
-        handle = open_at(store.location(table), store.storage(), name=table.name)
-        snapshot = take_snapshot(handle, table.name)
+        handle, snapshot = opened(store, table)
     except (NotFoundError, UnreadableError) as error:
         if not found:
             yield Problem(table=table, damage=Damage.LOG_BROKEN, message=str(error))
@@ -76,7 +75,7 @@ def _verify_table(
             message = f"Its property {name} is {configuration.get(name)} instead of {value}."
             yield Problem(table=table, damage=Damage.PROPERTIES, message=message)
     data = data_files(store, table)
-    digests = {} if source is None else {one.path: one.digest for one in source.files_of(table)}
+    digests = {} if source is None else {one.path: one.digest for one in source.backup.files_of(table)}
     readable: list[Piece] = []
     for piece in snapshot.pieces:
         problem = _file_problem(table, files, data, piece) or _file_changed(table, files, piece, digests)
@@ -97,14 +96,13 @@ def other_histories(
     return tuple(
         table
         for table in dict.fromkeys(problem.table for problem in problems)
-        if is_other_history(table, open_store(store.location(table), store.storage()), source)
+        if is_other_history(table, files_of(store, table), source)
     )
 
 
 def data_files(store: SystemStore, table: SystemTable[Any]) -> DataFiles:
     """The data files of a table, with a cache of their own."""
-    files = open_store(store.location(table), store.storage())
-    return DataFiles(files, codec(table).schema, statistics_columns(table), ColumnCache())
+    return DataFiles(files_of(store, table), codec(table).schema, statistics_columns(table), ColumnCache())
 
 
 def _file_problem(table: SystemTable[Any], files: FileStore, data: DataFiles, piece: Piece) -> Problem | None:

@@ -1,4 +1,4 @@
-"""`lakewarden jobs ...`: what would be done, what is being done, what was done."""
+"""`lakewarden jobs ...`: planned, running and finished work."""
 
 import sys
 from datetime import UTC

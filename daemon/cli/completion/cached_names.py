@@ -80,7 +80,7 @@ def write_names(cache: Path, home: Path, names: Known) -> None:
 
 
 def plain(names: Sequence[str]) -> Sequence[str]:
-    """Those that are one word to every shell, and nothing else: what shells get is evaluated."""
+    """The names that are one plain word in every shell: what shells get is evaluated."""
     return [name for name in names if name.isprintable() and _SIGNS.isdisjoint(name)]
 
 

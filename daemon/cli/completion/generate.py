@@ -24,7 +24,7 @@ _KINDS: Final = {
     "settings": ValueKind.SETTING,
     "profile": ValueKind.PROFILE,
 }
-"""What a parameter of that name stands for, where its type does not say it."""
+"""The meaning of a parameter by its name, where its type does not tell."""
 _HELP: Final = {"names": ["--help"]}
 _SCOPES: Final = ("pause", "resume", "owner", "hold", "set")
 """Commands whose `where` may be a scope."""

@@ -11,8 +11,7 @@ __all__ = ["require_safe_binding", "tls_context"]
 
 
 def require_safe_binding(settings: Settings) -> None:
-    """Raise `UsageError` for an address that others reach, unless they have to show who they are, and nobody can listen
-    to that."""
+    """Raise `UsageError` for an address that others reach, unless callers authenticate over an encrypted connection."""
     if _is_loopback(settings.gateway_host):
         return
     where = settings.gateway_host

@@ -61,7 +61,7 @@ class _Count:
 
 
 class FailedLogins:
-    """What is known of them in this process. `most`: so many of a user from an address are looked at in a minute.
+    """The failed logins known to this process. `most`: so many of a user from an address are looked at in a minute.
     Thread-safe."""
 
     def __init__(

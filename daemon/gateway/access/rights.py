@@ -37,8 +37,8 @@ def reach_of(caller: Caller, settings: Settings, own: str) -> AccessLevel:
 
 
 def require_reach(caller: Caller, reach: AccessLevel) -> None:
-    """Raise `NotAllowedError` for who may send Spark nothing. Who may change which rows is asked when Spark has told
-    whose table it is (owned_tables.py)."""
+    """Raise `NotAllowedError` for who may send Spark nothing. Rights on rows are checked when Spark has named the table
+    (owned_tables.py)."""
     if reach is AccessLevel.NOTHING:
         raise NotAllowedError(
             f"{caller.name} may not send statements to Spark.",

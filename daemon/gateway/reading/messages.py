@@ -1,4 +1,4 @@
-"""What the gateway and the processes that read for it say to each other."""
+"""The messages between the gateway and its reading processes."""
 
 from dataclasses import dataclass
 

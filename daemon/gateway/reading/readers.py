@@ -35,7 +35,7 @@ from lakewarden.jobs.sql.statements import Statement
 __all__ = ["ReadingProcesses"]
 
 _LOOK_SECONDS: Final = 0.1
-"""How often a thread that waits for an answer looks whether it is still wanted."""
+"""Interval at which a waiting thread checks whether its answer is still wanted."""
 _IDLE_SECONDS: Final = 60.0
 _WARM: Final = 2
 _START_SECONDS: Final = 60.0
@@ -156,7 +156,7 @@ class _ReadingProcess:
         theirs.close()
         self.used = time.monotonic()
         self.fit = False
-        """Whether it has started, said all of its last answer, and may be asked again."""
+        """Whether the process has started, finished its last answer, and may be asked again."""
         self._asked = math.inf
         self._gives_way = False
         self._tell(setup)

@@ -22,7 +22,7 @@ __all__ = ["Engines"]
 _HOST: Final = "127.0.0.1"
 _START_SECONDS: Final = 60.0
 _LOOK_MILLISECONDS: Final = 500
-"""How often who waits for an answer looks whether its client still does."""
+"""Interval at which a waiting call checks whether its client still waits."""
 _BYTES: Final = 16
 _SECONDS_TO_END: Final = 10.0
 
@@ -118,7 +118,7 @@ class _Engine:
                 raise _ended() from error
 
     def ask_to_end(self) -> None:
-        """It closes its sessions and its Spark."""
+        """The engine closes its sessions and its Spark."""
         if self._process.stdin is not None:
             self._process.stdin.close()
 

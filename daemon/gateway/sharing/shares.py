@@ -14,7 +14,7 @@ __all__ = ["Share", "Slots", "next_of", "part_of", "share_of"]
 
 _ALL: Final = 100
 _LOOK_SECONDS: Final = 0.25
-"""How often who waits looks whether it is still wanted."""
+"""Interval at which a waiting call checks whether it is still wanted."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -41,8 +41,8 @@ def share_of(places: int, percent: int) -> Share:
 
 
 def next_of(waiting: Sequence[str], running: Mapping[str, int], share: Share) -> int | None:
-    """Which of those who wait, by their users and in order, has the next place: whose user has the fewest. None while
-    nobody may have one."""
+    """The index of the waiting call that is next, given the users in order of arrival: the first one whose user has the
+    fewest places. None while nobody may have one."""
     free = share.places - sum(running.values())
     fit = [
         (running.get(user, 0), number)

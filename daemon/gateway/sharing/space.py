@@ -62,7 +62,7 @@ class Account:
         self._memory = self._disk = 0
 
     def keep(self, size: int) -> bool:
-        """Whether so much more of it may lie in memory."""
+        """Whether so many more bytes of the result may lie in memory."""
         fits = self._space.keep(size)
         self._memory += size if fits else 0
         return fits

@@ -57,7 +57,7 @@ def answered(check: str, look: Callable[[], Diagnosis]) -> Diagnosis:
         return unanswered(check, error)
 
 
-def unanswered(check: str, error: LakewardenError | OSError) -> Diagnosis:
-    """It could not be looked at."""
+def unanswered(check: str, error: LakewardenError | OSError, fix: str = "") -> Diagnosis:
+    """A check that failed itself."""
     hint = error.hint if isinstance(error, LakewardenError) else ""
-    return fail(check, f"This could not be looked at: {error}", hint or "Mend this first, then ask again.")
+    return fail(check, str(error), hint or fix or "Mend this first, then ask again.")

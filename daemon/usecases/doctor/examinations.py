@@ -8,13 +8,12 @@ import subprocess
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
-from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Final
 
-from lakewarden.catalog.errors import LakewardenError, PreconditionError, UnavailableError
+from lakewarden.catalog.errors import LakewardenError, UnavailableError
 from lakewarden.catalog.storage.file_store import local_path
 from lakewarden.catalog.system.port import SYSTEM_TABLES, TABLES
 from lakewarden.catalog.system.query import query
@@ -42,6 +41,8 @@ __all__ = ["examine", "examine_only", "examine_without_settings"]
 
 _JAVA: Final = re.compile(r'version "(\d+)(?:\.(\d+))?')
 _OLDEST_JAVA: Final = 17
+_FIXES: Final = {"database": "Check database.url.", "metastore": "Check metastore.uri."}
+"""Of checks that fail themselves, where the error has no hint."""
 _MEND_SYSTEM: Final = (
     "`lakewarden system verify` says what is wrong, `lakewarden system repair` mends it, "
     "from a --backup if need be."
@@ -65,13 +66,15 @@ def examine(services: Services) -> Iterator[Diagnosis]:
 def examine_only(services: Services, checks: Iterable[str]) -> Iterator[Diagnosis]:
     """Some of them, by their names."""
     for name in checks:
-        yield answered(name, partial(_CHECKS[name], services))
+        try:
+            yield _CHECKS[name](services)
+        except (LakewardenError, OSError) as error:
+            yield unanswered(name, error, _FIXES.get(name, ""))
 
 
 def examine_without_settings(error: LakewardenError | OSError) -> Iterator[Diagnosis]:
     """Why the settings cannot be read, what can be said all the same, and what cannot."""
-    hint = error.hint if isinstance(error, LakewardenError) else ""
-    yield fail("settings", str(error), hint or "Check the settings file, and its permissions.")
+    yield unanswered("settings", error, "Check the settings file, and its permissions.")
     yield answered("java", _java_at_hand)
     yield answered("spark", _pyspark)
     for name in _CHECKS:
@@ -116,10 +119,7 @@ def _spark(services: Services) -> Diagnosis:
     installed = _pyspark()
     if installed.verdict is not CheckResult.OK:
         return installed
-    try:
-        require_cluster(services.settings.spark_master)
-    except PreconditionError as error:
-        return fail("spark", str(error), error.hint)
+    require_cluster(services.settings.spark_master)
     return ok("spark", f"PySpark is installed; workers use {services.settings.spark_master}.")
 
 
@@ -170,10 +170,7 @@ def _free_in(home: Path) -> str:
 
 def _system(services: Services) -> Diagnosis:
     """The newest version of all seven, and a row of each: a log that can be read may name files that are lost."""
-    try:
-        services.require_initialised()
-    except LakewardenError as error:
-        return fail("system tables", str(error), error.hint)
+    services.require_initialised()
     versions, troubles = dict[str, int](), list[str]()
     for table in SYSTEM_TABLES:
         name = f"lakewarden.{table.name}"
@@ -192,18 +189,12 @@ def _system(services: Services) -> Diagnosis:
 
 
 def _database(services: Services) -> Diagnosis:
-    try:
-        services.leases.incarnation()
-    except LakewardenError as error:
-        return fail("database", str(error), error.hint or "Check database.url.")
+    services.leases.incarnation()
     return ok("database", "The operational database answers.")
 
 
 def _daemon(services: Services) -> Diagnosis:
-    try:
-        lease = services.leases.current(services.settings.lease_name)
-    except LakewardenError as error:
-        return fail("daemon", str(error), error.hint)
+    lease = services.leases.current(services.settings.lease_name)
     if lease is None:
         return warn("daemon", "No daemon leads: nothing is looked after.", "Start `lakewarden daemon`.")
     return ok("daemon", f"{lease.holder} leads with token {lease.token}.")
@@ -237,10 +228,7 @@ def _cycles(services: Services) -> Diagnosis:
 
 
 def _admins(services: Services) -> Diagnosis:
-    try:
-        recorded = recorded_admins(services.store)
-    except LakewardenError as error:
-        return fail("admins", str(error), error.hint)
+    recorded = recorded_admins(services.store)
     why = distrust(services.settings, recorded)
     if why is not None:
         return warn(
@@ -268,14 +256,11 @@ def _metastore(services: Services) -> Diagnosis:
         return warn(
             "metastore", "No metastore is configured.", "Set metastore.uri if tables are known by name."
         )
-    try:
-        assert services.metastore is not None
-        count = len(services.metastore.databases())
-        compares = services.metastore.compares(*_OWN_ENTRY)
-        installation = services.store.installation() if services.store.exists() else None
-        taken = next(entries_of_others(services, installation), None)
-    except LakewardenError as error:
-        return fail("metastore", str(error), error.hint or "Check metastore.uri.")
+    assert services.metastore is not None
+    count = len(services.metastore.databases())
+    compares = services.metastore.compares(*_OWN_ENTRY)
+    installation = services.store.installation() if services.store.exists() else None
+    taken = next(entries_of_others(services, installation), None)
     if taken is not None:
         return fail("metastore", taken.message, taken.hint)
     if compares is False:
@@ -309,11 +294,8 @@ def _clock(services: Services) -> Diagnosis:
 
 
 def _writers(services: Services) -> Diagnosis:
-    try:
-        found = services.store.rows(TABLES) if services.store.exists() else None
-        rows = [] if found is None else found.arrow(["location", "source"]).to_pylist()
-    except LakewardenError as error:
-        return fail("writers", str(error), error.hint)
+    found = services.store.rows(TABLES) if services.store.exists() else None
+    rows = [] if found is None else found.arrow(["location", "source"]).to_pylist()
     local = [row for row in rows if (row["location"] or "").startswith("file://") and row["source"] != "self"]
     if local:
         return warn(

@@ -38,13 +38,16 @@ _IN_WORKER: Final = (
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Pod:
-    """The pod where this runs: the API server, the name that it has in every cluster, the folder in which a token
-    is mounted where the pod has one, and the pod's own addresses."""
+    """The pod where this runs."""
 
     server: str
+    """The API server."""
     name: str
+    """The API server's name in every cluster."""
     account: Path
+    """The folder with the pod's token, if it has one."""
     addresses: frozenset[str]
+    """The pod's own."""
 
     @classmethod
     def around(cls, environment: Mapping[str, str]) -> "Pod | None":
@@ -62,7 +65,7 @@ class Pod:
 
     @property
     def has_token(self) -> bool:
-        """Whether it may say who it is."""
+        """Whether the pod has a token to authenticate with."""
         return (self.account / "token").exists()
 
     def namespace(self) -> str:

@@ -58,7 +58,7 @@ class _Cluster:
 
 
 def examine_yarn(services: Services) -> Iterator[Diagnosis]:
-    """The edge node, the files that say where the cluster is, the cluster, and a word on what only nodes would see."""
+    """The edge node, the files of the cluster's clients, the cluster, and a word on what only nodes would see."""
     yield from examine_only(services, ("java", "jars", "metastore"))
     yield _master(services)
     yield answered("database", partial(database_server, services))

@@ -58,7 +58,7 @@ class Listed:
 
     where: str
     asked: WantedTable | LakewardenError
-    """What is wanted, or what is wrong with what was written."""
+    """The wanted tables, or the mistakes in the list."""
     line: int | None = None
     """None where it comes from the command line."""
 

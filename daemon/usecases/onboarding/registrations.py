@@ -192,9 +192,9 @@ def _named(listed: Listed) -> str:
 
 
 def _entry(on: str, came: Came, source: Source) -> Iterator[Part]:
-    """Its entry in the audit. That a table came under management is on record once, by whom and when its row says,
-    whoever asks for it again: so a call that was killed before it wrote its entries is made good by the next. What
-    came under management in another way has its entry from there."""
+    """Its entry in the audit. The registration of a table is on record once, with actor and time as in its row, however
+    often it is repeated: so a call that was killed before it wrote its entries is made good by the next. What came
+    under management in another way has its entry from there."""
     if isinstance(came, LakewardenError):
         yield Part(on=on, why=str(came))
     elif came.moved:

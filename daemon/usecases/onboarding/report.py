@@ -26,7 +26,7 @@ __all__ = [
 ]
 
 COLUMNS = ("line", "where", "outcome", "why", "hint")
-"""What a table of those that need somebody shows."""
+"""The columns for tables that need attention."""
 HEALTH_FOLLOWS: Final = "The daemon's next sweep writes it; so does the same command."
 
 
@@ -52,7 +52,7 @@ def word_of(one: ListedOutcome, *, dry_run: bool = False) -> ReportWord:
 
 
 def is_done(one: ListedOutcome) -> bool:
-    """Whether it is managed, with all that belongs to it."""
+    """Whether the table is managed and its health is on record."""
     return not isinstance(one.came, LakewardenError) and one.came.unrecorded is None
 
 
@@ -77,7 +77,7 @@ def _is_quarantined(one: ListedOutcome) -> bool:
 
 
 def unrecorded(error: LakewardenError) -> str:
-    """What it means that a table is managed and its health is not on record."""
+    """The explanation for a managed table without health on record."""
     return f"It is managed, but its health is not on record yet: {error}"
 
 

@@ -24,9 +24,9 @@ from lakewarden.jobs.actions.registry import encode
 from lakewarden.jobs.actions.rollback import RollBack
 from lakewarden.jobs.engines.registry import no_engine
 from lakewarden.jobs.rollback.details_service import details_of
+from lakewarden.jobs.rollback.execute.found_in_logs import finished, taken_back
 from lakewarden.jobs.rollback.execute.interference import Clearing
 from lakewarden.jobs.rollback.execute.replan import refuse_others
-from lakewarden.jobs.rollback.execute.settlement import finished, taken_back
 from lakewarden.jobs.rollback.journal.journal import Journal
 from lakewarden.jobs.rollback.journal.left_tainted import plan_for_the_left
 from lakewarden.jobs.rollback.journal.step_rows import head_row, left_as_it_is, next_rows, superseded

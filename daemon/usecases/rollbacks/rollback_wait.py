@@ -22,7 +22,7 @@ __all__ = ["Wait", "goes_on"]
 _LOOK: Final = 1.0
 """Seconds between two looks into the journal."""
 _REMIND: Final = 30.0
-"""Seconds after which the same is said again, so that a silent terminal is none that hangs."""
+"""Seconds after which the same is said again: silence would look like a hang."""
 
 
 def goes_on(rollback_id: str) -> str:

@@ -1,4 +1,4 @@
-"""Convert a table from the control plane: row first, then a run on a worker, then the row settles."""
+"""Convert a table from the control plane: row first, then a run on a worker, then the row becomes active."""
 
 import uuid
 from collections.abc import Callable
@@ -57,7 +57,7 @@ class ConvertRequest:
     retain_seconds: int | None = None
     """The retention."""
     seen: str | None = None
-    """What the dry run called the files that it found; None: there was none."""
+    """The dry run's token for the files that it found; None: there was none."""
     format: TableFormat = DELTA
     """What it becomes."""
 

@@ -24,7 +24,7 @@ class ForeseenRun:
     version: int | None
     change: str
     message: str
-    """What that is, or that there is nothing to do."""
+    """The work that a run would do, or that there is none."""
 
 
 def is_foreseen(action: Action) -> bool:

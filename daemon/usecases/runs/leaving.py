@@ -165,8 +165,8 @@ def _told(
 def _guessed(
     services: Services, row: TableRow, seen: Observation, known: Iterable[str]
 ) -> tuple[OriginalProperty, ...]:
-    """Properties that are exactly what we would set, of a table on which we did before rows remembered such
-    things: nothing tells what stood there before."""
+    """Properties with exactly our values, of a table that got them before rows remembered such things: nothing tells
+    what stood there before."""
     alike = [
         (name, value)
         for name, value in _wanted(services, row)
@@ -248,7 +248,7 @@ def _awaited(
 
 
 def _waited_for(services: Services, waiting: Mapping[str, RunRequest], seconds: float) -> str:
-    """Who keeps a command waiting, for how long at most, and what becomes of it without the command."""
+    """What a command waits for, how long at most, and what happens without the command."""
     runs = [run for run in services.queue.unfinished() if run.request.table_id in waiting]
     held = [run for run in runs if run.worker is not None]
     leader = services.leases.current(services.settings.lease_name)
@@ -296,7 +296,7 @@ def _ended(services: Services, request: RunRequest) -> Result | None:
     row = services.store.rows(RUNS).get(request.run_id)
     if row is None:
         return None
-    # Whoever recorded it has settled the table's row as well; where that still says that something is owed, it is.
+    # Whoever recorded it has changed the table's row as well. If that row still owes properties, they are owed.
     return Result(
         outcome=row.outcome, message=row.message, hint=row.hint, error_class=row.error_class, retry=True
     )

@@ -1,4 +1,4 @@
-"""What a purge would delete, whether the files that the log does not name may go along, and its beginning."""
+"""What a purge would delete, whether it may take files along that the log does not name, and its beginning."""
 
 from typing import Any
 
@@ -70,9 +70,9 @@ def purge_table(
 def require_consent(
     services: Services, row: TableRow, token: str | None, *, others: str | None = None, actor: Actor
 ) -> None:
-    """Raise `ConsentError` unless `token` names just the unknown files that are there (None where there are none) and
-    `others` just the other installations that manage or hold the table, `RefusedError` if a table of its own lies in
-    the folder; before that, what no consent helps against."""
+    """Raise `ConsentError` unless `token` names exactly the unknown files (None if there are none) and `others` exactly
+    the other installations that manage or hold the table, `RefusedError` if another table lies in the folder; before
+    that, what no consent helps against."""
     require_engine(row.format or DELTA)
     check_drop(services.registry, row, actor=actor, purge=True)
     _require_consent_to_others(services, row, others)

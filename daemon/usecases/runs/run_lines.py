@@ -24,13 +24,13 @@ def id_of(run: Run | RunRow) -> str:
 
 
 def lines_of(services: Services, run: Run | RunRow) -> tuple[RunLine, ...]:
-    """What is kept of it so far."""
+    """The run's lines so far."""
     return services.run_log.read(id_of(run))
 
 
 def followed(services: Services, run: Run | RunRow) -> Iterator[RunLine]:
-    """What is kept of it, then each line as it comes, until the run has ended. Raises `UnavailableError` where the
-    queue lost the run (its database was made anew): nothing more comes."""
+    """The run's lines so far, then each new one until the run has ended. Raises `UnavailableError` where the queue lost
+    the run (its database was made anew): nothing more comes."""
     if isinstance(run, RunRow):
         yield from lines_of(services, run)
         return

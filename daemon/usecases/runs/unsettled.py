@@ -24,7 +24,7 @@ _PASSES: Final = frozenset({"ConflictError", "RevokedError"})
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class UnsettledRuns:
-    """How much work is not settled: a table's action counts once."""
+    """How much work is unfinished: a table's action counts once."""
 
     failed: int
     waiting: int

@@ -70,7 +70,7 @@ def run_and_wait(
 
 
 def by_whom(services: Services, *, led: bool) -> str:
-    """Who does what was ordered, as it is told."""
+    """The phrase in messages for where an ordered run is executed."""
     if led:
         return "queued for the daemon"
     return "queued for a worker elsewhere" if services.settings.workers_external else "starting a worker"
@@ -129,7 +129,7 @@ def _is_led(services: Services) -> bool:
 def _awaited(
     services: Services, request: RunRequest, look: Callable[[], None], tell: Callable[[str], None]
 ) -> Result:
-    """Whoever waits, reaps: without a daemon nobody else settles what a dead worker had claimed."""
+    """Whoever waits, reaps: without a daemon nobody else finishes what a dead worker had claimed."""
     holder: str | None = None
     begun, next_reap = services.clock.now(), 0.0
     while True:
@@ -159,7 +159,7 @@ def reap_lost(services: Services, table_ids: Container[str], tell: Callable[[str
         pause=services.settings.run_heartbeat,
     )
     for run in reaper.lost():
-        if run.request.table_id in table_ids and reaper.settle(run):
+        if run.request.table_id in table_ids and reaper.finish(run):
             tell(f"{run.worker} is gone, which had run {run.request.run_id}; its log says how far it came.")
 
 

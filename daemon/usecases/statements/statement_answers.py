@@ -13,7 +13,7 @@ __all__ = ["FAILURES", "Ending", "table_of"]
 
 
 class Ending(StrEnum):
-    """What became of a vacuum that was not run, or not to its end; else it is the outcome of its run."""
+    """The outcome of a vacuum that was not run, or not to its end; else it is the outcome of its run."""
 
     NOT_DUE = "not due"
     REFUSED = "refused"

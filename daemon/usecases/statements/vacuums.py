@@ -49,8 +49,8 @@ class _Vacuumed:
 def vacuum_table(services: Services, asked: VacuumTable, *, caller: Caller, tell: Tell) -> pa.Table | None:
     """Vacuum a managed table now, due or not, as `jobs run` does. None where the table is not managed: it is Spark's.
 
-    Raises `PreconditionError` for a retention that is shorter than what is promised, `RefusedError` for a managed table
-    that is not where its row says."""
+    Raises `PreconditionError` for a retention shorter than the promise, `RefusedError` for a managed table away from
+    the place in its row."""
     row = _managed(services, asked.where)
     if row is None:
         _require_nobodys(services, asked)
@@ -119,8 +119,8 @@ def switch_vacuum(services: Services, asked: AutoVacuum, *, caller: Caller, tell
 
 
 def vacuum_due(services: Services, *, caller: Caller, tell: Tell) -> pa.Table:
-    """Vacuum every table for which that is due, in the plan's order, but for the system tables, which the daemon alone
-    looks after. What is refused or fails is said in the table's row and stops none of the others."""
+    """Vacuum every table for which a vacuum is due, in the plan's order. System tables are left to the daemon. What is
+    refused or fails is said in the table's row and stops none of the others."""
     own = {row.table_id for row in services.store.rows(TABLES).find(source=Source.SELF)}
     due = tuple(one for one in due_now(services, Action.VACUUM) if one.table_id not in own)
     if not due:

@@ -1,7 +1,7 @@
 """Cleanup of a Delta log: which entries can go once every version from some version on has to stay readable.
 
-Follows "Metadata Cleanup" of the Delta protocol, but by version instead of by age: what goes is everything before a
-checkpoint that is not younger than the oldest version to keep and that was found to hold what it replaces.
+Follows "Metadata Cleanup" of the Delta protocol, but by version instead of by age: everything goes that lies before a
+verified checkpoint not younger than the oldest version to keep.
 https://github.com/delta-io/delta/blob/master/PROTOCOL.md#metadata-cleanup
 """
 

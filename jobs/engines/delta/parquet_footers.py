@@ -1,8 +1,7 @@
 """Per-file statistics of a Delta table from Parquet footers: what is exact there, in the form the log has it. Pure.
 
-A footer may be cut off, skip NaN, or come from a calendar that Spark reads differently. A bound that could
-exclude a row that is there makes Spark skip the file wrongly, so whatever is not certain is left out:
-a missing bound costs speed only.
+A footer may be cut off, skip NaN, or come from a calendar that Spark reads differently. A bound that excludes an
+existing row makes Spark skip the file wrongly. Uncertain bounds are left out: a missing bound costs speed only.
 """
 
 import json

@@ -1,10 +1,10 @@
 """Metadata commits and checkpoints on users' Delta tables by delta-rs, without Spark: the jobs' door to deltalake.
 
 Every commit is a compare-and-set: made on the handle of the version it was decided on and never retried. What is not
-for delta-rs is left to Spark, and the functions answer None or False: tables that use a protocol feature outside
-`FEATURES`, those whose `_last_checkpoint` names one that is gone, and folders with a `%` in their name, which delta-rs
-1.6 decodes once too often (run: not found).
-delta-rs does not survive a fork: nothing here may run in a process that forks later.
+for delta-rs is left to Spark, and the functions answer None or False: tables with a protocol feature outside
+`FEATURES`, tables whose `_last_checkpoint` names a missing checkpoint, and folders with a `%` in their name: delta-rs
+1.6 decodes the name once too often (run: not found). delta-rs does not survive a fork: nothing here may run in a
+process that forks later.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence

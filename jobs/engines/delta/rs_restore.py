@@ -52,7 +52,7 @@ def restore(place: RsTable, *, requires: int, to: int, run_id: str, apps: Sequen
 
 
 def took_back(place: RsTable, restored: int, apps: Sequence[str]) -> bool:
-    """Whether the restore that made version `restored` has set the numbers of all these in its own commit."""
+    """Whether the restore at version `restored` set the numbers of all these in the same commit."""
     commit = commit_at(DeltaReader(lambda _: place.storage), place.location, restored)
     told = () if commit is None else commit.transactions
     return {app for app, _ in told}.issuperset(apps)

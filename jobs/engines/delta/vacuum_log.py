@@ -1,4 +1,4 @@
-"""The two empty commits by which a vacuum says in the log that it begins and that it has ended, as Spark's own does.
+"""The two empty commits for the beginning and the end of a vacuum, as Spark's own makes them.
 
 Deleting is ours (jobs/deletion/batches.py); readers of a history and other tools still see a vacuum, with its numbers.
 """

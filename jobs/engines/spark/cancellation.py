@@ -28,7 +28,7 @@ def unwanted_once(cancelled: Callable[[], bool]) -> Iterator[None]:
 
 
 def is_cancelled() -> bool:
-    """Whether somebody has cancelled what this thread runs."""
+    """Whether this thread's work was cancelled."""
     cancelled = _asked.get()
     return cancelled is not None and cancelled()
 

@@ -52,7 +52,7 @@ _SHUT_OUT: Final = "java.nio.file.AccessDeniedException"
 _TAKEN_AWAY: Final = "java.util.concurrent.RejectedExecutionException"
 """What an executor answers to a task while its pod is being ended: four such answers end the whole job."""
 _ENDED: Final = re.compile(r"SparkContext was shut down|stopped SparkContext")
-"""What Java says where Python still has its session: the application was killed, by YARN or by its own JVM."""
+"""Java's error while Python still has its session: the application was killed, by YARN or by its own JVM."""
 
 _REFUSALS: Final = {
     "DELTA_CONVERT_NON_PARQUET_TABLE": "it is not a Parquet table",
@@ -157,18 +157,17 @@ def trouble_of(error: PySparkException | Py4JJavaError, action: str) -> Lakeward
 def violation(
     error: PySparkException | Py4JJavaError, conditions: tuple[str, ...] = _VIOLATIONS
 ) -> str | None:
-    """What Spark or Delta says, in one sentence of theirs, of rows that a table does not take; None for all else."""
+    """Spark's or Delta's sentence about rows that a table does not take; None for all else."""
     return _words(error, conditions)
 
 
 def refusal_of_delta(error: Py4JJavaError) -> str | None:
-    """What Delta says, in one sentence, where it does not do what it was asked: what Python sees of it is a stack of
-    Java's. None for all else."""
+    """Delta's refusal in one sentence: what Python sees of it is a stack of Java's. None for all else."""
     return None if is_lost_race(error) else _words(error, ("DELTA_",))
 
 
 def unreadable(error: Py4JJavaError) -> str | None:
-    """What Spark says, in one sentence, of a file that it cannot read; None for all else."""
+    """Spark's error about an unreadable file, in one sentence; None for all else."""
     return _words(error, ("FAILED_READ_FILE",))
 
 

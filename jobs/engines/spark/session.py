@@ -67,8 +67,8 @@ def require_safe_commits(spark: SparkSession, location: str) -> None:
 
 
 def forget_tables(context: SparkContext) -> None:
-    """Let go of what Delta keeps, for an hour, of each table that this application has worked on, its cached state
-    among it, and of what Python holds of it in cycles. Raises `UnavailableError` if Spark has ended."""
+    """Release the state that Delta caches for an hour for each table of this application, and Python's cyclic
+    references to it. Raises `UnavailableError` if Spark has ended."""
     jvm: Any = context._jvm
     gc.collect()
     with translated("forget tables"):

@@ -14,7 +14,7 @@ _FILE: Final = "yarn-site.xml"
 
 
 def require_cluster(master: str, environment: Mapping[str, str] | None = None) -> None:
-    """Whether a session with this `spark.master` can know where it has to go: only YARN is told by files.
+    """Raise unless a session with this `spark.master` can find its cluster: only YARN is told by files.
 
     Raises `PreconditionError` if the master is YARN and nothing says where that is: Spark itself would end without
     a word of what is missing, or look for a ResourceManager on this machine for a quarter of an hour.

@@ -1,4 +1,4 @@
-"""What a rollback's own commits say of their lineage, where they are not a RESTORE. Pure."""
+"""The lineage records of a rollback's own commits other than RESTOREs. Pure."""
 
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
@@ -19,8 +19,8 @@ def removal_record(step: TableStep, *, mark: str, user: str) -> LineageRecord:
 
 
 def again_record(step: TableStep, original: Commit, *, mark: str, user: str) -> LineageRecord:
-    """Adding a commit's files again: its rows come from that commit, and from what that had read,
-    if it can be believed.
+    """Adding a commit's files again: its rows come from that commit, and from that commit's reads if its record is
+    credible.
 
     What is not known of that commit stays so: this one depends on it.
     """

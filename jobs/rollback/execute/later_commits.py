@@ -21,16 +21,16 @@ class Since:
     undone: tuple[int, ...] = ()
     """Our own undoing of it."""
     kept: Mapping[str, Commit] = field(default_factory=dict)
-    """The properties that somebody has set or unset since and that outlive a rollback, such as a retention, each with
-    the last commit that did; they outlive its undo, too."""
+    """Properties changed since that outlive a rollback, such as a retention, each with its last commit; they outlive
+    its undo, too."""
 
 
 def since_restore(restored: int, commits: Iterable[Commit], ours: Collection[str], undo: str) -> Since:
     """Go through the commits after version `restored`. `ours` are the marks of the rollback and of its undo on
     this table, `undo` is that of the undo of this restore.
 
-    What others did counts no longer once a RESTORE has gone back to a version that holds what the rollback left: as the
-    undo of a later rollback does.
+    Others' commits stop counting once a RESTORE has gone back to a version with the rollback's result: as the undo of a
+    later rollback does.
     """
     held, head = {restored}, restored
     foreign: Commit | None = None
@@ -57,5 +57,5 @@ def _restores_to(commit: Commit, held: Collection[int]) -> bool:
 
 
 def _is_quiet(commit: Commit) -> bool:
-    """Whether it changes nothing that a reader of the table could see."""
+    """Whether the commit changes nothing visible to readers of the table."""
     return commit.kind is CommitKind.MAINTENANCE and not commit.data_change

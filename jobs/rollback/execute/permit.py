@@ -1,8 +1,8 @@
 """Asked right before each commit of a rollback: is this commit still ours to make?
 
-A worker may sleep between its decision and its commit. Who takes its rollback away from it writes that into the journal
-first and then sees to it that the table has moved (jobs/rollback/execute/table_steps.py):
-so a sleeper is refused either here or by the log.
+A worker may sleep between its decision and its commit. Another session that takes the rollback over writes to the
+journal first and then moves the table (jobs/rollback/execute/table_steps.py): so a sleeper is refused either here or by
+the log.
 """
 
 from collections.abc import Callable, Mapping

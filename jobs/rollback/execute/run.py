@@ -34,7 +34,7 @@ __all__ = ["JournaledRollbacks", "open_rollbacks", "roll_back"]
 
 _REWINDS: Final = (RollbackStep.RESTORE, RollbackStep.REMOVE_FILES)
 _PATIENCE: Final = timedelta(minutes=2)
-"""How long a run of ours on one of the tables may take to notice that it was cancelled."""
+"""The time for our own run on one of the tables to notice its cancellation."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -15,8 +15,8 @@ from lakewarden.catalog.failpoints import reach
 from lakewarden.catalog.model.rollbacks import Rollback
 from lakewarden.catalog.model.rows import RollbackRow, RollbackState, RollbackStep, TableState
 from lakewarden.catalog.registry.rollback_quarantine import is_aside, set_aside
+from lakewarden.jobs.rollback.execute.found_in_logs import COMMITS, finished, finished_group
 from lakewarden.jobs.rollback.execute.permit import Permit
-from lakewarden.jobs.rollback.execute.settlement import COMMITS, finished, finished_group
 from lakewarden.jobs.rollback.execute.table_steps import StepExecutor
 from lakewarden.jobs.rollback.execute.undo import take_back
 from lakewarden.jobs.rollback.journal.group_rows import whole
@@ -33,7 +33,7 @@ _ROUNDS: Final = 20
 _TO_DO: Final = (RollbackState.PLANNED, RollbackState.INTENT)
 
 Extend = Callable[[Rollback], Sequence[TableStep]]
-"""What else has to be done, now that this much is done. Raises a `LakewardenError` if a person has to agree."""
+"""Further steps that the state so far requires. Raises a `LakewardenError` if a person has to agree."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -203,7 +203,7 @@ class Saga:
         reach("rollback.set_aside")
 
     def _extended(self, rollback: Rollback) -> tuple[Rollback, bool]:
-        """The rollback with what is to be added, and whether that is anything. A stopped one goes on by this."""
+        """The rollback with the additional steps, and whether there are any. A stopped one goes on by this."""
         if self.extend is None:
             return rollback, False
         before = rollback.head.state
@@ -252,7 +252,7 @@ class Saga:
         for row in rollback.of_kind(*COMMITS):
             if row.step in self.inherited and row.state in (RollbackState.INTENT, RollbackState.CONFLICT):
                 begun = replace(row, state=RollbackState.INTENT)
-                version = self.executor.settle(begun, step_of(row))
+                version = self.executor.resolve(begun, step_of(row))
                 if version is not None:
                     ended.append(replace(row, state=RollbackState.DONE, new_version=version, message=None))
         return rollback.with_rows(ended)
@@ -283,7 +283,7 @@ def _permitted(executor: StepExecutor, permit: Permit) -> StepExecutor:
 
 
 def _needs_a_person(rollback: Rollback) -> bool:
-    """Whether it stopped over what could not be added again: planning anew would not help."""
+    """Whether the rollback stopped at a commit that could not be added again: planning anew would not help."""
     return any(row.state is RollbackState.CONFLICT for row in rollback.of_kind(RollbackStep.REAPPLY))
 
 

@@ -188,11 +188,11 @@ class StepExecutor:
         """Whether a step was taken back after a later one on the same table was made."""
         return mark_found(self.tools.readers, later, mark_of(row, undo=True)) is not None
 
-    def settle(self, row: RollbackRow, step: TableStep) -> int | None:
-        """What became of a step that an attempt may have begun which nobody has seen to end. The version of
-        its commit; None if it made none, and then it cannot make one any more: a commit of ours that changes
-        nothing stands where its own would have to be, and for a group's change, whose session may yet begin it on
-        whatever is head, says that it was made. Raises `ConflictError` if others keep committing first."""
+    def resolve(self, row: RollbackRow, step: TableStep) -> int | None:
+        """The outcome of a step that an attempt may have begun: the version of its commit. None if it made no commit;
+        then it never will, because an empty commit of ours takes the place of its own. A group's session may still
+        begin its change on any head: there the empty commit says that the change was made. Raises `ConflictError` if
+        others keep committing first."""
         for _ in range(_ATTEMPTS):
             # Head before the log: a commit that comes between the two looks is found by the second.
             latest = self.tools.reader(step.format).probe(step.location, seen=None).latest
@@ -228,7 +228,7 @@ class StepExecutor:
         any more.
         """
         undo = mark_of(row, undo=True)
-        last = self.settle(row, step) if begun and row.new_version is None else self.done(row, step)
+        last = self.resolve(row, step) if begun and row.new_version is None else self.done(row, step)
         if last is None:
             if row.new_version is not None:
                 raise PreconditionError(

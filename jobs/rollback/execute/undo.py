@@ -15,8 +15,8 @@ from lakewarden.catalog.model.rollbacks import Rollback
 from lakewarden.catalog.model.rows import RollbackRow, RollbackState, RollbackStep
 from lakewarden.catalog.registry.rollback_quarantine import take_in
 from lakewarden.catalog.units import count_of
+from lakewarden.jobs.rollback.execute.found_in_logs import REWINDS
 from lakewarden.jobs.rollback.execute.permit import Permit
-from lakewarden.jobs.rollback.execute.settlement import REWINDS
 from lakewarden.jobs.rollback.execute.table_steps import StepExecutor, mark_of
 from lakewarden.jobs.rollback.journal.journal import Journal
 from lakewarden.jobs.rollback.journal.step_rows import FOLLOWING, companions_of, step_of
@@ -83,7 +83,7 @@ def _by_table(rollback: Rollback) -> Mapping[str, Sequence[RollbackRow]]:
 
 
 def _marks(rows: Sequence[RollbackRow]) -> frozenset[str]:
-    """Those of all commits that a rollback and its undo make on a table, by its steps there."""
+    """The marks of all commits that a rollback and its undo make on a table, by its steps there."""
     return frozenset(mark_of(row, undo=undo) for row in rows for undo in (False, True))
 
 

@@ -55,8 +55,8 @@ def plan_for_the_left(rollback: Rollback) -> RollbackPlan | None:
 
 
 def left_tainted(rollbacks: Iterable[Rollback]) -> Mapping[str, tuple[Undone, ...]]:
-    """`table_id`, and location -> the versions that hold, in tables that were left as they are, what was undone
-    elsewhere: whoever reads one of them holds it, too, also once the table that was left is written anew."""
+    """`table_id`, and location -> the versions that still hold undone data in tables that were left as they are:
+    whoever reads one of them holds it, too, also once the table that was left is written anew."""
     found: dict[str, list[Undone]] = {}
     for rollback in rollbacks:
         stored = plan_of(rollback) if rollback.head.state is RollbackState.DONE else None

@@ -1,4 +1,4 @@
-"""What a rollback does to one table, as a value that survives in the journal. Pure."""
+"""One step of a rollback on one table, as it is kept in the journal. Pure."""
 
 from dataclasses import replace
 
@@ -42,8 +42,7 @@ class TableStep:
     properties: tuple[tuple[str, str], ...] = ()
     """Those that a restore must not rewind."""
     head: str | None = None
-    """What tells the version it starts from, from one of the same number in another table
-    (catalog/formats/heads.py)."""
+    """The state of head it starts from, which tells equal versions of two tables apart (catalog/formats/heads.py)."""
     fence: int = 1
     """The number of a group's change."""
 

@@ -44,9 +44,8 @@ class OnMoved(StrEnum):
 
 
 def _as_now(plan: object) -> object:
-    """What an older lakewarden wrote, in the form of today. Consents were a list of kinds without versions:
-    what these covered then cannot be told, so that they cover nothing,
-    and whoever goes on with the plan is asked again."""
+    """What an older lakewarden wrote, in the form of today. Consents were a list of kinds without versions: their
+    extent is unknown, so they cover nothing, and going on with the plan needs new consents."""
     match plan:
         case {"request": {"consents": [*_], **request}, **rest}:
             return {**rest, "request": {**request, "consents": {}}}
@@ -71,7 +70,7 @@ class StoredPlan:
     statement: str | None = None
     """There is no plan, but this text, which changes several tables."""
     asked: tuple[tuple[str, ...], ...] = ()
-    """What it was stopped for, the ways to agree to it (`ConsentError.ways`)."""
+    """The ways to agree to what stopped the rollback (`ConsentError.ways`)."""
 
 
 _ADAPTER = TypeAdapter(StoredPlan)
@@ -121,8 +120,8 @@ def with_consents_asked(rollback: Rollback, ways: tuple[tuple[str, ...], ...]) -
 
 
 def frozen_request(plan: RollbackPlan, consents: Consents = NO_CONSENTS) -> RollbackRequest:
-    """The same request, but about exactly the versions that the plan called tainted on the tables that were
-    asked for, and about the version that was named for one, where the plan goes back to it.
+    """The same request about exactly the versions that the plan called tainted on the requested tables, and with a
+    table's named version if the plan goes back to it.
 
     What was written after the plan was made is nobody's seed: to lose it takes a consent of its own.
     `consents` are further ones.

@@ -1,4 +1,4 @@
-"""What keeps one table from being rolled back, and which step that leaves. Pure."""
+"""The blockers of one table's rollback, and the step that remains possible. Pure."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -71,7 +71,7 @@ class Case:
 
     @property
     def skipped(self) -> bool:
-        """Whether it cannot be restored and shall stay as it is."""
+        """Whether the table cannot be restored and shall stay as it is."""
         return self.agreed(Consent.SKIP_UNREACHABLE) and self.unreachable() is not None
 
     @property
@@ -81,7 +81,7 @@ class Case:
 
     @property
     def set_aside(self) -> bool:
-        """Whether no version of it is clean, and an earlier rollback has quarantined it already."""
+        """Whether the table has no clean version, and an earlier rollback has quarantined it already."""
         return self.target is None and self.facts is not None and self.facts.aside
 
     def unreachable(self) -> Unreachable | None:
@@ -107,7 +107,7 @@ class Case:
 
 
 def step_of(case: Case) -> Step:
-    """What is done to the table once everything that blocks it is agreed to."""
+    """The step on the table once all of its blockers are agreed to."""
     if not case.line.rewinds or (case.facts is not None and case.facts.gone):
         return Step.NONE
     if case.removes and case.undoable and not (case.skipped and case.stays_out):

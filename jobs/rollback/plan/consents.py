@@ -1,7 +1,7 @@
 """What somebody agreed to, kind by kind, table by table, version by version. Pure.
 
-A consent covers what was listed when it was given and nothing else. One that was given for a whole plan is
-kept as the list of what that plan showed, so that whatever comes later is asked about anew.
+A consent covers what was listed when it was given and nothing else. A consent to a whole plan is kept as the list of
+things in that plan. Later things need a new consent.
 """
 
 from collections.abc import Iterable
@@ -82,8 +82,8 @@ class Consents:
             or Agreement(consent=consent, table_id=table_id, version=version) in self.named
         )
 
-    def settled(self, listed: Iterable[Agreement]) -> "Consents":
-        """Those of the listed things that were agreed to, each by its name."""
+    def given_for(self, listed: Iterable[Agreement]) -> "Consents":
+        """The listed things that were agreed to, each by its name."""
         return Consents(named=frozenset(one for one in listed if self._has(one)))
 
     def with_more(self, more: "Consents") -> "Consents":

@@ -22,7 +22,7 @@ __all__ = ["plan_hash"]
 
 
 def plan_hash(request: RollbackRequest, tables: Iterable[TablePlan], facts: Mapping[str, TableFacts]) -> str:
-    """16 hexadecimal digits over what was asked, what was agreed to, and what happens to which table in which order.
+    """16 hexadecimal digits over the request, its consents, and the steps by table and order.
 
     A table made anew at its place is another one, though its versions have the same numbers. Names, counts of rows and
     sentences are left out: a rename does not make a plan stale.

@@ -1,8 +1,8 @@
 """What a rollback plan has to know of each table beside the version graph. Pure values.
 
-Some facts can only be gathered once a first plan has named the target: whether its files are all there, which
-properties a rewind would change, which appends still have all their files. So a plan is made twice: once to learn what
-to look at (`TablePlan.to_version`, `TablePlan.appends`), once with the answers.
+Some facts can only be gathered once a first plan has named the target: whether all of its files are there, the
+properties that a rewind would change, and the appends that still have all their files. So a plan is made twice: once to
+learn what to look at (`TablePlan.to_version`, `TablePlan.appends`), once with the answers.
 """
 
 from collections.abc import Mapping
@@ -50,7 +50,7 @@ class TableFacts:
     format_id: str | None = None
     """The UUID that its head has."""
     head: str | None = None
-    """What tells its head from another one of the same number (catalog/formats/heads.py)."""
+    """The state of head, which tells it from an equal version of another table (catalog/formats/heads.py)."""
     dependencies: tuple[Dependency, ...] = ()
     append_only: bool = False
     system: bool = False
@@ -74,7 +74,7 @@ class TableFacts:
     intact: frozenset[int] = frozenset()
     """Commits that added files, all of which head still has."""
     fitting: frozenset[int] = frozenset()
-    """Those of the intact ones whose files fit the columns of the version that the table goes back to."""
+    """The intact appends whose files fit the columns of the target version."""
     properties: tuple[PropertyChange, ...] = ()
     consumers: tuple[str, ...] = ()
     """Readers outside management."""

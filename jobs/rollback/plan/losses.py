@@ -33,7 +33,7 @@ class Losses:
     reapply: bool
     """As in `RollbackRequest`."""
     keeps_unknown: Callable[[int], bool]
-    """Whether somebody agreed that a version counts as clean though nobody knows what it was made from."""
+    """Whether somebody agreed to treat a version of unknown origin as clean."""
 
     def listed(self) -> tuple[Lost, ...]:
         """The commits, oldest first."""

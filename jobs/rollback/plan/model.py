@@ -166,7 +166,7 @@ class RollbackPlan:
 
     @property
     def applicable(self) -> bool:
-        """Whether it could be applied as it is."""
+        """Whether the plan could be applied as it is."""
         return not any(self.blockers())
 
     def left(self) -> Iterator[TablePlan]:

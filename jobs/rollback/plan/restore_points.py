@@ -109,8 +109,8 @@ def _works_row_wise(one: Version, history: Mapping[int, Version]) -> bool:
 
 
 def _leaves_no_rows_behind(one: Version, history: Mapping[int, Version]) -> bool:
-    """Whether it is a RESTORE of what the line has anyway, as an undo is. What a removal keeps is told by ranges of
-    versions: rows that a RESTORE took away must not be among them."""
+    """Whether the commit is a RESTORE past nothing but aliases and RESTOREs, such as an undo. What a removal keeps is
+    told by ranges of versions: rows that a RESTORE took away must not be among them."""
     if one.effect is not Effect.RESTORE or one.target is None or one.operation == Operation.REMOVE_FILES:
         return False
     passed = [said for version, said in history.items() if one.target < version < one.version]

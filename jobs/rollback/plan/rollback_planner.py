@@ -66,7 +66,7 @@ def plan_rollback(
     waves = waves_of({table_id: scene.upstream.get(table_id, ()) for table_id in moved})
     tables = [_planned(scene, one, steps[one.table_id], waves.get(one.table_id, 0)) for one in cases]
     tables.sort(key=lambda one: (one.wave, one.name, one.table_id))
-    request = replace(request, consents=_settled(scene, cases, steps))
+    request = replace(request, consents=_consents_given(scene, cases, steps))
     return RollbackPlan(
         request=request,
         tables=tuple(tables),
@@ -75,8 +75,8 @@ def plan_rollback(
     )
 
 
-def _settled(scene: _Scene, cases: Sequence[Case], steps: Mapping[str, Step]) -> Consents:
-    """What was agreed to, of what this plan asks for: a consent to all of it becomes the list of what there is."""
+def _consents_given(scene: _Scene, cases: Sequence[Case], steps: Mapping[str, Step]) -> Consents:
+    """The given consents, as far as this plan needs them: a consent to all of it becomes the list of what there is."""
     graph, consents = scene.graph, scene.request.consents
     listed = [one for case in cases for one in agreements_of(case, steps[case.table_id])]
     unknown = {
@@ -88,7 +88,7 @@ def _settled(scene: _Scene, cases: Sequence[Case], steps: Mapping[str, Step]) ->
         Agreement(consent=Consent.LOSE_UNKNOWN, table_id=graph.table_of(node), version=graph.versions[node])
         for node in scene.taint.doubts | unknown
     )
-    return consents.settled([*listed, *lost])
+    return consents.given_for([*listed, *lost])
 
 
 def _spared(scene: _Scene) -> tuple[Spared, ...]:

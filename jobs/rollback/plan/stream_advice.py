@@ -1,4 +1,4 @@
-"""What a rollback means for the streaming queries around its tables, and what their owners have to do. Pure.
+"""The effect of a rollback on streaming queries around its tables, and the duties of their owners. Pure.
 
 A query that writes a table goes on from its checkpoint: what was taken back it writes again only if the checkpoint goes
 back, too. A query that reads one stops at the commit by which the rollback took files away. What it has to read anew is
@@ -81,7 +81,7 @@ class _StreamReader:
     upto: int | None
     """The last version whose rows that table still has, None if it has none."""
     again: int | None
-    """It lost batches, and what they had read begins after this version."""
+    """The query lost batches whose reads begin after this version."""
     out: tuple[int, int] | None = None
     """Batches are taken out of its middle, and had read versions from the first of these up to the second."""
 

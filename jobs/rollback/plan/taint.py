@@ -68,8 +68,8 @@ def taint_of(request: RollbackRequest, graph: VersionGraph, facts: Mapping[str, 
         found |= _nodes_of(seed, graph, facts, named)
     seeds = frozenset(found - cleared)
     sure = graph.closure(seeds, cleared=cleared)
-    settled = _settled(graph, seeds)
-    wide, doubts = _widened(graph, sure, facts, settled, cleared)
+    untouched = _untouched(graph, seeds)
+    wide, doubts = _widened(graph, sure, facts, untouched, cleared)
     return Taint(
         seeds=seeds,
         named=named,
@@ -202,28 +202,28 @@ def _is_content(effect: int) -> bool:
     return effect not in (Effect.ALIAS, Effect.RESTORE)
 
 
-def _settled(graph: VersionGraph, seeds: frozenset[int]) -> Mapping[int, int]:
+def _untouched(graph: VersionGraph, seeds: frozenset[int]) -> Mapping[int, int]:
     """Per table (by number), the newest node that was there before every seed, by versions and edges alone."""
     first: dict[int, int] = {}
     for node in seeds:
         owner = graph.owners[node]
         first[owner] = min(node, first.get(owner, node))
-    settled: dict[int, int] | None = None
+    untouched: dict[int, int] | None = None
     for owner, node in first.items() if len(first) <= _MOST_ORIGINS else ():
         before = graph.before(node)
         before[owner] = node - 1
-        if settled is None:
-            settled = before
+        if untouched is None:
+            untouched = before
         else:
-            settled = {table: min(at, before[table]) for table, at in settled.items() if table in before}
-    return settled or {}
+            untouched = {table: min(at, before[table]) for table, at in untouched.items() if table in before}
+    return untouched or {}
 
 
 def _widened(
     graph: VersionGraph,
     sure: Closure,
     facts: Mapping[str, TableFacts],
-    settled: Mapping[int, int],
+    untouched: Mapping[int, int],
     cleared: frozenset[int],
 ) -> tuple[Closure, frozenset[int]]:
     """Unknown commits count where they could have read something tainted: on tables the closure touches, and on those
@@ -240,7 +240,7 @@ def _widened(
         unknown = [
             node
             for owner in touched - done
-            for node in _unknown(graph, owner, settled)
+            for node in _unknown(graph, owner, untouched)
             if node not in cleared
         ]
         done |= touched
@@ -263,8 +263,8 @@ def _declared(graph: VersionGraph, facts: Mapping[str, TableFacts]) -> Mapping[s
     return downstream
 
 
-def _unknown(graph: VersionGraph, owner: int, settled: Mapping[int, int]) -> Iterable[int]:
-    begin = max(graph.first[owner], settled.get(owner, NO_NODE) + 1)
+def _unknown(graph: VersionGraph, owner: int, untouched: Mapping[int, int]) -> Iterable[int]:
+    begin = max(graph.first[owner], untouched.get(owner, NO_NODE) + 1)
     return (node for node in range(begin, graph.heads[owner] + 1) if not graph.known[node])
 
 

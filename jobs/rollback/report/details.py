@@ -1,5 +1,5 @@
-"""What a person wants to know of a plan before agreeing to it:
-whose tables, who wrote what when, why it is tainted. Pure."""
+"""What a person wants to know of a plan before agreeing to it: owners, commits with author and time, and reasons of the
+taint. Pure."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -28,9 +28,9 @@ class TaintedRead:
     versions: tuple[int, ...]
     """Of the table that was read."""
     changes: bool
-    """What these versions changed was read, not what they held."""
+    """The changes of these versions were read, not their content."""
     confidence: Confidence
-    """How it is known that they were read."""
+    """The confidence of the edge."""
     more: int = 0
     """So many versions are left out."""
 
@@ -71,11 +71,11 @@ class Details:
 
     tables: tuple[TableDetails, ...] = ()
     clones: tuple[tuple[str, str], ...] = ()
-    """Managed shallow clones that the plan leaves as they are, each with the table that goes back and whose files it
-    reads: what a clone has copied is on no record."""
+    """Managed shallow clones that the plan leaves as they are, each with its source, a table that goes back: what a
+    clone has copied is on no record."""
     beyond: tuple[tuple[str, str], ...] = ()
     """Managed tables that the plan does not change, each with something that it has read and no plan follows: one of
-    the clones, or a table that is not managed (its location), which may have read what goes back."""
+    the clones, or the location of an unmanaged table. Each may have read what goes back."""
 
     def of(self, table_id: str) -> TableDetails | None:
         """What is known of one table."""

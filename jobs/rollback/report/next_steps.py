@@ -117,7 +117,7 @@ def _meaning(consents: Sequence[str]) -> str:
 
 
 _Option = tuple[str, tuple[str, ...]]
-"""What it means, and the flags, each `--name=value` in one word or a name of its own."""
+"""Its meaning, and the flags, each as `--name=value` or as a name alone."""
 
 
 def _choices(plan: RollbackPlan) -> list[list[_Option]]:
@@ -165,7 +165,7 @@ _MEANS: Final[Mapping[Consent, str]] = {
 
 
 def lifted_by(table: TablePlan, blocker: Blocker) -> str:
-    """What lifts one reason, in brackets after its sentence; empty if nothing does."""
+    """The flags that lift one reason, in brackets after its sentence; empty if nothing does."""
     if blocker.why is Blocked.OWNER:
         return f" (--agreed {table.name})"
     again = " or --reapply" if blocker.why is Blocked.COLLATERAL and table.can_reapply else ""

@@ -1,4 +1,4 @@
-"""Why a plan is not applied as it is, and what whoever asked for it may agree to. Pure."""
+"""Why a plan is not applied as it is, and the consents that would allow it. Pure."""
 
 from collections.abc import Iterator
 
@@ -12,9 +12,9 @@ __all__ = ["refuse_blocked"]
 
 
 def refuse_blocked(plan: RollbackPlan, *, resuming: str | None = None, given: Consents = NO_CONSENTS) -> None:
-    """Raise `ConsentError` with the first thing that keeps the plan from being applied, and how to agree to
-    it: the command to paste, where it is the rollback `resuming` that needs it, with the consents that were `given` to
-    that command: they are kept only where it goes on."""
+    """Raise `ConsentError` with the first thing that keeps the plan from being applied, and how to agree to it: the
+    command to paste. With `resuming`, the command goes on with that rollback; `given` consents are repeated: they are
+    kept only where it goes on."""
     found = list(plan.blockers())
     if not found:
         return

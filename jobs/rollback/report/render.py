@@ -59,7 +59,7 @@ def as_tree(plan: RollbackPlan, *, owners: Mapping[str, str], width: int = WIDTH
 
 
 def as_mermaid(plan: RollbackPlan) -> str:
-    """The plan as a mermaid flowchart: what is rewound, what waits, what is blocked, what is clean already."""
+    """The plan as a mermaid flowchart: tables to rewind, waiting, blocked, and clean already."""
     number = {one.table_id: f"t{place}" for place, one in enumerate(plan.tables)}
     lines = ["flowchart TD"]
     for one in plan.tables:

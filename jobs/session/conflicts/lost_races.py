@@ -9,7 +9,7 @@ from lakewarden.catalog.formats.port import Commit, TableReader
 __all__ = ["LostRaceError", "look_for_own_commit", "told_of"]
 
 _VERSION: Final = re.compile(r"committed at version (\d+)")
-"""Where Delta says which commit it was. Of a change of metadata it does not."""
+"""The part of Delta's error that names the commit. Of a change of metadata it does not."""
 _READ_ANEW: Final = (
     "Its source has a fixed version of the very table that it writes to: another try would undo what was "
     "committed since. Read the table anew, then run it again."
@@ -63,7 +63,7 @@ def look_for_own_commit(
 
 
 def told_of(commit: Commit) -> str:
-    """Which commit, and whose, as far as it says so."""
+    """The winning commit and its author, as far as the error names them."""
     record = commit.lineage
     user = commit.user if record is None else record.user
     parts = [f"version {commit.version}, {commit.operation}"]

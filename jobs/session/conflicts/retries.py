@@ -45,8 +45,8 @@ def retried(
     pause: Callable[[float], None] = time.sleep,
     chance: Callable[[float, float], float] = random.uniform,
 ) -> Result:
-    """What `attempt` comes to, which is called again after a lost race that can be mended. Raises `ConflictError`, with
-    the commit that won last, when that is of no use, or was of none `retries` times."""
+    """The result of `attempt`, called again after a lost race that can be mended. Raises `ConflictError`, with the
+    commit that won last, when that is of no use, or was of none `retries` times."""
     longest = _FIRST_PAUSE
     for tries in range(1, retries + 2):
         try:

@@ -74,16 +74,16 @@ class Groups:
     user: str
 
     def run(
-        self, statement: str, settle: Callable[[], Sequence[ReadyWrite]], operation: str | None = None
+        self, statement: str, ready: Callable[[], Sequence[ReadyWrite]], operation: str | None = None
     ) -> tuple[Written, ...]:
-        """Change all tables that `settle` finds, in order; under an `operation` id once. Raises what went wrong; then
+        """Change all tables that `ready` gives, in order; under an `operation` id once. Raises what went wrong; then
         none is changed, or the error says which one could not be taken back, and how to go on."""
-        parts = settle()
+        parts = ready()
         if operation is None:
             return self._run(statement, parts, [WriteMark.of(uuid.uuid4().hex)] * len(parts))
         named = NamedStatement(spark=self.spark, reader=self.reader, operation=operation, text=statement)
         if self._waited(named, parts):
-            parts = settle()  # what it reads has moved
+            parts = ready()  # what it reads has moved
         looks = named.looks(parts)
         decision = named.decided(parts, looks)
         if decision.turn is Turn.REFUSE:
@@ -122,7 +122,7 @@ class Groups:
         marks: Sequence[WriteMark],
         heads: Sequence[int] | None = None,
     ) -> tuple[Written, ...]:
-        """`heads` are the versions on which it was decided that this is to be done, None where nothing was."""
+        """`heads` are the versions on which this was decided, None without a decision."""
         for part in parts:
             self.directory.require_writable(part.location)
         group_id = marks[0].group_id

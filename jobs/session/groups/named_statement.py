@@ -53,7 +53,7 @@ class NamedStatement:
         )
 
     def decided(self, parts: Sequence[ReadyWrite], looks: Sequence[OperationLookup]) -> Decision:
-        """What comes next, where nobody is at it."""
+        """The next turn, where nobody else works on the statement."""
         members = [
             Member(
                 name=part.name,

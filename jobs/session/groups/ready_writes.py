@@ -1,7 +1,7 @@
-"""The governed writes of a statement over several tables: all of them settled before the first one runs.
+"""The governed writes of a statement over several tables: all of them prepared before the first one runs.
 
 Whatever the statement reads, it reads as it was when it began, also a table that one of its own steps has changed by
-the time another reads it. Each write happens on the version that it was settled on, once, or not at all.
+the time another reads it. Each write happens on the version that it was prepared on, once, or not at all.
 """
 
 from collections.abc import Callable, Sequence
@@ -42,7 +42,7 @@ class ReadyWrite:
     commit: Callable[["WriteMark"], Written | None]
     """Runs it under a mark; None if it counted as made already and nothing was done."""
     before: Callable[[str], Written]
-    """What it comes to under an operation id under which it was done before."""
+    """The result of the write if it was done before under this operation id."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -83,13 +83,13 @@ def ready_writes(recorder: WriteRecorder, draft: Draft) -> tuple[ReadyWrite, ...
     for step in done.steps:
         own = root.cloneSession()
         mean_what_is_written(own, done.dialect)
-        found.append(_settled(recorder, draft, step, own, snapshots, done.chosen))
+        found.append(_ready_write(recorder, draft, step, own, snapshots, done.chosen))
     _refuse_one_place_twice(found)
     versions = {place: int(snapshot.version()) for place, snapshot in snapshots.items()}
     return tuple(replace(one, read_at=versions.get(one.location)) for one in found)
 
 
-def _settled(
+def _ready_write(
     recorder: WriteRecorder,
     draft: Draft,
     step: SqlStep,

@@ -3,12 +3,12 @@
 import threading
 from collections.abc import Callable, Collection
 from dataclasses import replace
-from types import TracebackType
-from typing import Final, Self, TypeVar
+from typing import Final, TypeVar
 
 from lakewarden.catalog.errors import ConflictError, LakewardenError
 from lakewarden.catalog.model.rollbacks import GROUP_PATIENCE, Rollback
 from lakewarden.catalog.model.rows import RollbackState
+from lakewarden.catalog.threads import Repeating
 from lakewarden.jobs.rollback.journal.group_rows import given_up
 from lakewarden.jobs.rollback.journal.journal import Journal
 from lakewarden.jobs.rollback.journal.steps import TableStep
@@ -24,25 +24,14 @@ class _CrowdedError(ConflictError):
     """The group is still the session's own, and could not be written."""
 
 
-class Liveness:
-    """A context manager around the work on a group that was just journaled. It holds the journal's newest state of it,
-    and makes its moves. Whether that is in time does not matter for what the tables hold: see `Hands.settle`."""
+class Liveness(Repeating):
+    """A context manager around the work on a group that was just journaled. It holds the group's newest state in the
+    journal and writes the next ones. Tables stay right even if a write comes too late: see `StepExecutor.resolve`."""
 
     def __init__(self, journal: Journal, group: Rollback, *, every: float = _EVERY) -> None:
-        self._journal, self._group, self._every = journal, group, every
-        self._lock, self._ended = threading.Lock(), threading.Event()
+        super().__init__("lakewarden-group", every)
+        self._journal, self._group, self._lock = journal, group, threading.Lock()
         self._lost: ConflictError | None = None
-        self._thread = threading.Thread(target=self._beat, name="lakewarden-group", daemon=True)
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._ended.set()
-        self._thread.join()
 
     def require(self) -> None:
         """Raise `ConflictError` once somebody else has taken the group on."""
@@ -62,7 +51,7 @@ class Liveness:
     def close(self, because: str) -> None:
         """Take the group out of the journal: it is whole. Raises `ConflictError` if somebody else has taken it on."""
         with self._lock:
-            self._ended.set()
+            self.ended.set()
             self._move(
                 lambda group: self._journal.close(group, expects=RollbackState.INTENT, because=because)
             )
@@ -70,7 +59,7 @@ class Liveness:
     def give_up(self, never_made: Collection[str], because: str) -> None:
         """Begin to take the group back. Raises `ConflictError` if somebody else has taken it on."""
         with self._lock:
-            self._ended.set()
+            self.ended.set()
             self._move(
                 lambda group: self._journal.save(
                     given_up(group, never_made=never_made), expects=RollbackState.INTENT, because=because
@@ -90,20 +79,21 @@ class Liveness:
                 self._group = self._group.with_head(RollbackState.INTENT, recorded_at=stored.recorded_at)
         raise _CrowdedError("Others keep writing to the journal of rollbacks.")
 
-    def _beat(self) -> None:
-        while not self._ended.wait(self._every):
-            with self._lock:
-                if self._ended.is_set():
-                    return
-                try:
-                    self._group = self._move(self._said_to_live)
-                except _CrowdedError:
-                    continue  # others write to the journal all the time: said again in a while
-                except ConflictError as error:
-                    self._lost = error
-                    return
-                except LakewardenError:
-                    continue  # the system tables do not answer: said again in a while
+    def beat(self) -> bool:
+        """Say that the session lives, unless somebody else has taken the group on."""
+        with self._lock:
+            if self.ended.is_set():
+                return False
+            try:
+                self._group = self._move(self._said_to_live)
+            except _CrowdedError:
+                return True  # others write to the journal all the time: said again in a while
+            except ConflictError as error:
+                self._lost = error
+                return False
+            except LakewardenError:
+                return True  # the system tables do not answer: said again in a while
+            return True
 
     def _said_to_live(self, group: Rollback) -> Rollback:
         because = f"statement {group.rollback_id} is still at it"

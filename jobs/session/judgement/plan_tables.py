@@ -101,7 +101,7 @@ class PlanTables:
                 waiting += self._plans.sequence(below)
 
     def _parts(self, product: Any) -> Iterator[Any]:
-        """What a Scala object is made of, the contents of its options and sequences in their place."""
+        """The parts of a Scala object, with the contents of options and sequences in their place."""
         for number in range(product.productArity()):
             yield from self._contents(product.productElement(number))
 

@@ -50,7 +50,7 @@ _CHANGES: Final = {
     "InsertIntoStatement": "table", "UpdateTable": "table", "DeleteFromTable": "table",
     "MergeIntoTable": "targetTable",
 }  # fmt: skip
-"""Statements that change the rows of one table, and what tells which."""
+"""Statements that change rows of one table, with the node that names the table."""
 _PRIVILEGES: Final = "__required_write_privileges__"
 """What Spark itself says of a table that is written."""
 _SOURCES: Final = {"InsertIntoStatement": "query", "MergeIntoTable": "sourceTable"}

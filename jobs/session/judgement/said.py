@@ -17,7 +17,7 @@ def kind_said(plans: Plans, plan: JavaPlan) -> StatementKind:
 
 
 def called(plans: Plans, plan: JavaPlan) -> str:
-    """What a parsed statement is called, where no more than its class is known."""
+    """The name of a parsed statement, by its class alone."""
     name = kind(_said(plan))
     return _SEVERAL if _is_several(plans, _said(plan)) else CALLED.get(name, name)
 

@@ -134,7 +134,7 @@ _DYNAMIC: Final[Mapping[str, str]] = {
     "UnresolvedExecuteImmediate": "EXECUTE IMMEDIATE",
 }
 CALLED: Final[Mapping[str, str]] = {**_UNRECORDED, **_DYNAMIC}
-"""What a user calls those that take no operation id: they may change rows without being a governed write."""
+"""Users' names of statements that take no operation id: they may change rows without being a governed write."""
 _INTERNAL: Final = """
     ClusterByPlan CreateFlowCommand CreateMaterializedViewAsSelect CreateStreamingTable
     CreateStreamingTableAsSelect DeltaInvariantChecker DummyExpressionHolder ErrorCondition

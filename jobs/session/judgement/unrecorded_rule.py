@@ -23,7 +23,7 @@ _REMOVING: Final = {
     "RenameTable": "RENAME",
     "SetTableLocation": "SET LOCATION",
 }
-"""What takes a table away from where it is, by the class of its analysed plan."""
+"""Statements that take a table from its place, by the class of the analysed plan."""
 _SYSTEM_DATABASE: Final = "lakewarden"
 
 
@@ -36,8 +36,8 @@ class UnrecordedRule:
     directory: Directory
 
     def require_readable(self, session: Any, plan: JavaPlan) -> None:
-        """Raise `NotAllowedError` for a parsed statement of a class that nobody knows, and for one that runs a text
-        which may write."""
+        """Raise `NotAllowedError` for a parsed statement of an unknown class, and for one that runs a text that may
+        write."""
         match kind_said(self.plans, plan):
             case StatementKind.UNKNOWN | StatementKind.INTERNAL:
                 raise NotAllowedError(

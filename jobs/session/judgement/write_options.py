@@ -35,7 +35,7 @@ def user_metadata_of(options: Mapping[str, str]) -> str | None:
 
 
 def require_no_marks(options: Mapping[str, str]) -> None:
-    """Raise `UsageError` for options of a table that is made which would speak for the commit that makes it."""
+    """Raise `UsageError` for options of a new table that would act on the commit creating it."""
     for option in options:
         if option.lower().removeprefix("option.") in _MARKS:
             raise UsageError(

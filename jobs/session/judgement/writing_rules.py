@@ -1,4 +1,4 @@
-"""What somebody may send to Spark who may change all tables by SQL, and run no programs as the user that Spark is.
+"""Statements for a user who may change all tables by SQL, but may not run programs as Spark's user.
 
 Refused are commands, functions and options by which a statement runs somebody's code, or opens a path or address that
 it names: then the catalog would say nothing any more of who reads and changes what.

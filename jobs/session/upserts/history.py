@@ -18,8 +18,8 @@ Known = Callable[[int], int | None]
 
 
 def was_done(finding: OperationFinding, *, app: str, number: int, reads: Sequence[Read] = ()) -> bool:
-    """Whether a table holds an upsert's or a stream's batch, by what was `found` of it. `reads` are those of the batch
-    now, as far as they are known.
+    """Whether a table holds the batch of an upsert or a stream, by the finding of `found`. `reads` are those of the
+    batch now, as far as they are known.
 
     Raises `PreconditionError` if the log has been cleaned up so far that nobody can tell, if the batch was undone and a
     later one was not, and if it was done with other changes than it has now.

@@ -138,7 +138,7 @@ class Once:
         return False  # it found nothing to change
 
     def overtaken(self) -> ConflictError:
-        """Why it failed where somebody else committed first, and not this very operation."""
+        """The error if somebody else committed first, and not this very operation."""
         return ConflictError(
             f"Somebody else committed to the table while operation {self.operation} ran: it was not done.",
             hint=f"Run it again under the same id (SET {OPERATION_KEY}): nothing of it is in the table.",

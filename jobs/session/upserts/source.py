@@ -16,6 +16,7 @@ from lakewarden.jobs.engines.spark.errors import unreadable
 from lakewarden.jobs.session.pins import Pinned
 from lakewarden.jobs.session.plans import Plans
 from lakewarden.jobs.session.writes import Upsert
+from lakewarden.jobs.sql.compile.keyed_merge import lacks_key
 from lakewarden.jobs.sql.compile.values import ColumnType, TableSchema, quoted
 from lakewarden.jobs.upsert.changes import CODES, NO_ROW, TRUNCATED, UNKNOWN_CODE, Cdc, change_rows
 from lakewarden.jobs.upsert.pruning import FEW, Ends, KeyFacts, bucket_of, fact_of, lies_close
@@ -33,7 +34,7 @@ _COUNT: Final = "__lakewarden_count"
 
 @dataclass(frozen=True, kw_only=True)
 class UpsertSource:
-    """What was given, its versions settled, and the columns that it has."""
+    """The given source with fixed versions, and its columns."""
 
     pinned: Pinned
     schema: TableSchema
@@ -90,8 +91,8 @@ def _require_same_fields(schema: StructType) -> None:
 
 
 def _tie_of(schema: StructType, named: str | None) -> tuple[str | None, bool]:
-    """What tells changes of one moment apart, as SQL, and whether it is a column of the row: a column or a field of the
-    envelope (`source.lsn`), else a column of its rows. Raises `UsageError` if it is neither."""
+    """The tie-breaker among changes of one moment, as SQL, and whether it is a column of the row: a column or a field
+    of the envelope (`source.lsn`), else a column of its rows. Raises `UsageError` if it is neither."""
     if named is None:
         return None, False
     field: DataType = schema
@@ -131,8 +132,8 @@ def _columns_of(schema: StructType) -> TableSchema:
 def kept(
     plans: Plans, session: Any, source: UpsertSource, options: UpsertOptions, emptied: frozenset[str]
 ) -> Iterator[int]:
-    """The prepared source as the view `VIEW`; the bytes that it takes. It is computed here, once: what is looked at is
-    what is merged, whatever files or functions it comes from. An empty text in a key that is `emptied` is NULL."""
+    """The prepared source as the view `VIEW`; the bytes that it takes. It is computed here, once: the rows that are
+    looked at are the rows that are merged. An empty text in a key that is `emptied` is NULL."""
     if options.delete_when is not None:  # one expression, nothing behind it
         told = session.sessionState().sqlParser().parseExpression(options.delete_when)
         if plans.asks(told):
@@ -222,7 +223,7 @@ def _lacking(options: UpsertOptions) -> str:
     """The condition of the rows that match nothing, because a key is NULL."""
     if options.null_keys is NullKeys.MATCH:
         return "FALSE"
-    return " OR ".join(f"{quoted(key)} IS NULL" for key in options.keys)
+    return lacks_key([quoted(key) for key in options.keys])
 
 
 def _overview(options: UpsertOptions, types: Mapping[str, str]) -> str:

@@ -63,8 +63,8 @@ _ESCAPED: Final = "spark.sql.parser.escapedStringLiterals"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Prepared:
-    """A source that is kept and looked at already: what its keys are, the bytes that it takes, and what was read for
-    it; None where Spark did not tell."""
+    """A source that is kept and looked at already: its keys, its size in bytes, and its reads; None where Spark did not
+    tell."""
 
     facts: tuple[KeyFacts, ...]
     size: int
@@ -253,8 +253,8 @@ class Upserts:
         return self._told(frame, written, plans[0])
 
     def _write_in_one_go(self, session: Any, target: UpsertTarget, size: int) -> None:
-        """What is small is written by a few tasks for each processor, several partitions by one of them, and not by a
-        task for each partition. `size` is that of the source, in bytes."""
+        """Have a small result written by a few tasks for each processor instead of one task for each partition. `size`
+        is that of the source, in bytes."""
         whole = target.size
         if whole is not None and whole + size <= _SMALL:
             tasks = _TASKS_EACH * self._plans.spark.sparkContext.defaultParallelism
@@ -315,7 +315,7 @@ class Upserts:
         )
 
     def _told_by_commit(self, target: UpsertTarget, written: Written, plan: UpsertPlan) -> Upserted:
-        """What it did where Spark was not told that it is done."""
+        """Its result where Spark did not learn of the commit."""
         commits = self._reader.commits(target.location, after=target.version)
         told = next(one for one in commits if one.run_id == written.run_id).metrics
         return Upserted(

@@ -46,7 +46,7 @@ class Relation:
 
     @property
     def inner(self) -> bool:
-        """Whether it takes part by conditions alone, so that its order does not matter."""
+        """Whether the relation takes part by conditions alone: then its order does not matter."""
         if self.join is None:
             return True
         return not self.join.side and self.join.kind in ("", "INNER", "CROSS")

@@ -12,7 +12,9 @@ from typing import Final
 from sqlglot import exp
 
 from lakewarden.jobs.sql.compile.change import RowChange
+from lakewarden.jobs.sql.compile.clauses import Seen
 from lakewarden.jobs.sql.compile.grouping import ask_in_where, group_joins
+from lakewarden.jobs.sql.compile.keyed_merge import KeyedMerge, MergeAction, rank
 from lakewarden.jobs.sql.compile.meaning.inline import as_queries
 from lakewarden.jobs.sql.compile.meaning.row_comparisons import as_struct
 from lakewarden.jobs.sql.compile.precedence import in_parentheses
@@ -134,12 +136,12 @@ def _direct(parts: _Parts) -> SqlStep:
         source = f"({_sql(sources, parts)}) AS {quoted(name)}"
         conditions = [_from_source(node, names, name) for node in conditions]
         values = [_from_source(node, names, name) for node in values]
-    on = " AND ".join(_sql(_wrapped(node), parts) for node in conditions) or "TRUE"
+    matches = [_sql(_wrapped(node), parts) for node in conditions]
     sets = [(one.column, _sql(value, parts)) for one, value in zip(parts.values, values, strict=True)]
     return SqlStep(
         kind=StepKind.MERGE,
         target=parts.table,
-        sql=f"MERGE INTO {parts.target} AS {quoted(alias)} USING {source} ON {on} {_clause(alias, sets)}",
+        sql=_matched(parts, alias, source, matches, sets),
         because=_DIRECT if parts.values else _DELETED,
     )
 
@@ -213,15 +215,12 @@ def _asked(parts: _Parts, *, chooses: bool) -> str:
         matches = _chosen(matches, names, len(keys), parts.policy)
     before = f"{_sql(with_, parts)} " if with_ is not None else ""
     own = {key: _sql(key_of(("target", key), exact), parts) for key in keys}
-    on = " AND ".join(f"{own[key]} <=> `source`.`k{i}`" for i, key in enumerate(keys)) or "TRUE"
+    on = [f"{own[key]} <=> `source`.`k{i}`" for i, key in enumerate(keys)]
     sets = [
         (one.column, f"`source`.`v{i}`" if i in far else _sql(_near(one.value, alias), parts))
         for i, one in enumerate(parts.values)
     ]
-    return (
-        f"MERGE INTO {parts.target} AS `target` USING ({before}{matches}) AS `source` ON {on} "
-        f"{_clause('target', sets)}"
-    )
+    return _matched(parts, "target", f"({before}{matches}) AS `source`", on, sets)
 
 
 def _with_rows(parts: _Parts, selected: Sequence[exp.Expr]) -> tuple[list[str], list[exp.Expr]]:
@@ -310,12 +309,9 @@ def _chosen(matches: str, names: Sequence[str], keys: int, policy: MatchPolicy) 
     listed = ", ".join(names) or "`found`"
     if policy.rule is MatchRule.ERROR or (len(names) == keys and policy.rule is MatchRule.ANY):
         return f"SELECT DISTINCT {listed} FROM ({matches}) AS `matches`"  # whatever matches, it gets the same
-    within = f"PARTITION BY {', '.join(names[:keys])} " if keys else ""
-    if policy.rule is MatchRule.LAST:
-        rank = f"RANK() OVER ({within}ORDER BY `by` DESC NULLS LAST)"
-    else:
-        rank = f"ROW_NUMBER() OVER ({within}ORDER BY {', '.join(names[keys:])})"
-    ranked = f"SELECT *, {rank} AS `rank` FROM ({matches}) AS `matches`"
+    last_by = "`by`" if policy.rule is MatchRule.LAST else None
+    ranks = rank(names[:keys], last_by=last_by, smallest=names[keys:])
+    ranked = f"SELECT *, {ranks} AS `rank` FROM ({matches}) AS `matches`"
     return (
         f"SELECT DISTINCT {', '.join(names) or '1 AS `found`'} FROM ({ranked}) AS `ranked` WHERE `rank` = 1"
     )
@@ -360,11 +356,17 @@ def _items(query: exp.Select) -> list[exp.Expr]:
     return [query.args["from_"].this, *(join.this for join in query.args.get("joins") or ())]
 
 
-def _clause(target: str, sets: Sequence[tuple[str, str]]) -> str:
-    if not sets:
-        return "WHEN MATCHED THEN DELETE"
-    listed = ", ".join(f"{quoted(target)}.{quoted(column)} = {value}" for column, value in sets)
-    return f"WHEN MATCHED THEN UPDATE SET {listed}"
+def _matched(
+    parts: _Parts, alias: str, source: str, matches: Sequence[str], sets: Sequence[tuple[str, str]]
+) -> str:
+    """The MERGE that sets columns of matched rows, or deletes them."""
+    named_sets = [(f"{quoted(alias)}.{quoted(column)}", value) for column, value in sets]
+    return KeyedMerge(
+        target=f"{parts.target} AS {quoted(alias)}",
+        source=source,
+        matches=matches,
+        actions=[MergeAction(seen=Seen.BOTH, sets=named_sets)],
+    ).sql()
 
 
 def _other_name(alias: str) -> str:

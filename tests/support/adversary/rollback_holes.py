@@ -68,7 +68,7 @@ ROLLBACK_HOLES: Final = (
         words="a worker that stood still right before its restore restores after the undo",
         seams=(
             ("lakewarden.jobs.rollback.execute.permit:Permit.require", _accepted),
-            ("lakewarden.jobs.rollback.execute.table_steps:StepExecutor.settle", _unfenced),
+            ("lakewarden.jobs.rollback.execute.table_steps:StepExecutor.resolve", _unfenced),
             ("lakewarden.jobs.worker.heartbeat:Heartbeat.still_ours", _accepted),
             ("lakewarden.jobs.worker.heartbeat:Heartbeat.confirm", _accepted),
         ),
@@ -107,7 +107,7 @@ ROLLBACK_HOLES: Final = (
     Hole(
         name="3.4",
         words="a consent covers what comes later as well",
-        seams=(("lakewarden.jobs.rollback.plan.consents:Consents.settled", _whatever_comes),),
+        seams=(("lakewarden.jobs.rollback.plan.consents:Consents.given_for", _whatever_comes),),
         themes=("interrupted",),
         shows="nobody called bad or agreed to lose",
     ),

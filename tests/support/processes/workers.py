@@ -123,7 +123,7 @@ class Hall:
         with self._database.transaction() as connection:
             connection.execute(update(RUN).where(RUN.c.lease_until.is_not(None)).values(lease_until=1))
         for run in self.reaper.lost():
-            self.reaper.settle(run)
+            self.reaper.finish(run)
 
     def results(self) -> dict[str, Result]:
         """Results of the finished runs by run id."""

@@ -35,7 +35,7 @@ _NOT_UNDERSTOOD: Final = (BrokenLogError, ValueError, KeyError, TypeError, pa.Ar
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CheckpointVerdict:
-    """Whether what lies before a checkpoint may go, and what is wrong with the checkpoint if something is."""
+    """Whether the log before a checkpoint may go, and what is wrong with the checkpoint."""
 
     usable: bool
     problem: str | None = None

@@ -76,7 +76,7 @@ def _agree(said: Any, again: Any) -> bool:
 
 
 def _moment(text: str) -> datetime | None:
-    """The time that a text means, to the millisecond, which is what statistics keep."""
+    """The time in a text, to the millisecond as in statistics."""
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:

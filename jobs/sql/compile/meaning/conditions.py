@@ -27,7 +27,7 @@ def with_conditions(query: exp.Select) -> exp.Select:
             if isinstance(node.expression.this, exp.Query):
                 node.replace(_taken_apart(node, node.expression, _free_name(query)))
         elif isinstance(node, exp.In) and node.args.get("query") is not None:
-            _settle(node)
+            _resolve(node)
     return within_reach(query)
 
 
@@ -75,7 +75,7 @@ def _counts(query: exp.Select, condition: exp.Expr | None, kind: type[exp.Binary
     return kind(this=exp.Literal.number(0), expression=exp.Subquery(this=counted))
 
 
-def _settle(node: exp.In) -> None:
+def _resolve(node: exp.In) -> None:
     if _is_condition(node):
         asked = {family_of(node.this), family_of(node.args["query"])}
         if Family.FLOAT in asked and not isinstance(node.this, exp.Tuple):

@@ -16,6 +16,7 @@ from lakewarden.catalog.errors import UsageError
 from lakewarden.jobs.sql.compile.change import RowChange
 from lakewarden.jobs.sql.compile.clauses import Clauses, MergeClause, Seen
 from lakewarden.jobs.sql.compile.emission import distinct_rows, key_of, named, sql_of
+from lakewarden.jobs.sql.compile.keyed_merge import KeyedMerge, MergeAction
 from lakewarden.jobs.sql.compile.meaning.conditions import as_counts, with_conditions
 from lakewarden.jobs.sql.compile.meaning.expressions import translated
 from lakewarden.jobs.sql.compile.meaning.nondeterminism import chances, with_distinct_on
@@ -211,30 +212,25 @@ class _Merge:
     def sql(self) -> str:
         """The whole."""
         on = self._answered(self._clauses.on, in_on=True)
-        clauses = [self._clause(clause) for clause in self._clauses.each]
+        actions = [self._action(clause) for clause in self._clauses.each]
         source, on = self._asked(on)
-        return (
-            f"MERGE INTO {named(self._draft.tables[0])} AS {quoted(self._target.alias)} USING "
-            f"({sql_of(source, self._tables)}) AS {quoted(self._source.alias)} "
-            f"ON {self._say(on)} {' '.join(clauses)}"
-        )
+        return KeyedMerge(
+            target=f"{named(self._draft.tables[0])} AS {quoted(self._target.alias)}",
+            source=f"({sql_of(source, self._tables)}) AS {quoted(self._source.alias)}",
+            matches=[self._say(on)],
+            actions=actions,
+        ).sql()
 
-    def _clause(self, clause: MergeClause) -> str:
-        when = clause.seen.value
-        if clause.condition is not None:
-            when += f" AND {self._say(self._answered(clause.condition, clause=clause))}"
-        values = [
-            (one.column.name, self._say(self._answered(one.value, clause=clause)))
-            for one in clause.assignments
-        ]
-        if clause.inserts:
-            names = ", ".join(quoted(name) for name, _ in values)
-            return f"{when} THEN INSERT ({names}) VALUES ({', '.join(value for _, value in values)})"
-        if clause.sets:
-            return (
-                f"{when} THEN UPDATE SET {', '.join(f'{quoted(name)} = {value}' for name, value in values)}"
-            )
-        return f"{when} THEN DELETE"
+    def _action(self, clause: MergeClause) -> MergeAction:
+        condition = clause.condition
+        return MergeAction(
+            seen=clause.seen,
+            condition="" if condition is None else self._say(self._answered(condition, clause=clause)),
+            sets=[
+                (quoted(one.column.name), self._say(self._answered(one.value, clause=clause)))
+                for one in clause.assignments
+            ],
+        )
 
     def _say(self, node: exp.Expr) -> str:
         return sql_of(exp.paren(node) if isinstance(node, exp.Or) else node, self._tables)

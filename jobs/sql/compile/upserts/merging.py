@@ -12,8 +12,9 @@ from sqlglot import exp
 
 from lakewarden.catalog.errors import UsageError
 from lakewarden.jobs.sql.compile.change import Assignment, Relation, RowChange, name_of
-from lakewarden.jobs.sql.compile.clauses import Placement
+from lakewarden.jobs.sql.compile.clauses import Placement, Seen
 from lakewarden.jobs.sql.compile.emission import named, sql_of
+from lakewarden.jobs.sql.compile.keyed_merge import KeyedMerge, MergeAction, lacks_key, rank
 from lakewarden.jobs.sql.compile.meaning.conditions import with_conditions
 from lakewarden.jobs.sql.compile.meaning.expressions import translated
 from lakewarden.jobs.sql.compile.meaning.nondeterminism import chances, with_distinct_on
@@ -281,22 +282,21 @@ def _merge(parts: _Halves, policy: MatchPolicy) -> str:
             f"{quoted(alias)}.{quoted(given[key])} = {quoted(source)}.{quoted(given[key])}"
             for key in parts.keys
         ]
-        on, when = " AND ".join(matches), f" AND ({condition})" if condition else ""
+        when = f"({condition})" if condition else ""
     else:
-        on, when = condition, ""
-    clauses = []
-    if parts.changed:
-        sets = ", ".join(
-            f"{quoted(one.column)} = {sql_of(one.value, parts.changes.tables)}" for one in parts.changed
-        )
-        clauses.append(f"WHEN MATCHED{when} THEN UPDATE SET {sets}")
-    names = ", ".join(quoted(one.column) for one in parts.added)
-    values = ", ".join(f"{quoted(source)}.{quoted(one.column)}" for one in parts.added)
-    clauses.append(f"WHEN NOT MATCHED THEN INSERT ({names}) VALUES ({values})")
-    return (
-        f"MERGE INTO {target} AS {quoted(alias)} USING ({_source(parts, policy)}) AS {quoted(source)} "
-        f"ON {on} {' '.join(clauses)}"
-    )
+        matches, when = [condition], ""
+    tables = parts.changes.tables
+    sets = [(quoted(one.column), sql_of(one.value, tables)) for one in parts.changed]
+    added = [(quoted(one.column), f"{quoted(source)}.{quoted(one.column)}") for one in parts.added]
+    return KeyedMerge(
+        target=f"{target} AS {quoted(alias)}",
+        source=f"({_source(parts, policy)}) AS {quoted(source)}",
+        matches=matches,
+        actions=[
+            *([MergeAction(seen=Seen.BOTH, condition=when, sets=sets)] if sets else []),
+            MergeAction(seen=Seen.SOURCE, sets=added),
+        ],
+    ).sql()
 
 
 def _source(parts: _Halves, policy: MatchPolicy) -> str:
@@ -314,19 +314,15 @@ def _source(parts: _Halves, policy: MatchPolicy) -> str:
         return query
     names = [quoted(one.column) for one in parts.added]
     keys = [quoted(one.column) for one in parts.added if one.column.lower() in parts.keys]
-    lacking = " OR ".join(f"{key} IS NULL" for key in keys)
-    among = f"PARTITION BY {', '.join(keys)}"
-    if policy.rule is MatchRule.ANY:
-        ranked = (
-            f"SELECT *, ROW_NUMBER() OVER ({among} ORDER BY {', '.join(names)}) AS {_RANK} FROM ({query})"
-        )
-        return f"SELECT {', '.join(names)} FROM ({ranked}) WHERE {_RANK} = 1 OR {lacking}"
-    if policy.rule is MatchRule.LAST:
-        by = quoted(str(policy.by).rpartition(".")[2])
-        ranked = f"SELECT *, RANK() OVER ({among} ORDER BY {by} DESC NULLS LAST) AS {_RANK} FROM ({query})"
+    lacking = lacks_key(keys)
+    if policy.rule is not MatchRule.ERROR:
+        by = quoted(str(policy.by).rpartition(".")[2]) if policy.rule is MatchRule.LAST else None
+        ranked = f"SELECT *, {rank(keys, last_by=by, smallest=names)} AS {_RANK} FROM ({query})"
         query = f"SELECT {', '.join(names)} FROM ({ranked}) WHERE {_RANK} = 1 OR {lacking}"
+    if policy.rule is MatchRule.ANY:
+        return query
     once = (
-        f"CASE WHEN count(*) OVER ({among}) > 1 AND NOT ({lacking}) "
+        f"CASE WHEN count(*) OVER (PARTITION BY {', '.join(keys)}) > 1 AND NOT ({lacking}) "
         f"THEN raise_error('{_SEVERAL}') ELSE {keys[0]} END"
     )
     listed = ", ".join(f"{once} AS {name}" if name == keys[0] else name for name in names)

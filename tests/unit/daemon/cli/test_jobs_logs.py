@@ -127,9 +127,9 @@ def test_a_run_that_is_settled_without_its_worker_says_how_it_ended(cli: Cli, se
         attempts=1,
         pause=timedelta(0),
     )
-    assert [reaper.settle(one) for one in reaper.lost()] == [True]
+    assert [reaper.finish(one) for one in reaper.lost()] == [True]
     last = cli("jobs", "logs", "3f2a").out.splitlines()[-1]
-    assert last.endswith("warning  run settled outcome=abandoned message=Its worker was lost in 1 attempt.")
+    assert last.endswith("warning  run finished outcome=abandoned message=Its worker was lost in 1 attempt.")
 
 
 def test_following_is_for_people(cli: Cli, services: Services) -> None:

@@ -97,7 +97,7 @@ def test_a_run_lost_without_a_commit_is_tried_again_and_at_last_abandoned(world:
     assert (recorded.outcome, recorded.attempt) == (Outcome.ABANDONED, 3)
     lines = [one.message for one in world.run_log.read(recorded.run_id)]
     assert lines[:2] == ["run lost: attempt 2 follows", "run lost: attempt 3 follows"]
-    assert lines[2:] == ["run settled outcome=abandoned message=Its worker was lost in 3 attempts."]
+    assert lines[2:] == ["run finished outcome=abandoned message=Its worker was lost in 3 attempts."]
     assert [one.kind for one in world.told.events] == [EventKind.RUN_FAILED]
 
 

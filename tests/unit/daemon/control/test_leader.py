@@ -17,7 +17,7 @@ from support.fakes.state import FakeLeases, FakeSystemHeads
 from support.fakes.system_store import FakeSystemStore
 
 TTL = timedelta(seconds=15)
-SETTLE = timedelta(seconds=60)
+GRACE = timedelta(seconds=60)
 
 
 class Cluster:
@@ -37,7 +37,7 @@ class Cluster:
             name="leader",
             holder=holder,
             ttl=TTL,
-            settle=SETTLE,
+            grace=GRACE,
             history=self.history,
             answers=answers,
             monotonic=lambda: self.clock.now().timestamp(),

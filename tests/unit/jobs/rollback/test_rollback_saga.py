@@ -12,7 +12,7 @@ from lakewarden.catalog.errors import ConflictError, ConsentError, PreconditionE
 from lakewarden.catalog.model.rollbacks import Rollback
 from lakewarden.catalog.model.rows import RollbackState as State
 from lakewarden.jobs.rollback.execute import table_steps
-from lakewarden.jobs.rollback.execute.settlement import taken_back
+from lakewarden.jobs.rollback.execute.found_in_logs import taken_back
 from lakewarden.jobs.rollback.journal.step_rows import left_as_it_is
 from lakewarden.jobs.rollback.journal.steps import TableStep
 from lakewarden.jobs.rollback.journal.stored_plan import consents_asked

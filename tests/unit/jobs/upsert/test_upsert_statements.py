@@ -91,9 +91,9 @@ def test_the_last_of_several_rows_is_chosen_before_the_merge() -> None:
 def test_what_tells_changes_apart_comes_after_their_order() -> None:
     query = prepared(options_of("id", cdc="debezium", duplicates="last by source.lsn"), T, "given")
     assert f"RANK() OVER (PARTITION BY `id` ORDER BY `{ORDER}` DESC NULLS LAST)" in query
-    assert f"RANK() OVER (PARTITION BY `id`, `{ORDER}` ORDER BY `{TIE}` DESC)" in query
+    assert f"RANK() OVER (PARTITION BY `id`, `{ORDER}` ORDER BY `{TIE}` DESC NULLS LAST)" in query
     feed = prepared(options_of("id", cdc="delta", duplicates="last by ts"), T, "given")
-    assert f"RANK() OVER (PARTITION BY `id`, `{ORDER}` ORDER BY `ts` DESC)" in feed
+    assert f"RANK() OVER (PARTITION BY `id`, `{ORDER}` ORDER BY `ts` DESC NULLS LAST)" in feed
 
 
 def test_any_of_several_rows_is_the_smallest_whatever_the_order_of_tasks() -> None:
