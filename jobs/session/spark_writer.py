@@ -53,14 +53,9 @@ from lakewarden.jobs.session.writes import (
     Upserted,
     Written,
 )
-from lakewarden.jobs.sql.compile.merges.merge_drafts import is_merge
+from lakewarden.jobs.sql.compile.merges.merge_drafts import is_merge, merge_draft
 from lakewarden.jobs.sql.compile.reading import Draft, is_change
-from lakewarden.jobs.sql.compile.values import (
-    OPERATION_KEY,
-    Chosen,
-    Compiled,
-    Dialect,
-)
+from lakewarden.jobs.sql.compile.values import OPERATION_KEY, Chosen, Compiled, Dialect
 
 __all__ = ["SparkWriter"]
 
@@ -164,9 +159,12 @@ class SparkWriter:
         try:
             return tried(request)
         except SeveralMatchesError:
-            if not isinstance(request, UncompiledChange):
+            draft = request.draft if isinstance(request, UncompiledChange) else None
+            if isinstance(request, Sql) and is_merge(request.text):
+                draft = merge_draft(request.text, Dialect.SPARK, always=True)
+            if draft is None:
                 raise
-            return tried(replace(request, agreeing=True))
+            return tried(UncompiledChange(draft=draft, agreeing=True))
 
     def _create(self, text: str) -> tuple[DataFrame, Written] | None:
         """Make the table of an upsert: the operation id that the session names is for a statement of its own."""

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from itertools import dropwhile
 from typing import Final
 
@@ -22,6 +23,7 @@ from lakewarden.jobs.sql.compile.upserts.upsert_drafts import is_upsert, upsert_
 from lakewarden.jobs.sql.compile.values import Dialect
 from lakewarden.jobs.sql.convert import CONVERT_SYNTAX, parse_convert
 from lakewarden.jobs.sql.immediate import said_immediately
+from lakewarden.jobs.sql.locks import without_locks
 from lakewarden.jobs.sql.mark import MARK_SYNTAX, UNMARK_SYNTAX, parse_mark, parse_unmark
 from lakewarden.jobs.sql.policy import POLICY_SYNTAX, is_policy, parse_policy
 from lakewarden.jobs.sql.rollback import ROLLBACK_SYNTAX, parse_rollback
@@ -86,6 +88,10 @@ def parse(text: str, dialect: Dialect | None = None) -> Statement:
     deeply.
     """
     text = in_sparks_words(said_immediately(text))
+    if dialect in (None, Dialect.TERADATA):
+        text, locks = without_locks(text)
+        if locks:
+            return _noted(parse(text, dialect), locks)
     first = beginning(text, len(_EXPLAIN))
     if tuple(word.text.upper() for word in first) == _EXPLAIN:
         end = first[-1].end
@@ -119,6 +125,18 @@ def parse(text: str, dialect: Dialect | None = None) -> Statement:
     if isinstance(tree, exp.Update):
         return _update(tree)
     raise _not_like_this()
+
+
+def _noted(statement: Statement, notes: tuple[str, ...]) -> Statement:
+    """The same with notes before its own, if it has any."""
+    match statement:
+        case ChangeRows(draft=draft):
+            change = replace(draft.change, notes=(*notes, *draft.change.notes))
+            return ChangeRows(draft=replace(draft, change=change))
+        case Unmanaged():
+            return replace(statement, notes=(*notes, *statement.notes))
+        case _:
+            return statement
 
 
 def _not_like_this() -> NotAllowedError:

@@ -218,6 +218,22 @@ def test_delta_is_asked_again_where_a_row_has_several_matches(both: Both, name: 
     assert (result["num_affected_rows"], both.ours()) == (done.rowcount, both.theirs())
 
 
+BY_SOURCE = (
+    "MERGE INTO t USING u ON t.k = u.k WHEN MATCHED AND u.e > {} THEN UPDATE SET a = u.e "
+    "WHEN NOT MATCHED THEN INSERT (id, k, a) VALUES (9, u.k, u.e) WHEN NOT MATCHED BY SOURCE THEN DELETE"
+)
+
+
+@pytest.mark.parametrize(("dialect", "least", "new"), [("spark", 6, 7), ("tsql", 6, 7), ("tsql", 9, 20)])
+def test_a_second_match_that_no_clause_is_about_does_not_count_beside_rows_without_a_match(
+    both: Both, dialect: str, least: int, new: int
+) -> None:
+    both.lw.sql(f"SET lakewarden.dialect = {dialect}")
+    both.lw.sql(BY_SOURCE.format(least))
+    held = [(row[0], row[1], row[2]) for row in both.ours()]
+    assert sorted(held) == [(1, 1, 10), (2, 2, new), (4, 1, -41), (9, None, 8)]
+
+
 def test_a_merge_that_could_do_two_things_does_nothing_and_chooses_nothing(both: Both) -> None:
     before = both.ours()
     both.lw.sql("SET lakewarden.dialect = postgres")
@@ -328,6 +344,26 @@ def test_what_spark_refuses_is_told_in_our_words_and_changes_nothing(both: Both)
             re.findall(r"[\w.]+", told[text] + caught.value.hint)
         )
     assert {text: said[: len(REFUSED[text])] for text, said in told.items()} == REFUSED
+    assert both.ours() == before
+
+
+LARGE = "(SELECT {}(v.n) FROM (SELECT 2000000000 AS n UNION ALL SELECT 2000000001 AS n) AS v)"
+OVERFLOWING = {
+    ("tsql", f"DELETE FROM t WHERE d < {LARGE.format('SUM')}"): "4000000001 is too large for INT",
+    ("teradata", f"DELETE FROM t WHERE d < {LARGE.format('SUM')}"): "4000000001 is too large for INT",
+    ("tsql", f"UPDATE t SET d = {LARGE.format('AVG')}"): "4000000001 is too large for INT",
+    ("tsql", "UPDATE t SET a = ISNULL(CAST(k AS SMALLINT), 40000)"): "40000 is too large for SMALLINT",
+}
+
+
+def test_what_is_too_large_in_its_dialect_is_too_large_here(both: Both) -> None:
+    before, told = both.ours(), {}
+    for dialect, text in OVERFLOWING:
+        both.lw.sql(f"SET lakewarden.dialect = {dialect}")
+        with pytest.raises(PreconditionError) as caught:
+            both.lw.sql(text)
+        told[dialect, text] = str(caught.value).partition(".")[0]
+    assert told == OVERFLOWING
     assert both.ours() == before
 
 

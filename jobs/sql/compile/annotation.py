@@ -41,6 +41,7 @@ MEAN_DIGITS: Final = 18
 """So many digits behind its point an average of exact numbers has in Spark."""
 _WITH_EXACT_SUMS: Final = frozenset({Dialect.POSTGRES, Dialect.MYSQL})
 """What sums whole numbers of 64 bits up to a decimal, which is divided as one."""
+_UP_TO_32_BITS: Final = (exp.DType.TINYINT, exp.DType.SMALLINT, exp.DType.INT)
 _LARGEST_INT: Final = 2**31 - 1
 
 
@@ -85,6 +86,7 @@ class NumberAnnotator(TypeAnnotator):
         self.whole_means = Dialect.TSQL in dialects
         self.exact_quotients = Dialect.MYSQL in dialects
         self.short_quotients = Dialect.TERADATA in dialects
+        self.narrow_sums = not {Dialect.TSQL, Dialect.TERADATA}.isdisjoint(dialects)
 
     def _annotate_binary(self, expression: _B) -> _B:
         found = super()._annotate_binary(expression)
@@ -146,6 +148,8 @@ def _sum(self: Any, node: exp.Sum) -> None:
                 min(whole_digits_of_type(kind) + 10, MOST_DIGITS - scale), scale, (kind,), as_shown=True
             ),
         )
+    elif self.narrow_sums and kind.this in _UP_TO_32_BITS:
+        self._set_type(node, exp.DType.INT)
     elif self.exact_sums and kind.this in (exp.DType.BIGINT, exp.DType.UBIGINT):
         self._set_type(node, _decimal(20, 0, (), as_shown=True))
 
@@ -158,7 +162,7 @@ def _mean(self: Any, node: exp.Avg) -> None:
         exact.meta.update({_MEAN: True, _HIDDEN: True})
         self._set_type(node, exact)
     elif family is Family.INTEGER and self.whole_means:
-        self._set_type(node, kind)
+        self._set_type(node, exp.DType.INT if kind.this in _UP_TO_32_BITS else kind)
     else:
         self._set_type(node, exp.DType.DOUBLE)
 

@@ -77,7 +77,18 @@ def _point(escape: str) -> int:
     return int(escape[1:], 16) if escape[0] in "uUx" else int(escape, 8)
 
 
-class _SparkParser(SparkParser):
+class _Functions(Parser):
+    """sqlglot forgets where some functions stand: those with a grammar of their own."""
+
+    def _parse_function_call(self, *args: Any, **kwargs: Any) -> exp.Expr | None:
+        token = self._curr
+        found: exp.Expr | None = super()._parse_function_call(*args, **kwargs)
+        if isinstance(found, exp.Func) and "start" not in found.meta:
+            found.update_positions(token)
+        return found
+
+
+class _SparkParser(_Functions, SparkParser):
     """sqlglot rewrites what it knows of functions (`first(a, true)`, `log10`, `to_char`), not always to the same: of
     Spark's own, and of users', all stay as they are written but those that the compiler has to know."""
 
@@ -94,7 +105,7 @@ class _Joins(Parser):
         return found
 
 
-class _PostgresParser(_Joins, PostgresParser):
+class _PostgresParser(_Functions, _Joins, PostgresParser):
     """sqlglot takes E'...' for bytes, and of the text of an interval what it understands."""
 
     PRIMARY_PARSERS: ClassVar = {**PostgresParser.PRIMARY_PARSERS, TokenType.BYTE_STRING: _escaped}
@@ -116,7 +127,7 @@ class _PostgresParser(_Joins, PostgresParser):
         return self.expression(exp.Interval(this=exp.Literal.string(told)))
 
 
-class _TSQLParser(_Joins, TSQLParser):
+class _TSQLParser(_Functions, _Joins, TSQLParser):
     """sqlglot lacks `SET a += 1` and `DELETE FROM t FROM t JOIN s`."""
 
     PRIMARY_PARSERS: ClassVar = {**TSQLParser.PRIMARY_PARSERS, TokenType.NATIONAL_STRING: _text}
@@ -172,7 +183,7 @@ class _TSQLParser(_Joins, TSQLParser):
             )
 
 
-class _MySQLParser(MySQLParser):
+class _MySQLParser(_Functions, MySQLParser):
     """sqlglot lacks `DELETE t.* FROM`, and words for the planner."""
 
     PRIMARY_PARSERS: ClassVar = {**MySQLParser.PRIMARY_PARSERS, TokenType.NATIONAL_STRING: _text}
@@ -226,7 +237,7 @@ _AFTER_NAMES: Final = (TokenType.WHERE, TokenType.JOIN, TokenType.L_PAREN, Token
 _DOT_STAR: Final = [TokenType.DOT, TokenType.STAR]
 
 
-class _WarehouseParser(TeradataParser):
+class _WarehouseParser(_Functions, TeradataParser):
     """sqlglot takes SET for the alias of the last table before it, and ALL for one of the table it empties."""
 
     def _parse_update(self) -> exp.Update:

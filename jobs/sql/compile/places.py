@@ -3,14 +3,16 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import update_wrapper
-from typing import Concatenate, ParamSpec, TypeVar
+from typing import Concatenate, Final, ParamSpec, TypeVar
 
 from sqlglot import exp
 
 from lakewarden.catalog.errors import UsageError
 
-__all__ = ["WrongPartError", "placed", "told_with_places", "wrong_at", "wrong_in", "wrong_part"]
+__all__ = ["WRITTEN", "WrongPartError", "placed", "told_with_places", "wrong_at", "wrong_in", "wrong_part"]
 
+WRITTEN: Final = "<written>"
+"""In a message: the word that the user wrote at this node, such as the name of a function; "This" where it has none."""
 _SHOWN: int = 100
 """Characters of a long line that are shown around the place."""
 
@@ -25,17 +27,17 @@ class WrongPartError(UsageError):
     def __init__(
         self, message: str, *, hint: str, node: exp.Expr | None = None, offset: int | None = None
     ) -> None:
-        super().__init__(message, hint=hint)
-        self.node, self.offset = node, offset
+        super().__init__(message.replace(WRITTEN, "This"), hint=hint)
+        self.message, self.node, self.offset = message, node, offset
 
     def of(self, text: str) -> UsageError:
         """The error as it is told: with line and column (both from 1), the line itself, and a caret below it."""
-        offset = self.offset
+        said, offset = self.message.replace(WRITTEN, _word(self.node, text)), self.offset
         if offset is None and self.node is not None:
             offset = min(_starts(self.node, text), default=None)
         if offset is None:
-            return UsageError(str(self), hint=self.hint)
-        return UsageError(f"{self} {_shown_at(text, offset)}", hint=self.hint)
+            return UsageError(said, hint=self.hint)
+        return UsageError(f"{said} {_shown_at(text, offset)}", hint=self.hint)
 
 
 @contextmanager
@@ -82,6 +84,14 @@ def _shown_at(text: str, offset: int) -> str:
     excerpt = shown[cut : cut + _SHOWN].replace("\t", " ")
     caret = " " * (column - 1 - cut) + "^"
     return f"Line {line}, column {column}:\n  {excerpt}\n  {caret}"
+
+
+def _word(node: exp.Expr | None, text: str) -> str:
+    """The word at a node; of what a parser has put between a function and its arguments that of the function."""
+    while isinstance(node, exp.Func) and not isinstance(node, exp.Binary) and "end" not in node.meta:
+        node = node.parent
+    meta = {} if node is None else node.meta
+    return text[meta["start"] : meta["end"] + 1].upper() if {"start", "end"} <= meta.keys() else "This"
 
 
 def _starts(node: exp.Expr, text: str) -> Iterator[int]:

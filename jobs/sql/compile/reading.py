@@ -37,6 +37,8 @@ _SYSTEM: Final = "lakewarden"
 _BEGINNINGS: Final = frozenset({"UPDATE", "UPD", "DELETE", "DEL"})
 _KEPT: Final = 8
 """So many texts are lexed once alone: each is looked at several times while it is judged."""
+_FAILURES: Final = (AttributeError, IndexError, KeyError, TypeError, ValueError)
+"""How sqlglot fails at what it does not expect, such as a function without its arguments."""
 _RUN_COMMENT: Final = re.compile(r"/\*M?!")
 _ELSEWHERE: Final = frozenset({"FROM", "USING", "JOIN"})
 
@@ -143,7 +145,7 @@ def ambiguous(dialects: tuple[Dialect, ...], why: UsageError | str = "") -> Usag
     """The error for what dialects read differently; `why` may be what one of them refuses."""
     part = why if isinstance(why, WrongPartError) else None
     return WrongPartError(
-        f"This means one thing in {' and another in '.join(dialects)}. {why}".rstrip(),
+        f"This means one thing in {' and another in '.join(dialects)}. {part.message if part else why}".rstrip(),
         hint=f"Say which it is: SET {DIALECT_KEY} = {dialects[0]}.",
         node=None if part is None else part.node,
         offset=None if part is None else part.offset,
@@ -174,7 +176,7 @@ def _parsed(text: str, dialect: Dialect) -> exp.Expr | None:
         trees = [tree for tree in PARSERS[dialect].parse(text) if tree is not None]
     except ParseError:
         raise
-    except SqlglotError as error:  # unclosed quotes
+    except (SqlglotError, *_FAILURES) as error:  # unclosed quotes; functions that lack arguments
         raise ParseError(str(error)) from error
     if len(trees) > 1:
         raise UsageError(

@@ -331,7 +331,7 @@ def _refuse_clauses(tree: exp.Expr) -> None:
         if not value or _CLAUSES.get(clause) == "":
             continue
         where = value if isinstance(value, exp.Expr) else None
-        reason = _CLAUSES.get(clause, f"{clause.upper()} is not supported here.")
+        reason = _CLAUSES.get(clause, "This clause is not supported here.")
         raise wrong_in(where, reason, hint="Leave it out.")
 
 

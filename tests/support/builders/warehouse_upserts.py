@@ -65,6 +65,10 @@ UPSERTS: Final = {
         "INSERT INTO p (k, a) SELECT q.k, q.b FROM s AS q ON DUPLICATE KEY UPDATE a = p.a + q.b",
         "INSERT INTO p (k, a) SELECT k, b FROM s ON CONFLICT (k) DO UPDATE SET a = p.a + excluded.a",
     ),
+    "mysql: a column of the query's tables by its name alone": (
+        "INSERT INTO p (k, a) SELECT q.k, b FROM s AS q ON DUPLICATE KEY UPDATE a = a + b",
+        "INSERT INTO p (k, a) SELECT k, b FROM s ON CONFLICT (k) DO UPDATE SET a = p.a + excluded.a",
+    ),
     "mysql: REPLACE": (
         "REPLACE INTO p (k, a, s) SELECT k, b, c FROM s",
         "INSERT INTO p SELECT k, b, c FROM s ON CONFLICT (k) DO UPDATE SET a = excluded.a, s = excluded.s",

@@ -7,10 +7,9 @@ from typing import Final
 
 from lakewarden.catalog.errors import UsageError
 from lakewarden.jobs.sql.compile.compiler import compiled
-from lakewarden.jobs.sql.compile.merges.merge_drafts import merge_draft
-from lakewarden.jobs.sql.compile.reading import draft_of
-from lakewarden.jobs.sql.compile.upserts.upsert_drafts import is_upsert, upsert_draft
 from lakewarden.jobs.sql.compile.values import ColumnType, Dialect, TableSchema
+from lakewarden.jobs.sql.parser import parse
+from lakewarden.jobs.sql.statements import ChangeRows
 
 __all__ = ["statements_page"]
 
@@ -58,14 +57,10 @@ def _rows() -> Iterator[str]:
 
 def _result(text: str, dialect: Dialect) -> str:
     try:
-        draft = (
-            upsert_draft(text, dialect)
-            if is_upsert(text)
-            else merge_draft(text, dialect) or draft_of(text, dialect)
-        )
-        assert draft is not None, text
-        schemas = {table: _schema(table.parts[-1]) for table in draft.tables}
-        notes = compiled(draft, schemas, table_keys=_KEYS).notes
+        statement = parse(text, dialect)
+        assert isinstance(statement, ChangeRows), text
+        schemas = {table: _schema(table.parts[-1]) for table in statement.draft.tables}
+        notes = compiled(statement.draft, schemas, table_keys=_KEYS).notes
     except UsageError as error:
         said = str(error).splitlines()[0].partition(" Line ")[0]
         return f"refused: {said} {error.hint}"

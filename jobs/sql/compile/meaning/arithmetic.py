@@ -6,14 +6,14 @@ from lakewarden.jobs.sql.compile.meaning.averages import mean_in_spark, refuse_o
 from lakewarden.jobs.sql.compile.meaning.comparisons import is_real, refuse_real_beside_others
 from lakewarden.jobs.sql.compile.meaning.dates import is_shift, shifted
 from lakewarden.jobs.sql.compile.meaning.functions import Notes
-from lakewarden.jobs.sql.compile.meaning.integers import in_its_bits, promoted
+from lakewarden.jobs.sql.compile.meaning.integers import in_its_bits, promoted, totalled
 from lakewarden.jobs.sql.compile.meaning.quotients import quotient
 from lakewarden.jobs.sql.compile.meaning.storing import SPARKS_WORDS
 from lakewarden.jobs.sql.compile.places import wrong_in
 from lakewarden.jobs.sql.compile.type_families import NUMBERS, Family, family_of
 from lakewarden.jobs.sql.compile.values import Dialect
 
-__all__ = ["arithmetic", "division", "mean", "summed"]
+__all__ = ["arithmetic", "counted", "division", "mean", "summed"]
 
 
 def arithmetic(node: exp.Expr, dialect: Dialect, notes: Notes) -> exp.Expr:
@@ -32,12 +32,17 @@ def arithmetic(node: exp.Expr, dialect: Dialect, notes: Notes) -> exp.Expr:
 
 
 def summed(node: exp.Expr, dialect: Dialect, notes: Notes) -> exp.Expr:
-    """SUM, where the dialect adds in as many bits as Spark."""
+    """SUM, in as many bits as the dialect has for it."""
     if dialect is Dialect.POSTGRES and is_real(node.this):
         raise wrong_in(
             node, "postgres sums up REAL in 32 bits, Spark in 64.", hint="Cast it to DOUBLE PRECISION."
         )
-    return arithmetic(node, dialect, notes)
+    return totalled(arithmetic(node, dialect, notes), dialect)
+
+
+def counted(node: exp.Expr, dialect: Dialect, notes: Notes) -> exp.Expr:
+    """COUNT, in as many bits as the dialect has for it."""
+    return totalled(node, dialect)
 
 
 def mean(node: exp.Expr, dialect: Dialect, notes: Notes) -> exp.Expr:
@@ -69,7 +74,7 @@ def division(node: exp.Expr, dialect: Dialect, notes: Notes) -> exp.Expr:
         notes["To divide by zero is an error here, where mysql may find NULL."] = None
     if kinds <= {Family.INTEGER} and not isinstance(node, exp.Mod) and dialect is not Dialect.MYSQL:
         whole = exp.IntDiv(this=node.this.copy(), expression=node.expression.copy())
-        return in_its_bits(whole, node.parent, dialect)
+        return in_its_bits(whole, node, dialect)
     if isinstance(node, exp.Div):
         return node if Family.FLOAT in kinds or Family.NULL in families else quotient(node, dialect)
     if Family.FLOAT not in kinds:

@@ -12,6 +12,7 @@ from typing import Final
 from sqlglot import exp
 
 from lakewarden.jobs.sql.compile.annotation import MEAN_DIGITS, is_mean, is_quotient
+from lakewarden.jobs.sql.compile.meaning.integers import bits_of, in_bits
 from lakewarden.jobs.sql.compile.places import wrong_in
 from lakewarden.jobs.sql.compile.type_families import (
     MOST_DIGITS,
@@ -41,6 +42,8 @@ EXACT_TO: Final = "exact to"
 
 FEW: Final = 6
 """So many digits behind the point what is compared with an average, or what it is stored in, has at most."""
+_LEAST_BITS: Final = 32
+"""So many bits SQL Server's average of whole numbers has at least, and the sum that it divides."""
 _MOST: Final = 12
 """So many digits a decimal has at most that is averaged."""
 
@@ -63,7 +66,8 @@ def mean_in_spark(node: exp.Expr, dialect: Dialect) -> exp.Expr | None:
                 exp.Div(this=total, expression=count), decimal_of(14 + MEAN_DIGITS, MEAN_DIGITS)
             )
         case (Dialect.TSQL, Family.INTEGER):
-            found = exp.IntDiv(this=total, expression=count)
+            bits = max(bits_of(value), _LEAST_BITS)
+            found = in_bits(exp.IntDiv(this=in_bits(total, bits), expression=count), bits)
         case (Dialect.TERADATA, Family.INTEGER):
             found = exp.Div(this=exp.cast(total, "DOUBLE"), expression=count)
         case _:

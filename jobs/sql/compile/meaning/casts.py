@@ -25,22 +25,23 @@ _DIGITS: Final = {Dialect.MYSQL: 10, Dialect.TSQL: 18}
 
 def cast_as_there(node: exp.Expr, dialect: Dialect, notes: Notes) -> exp.Expr:
     """The cast in Spark's words. Raises `UsageError` for one that may give something else."""
-    source, target = family_of(node.this), family_of_type(node.args["to"])
+    assert isinstance(node, exp.Cast)
+    source, target = family_of(node.this), family_of_type(node.to)
     is_text = isinstance(node.this, exp.Literal) and node.this.is_string
     if isinstance(node.this, exp.Literal) and node.meta.get(EXACT):
         return node.this
     if target is Family.DECIMAL and not node.args["to"].expressions:
         node.set("to", _with_digits(node, dialect))
         node.type = node.args["to"].copy()
+    tries = type(node) is exp.TryCast and dialect is Dialect.TSQL
     match source, target:
-        case Family.TEXT, _ if type(node) is exp.TryCast and not is_text:
-            found = read_or_null(node, dialect, notes)
-            if found is None:
-                raise wrong_in(node, "TRY_CAST is for texts as whole numbers and days.", hint="Write CAST.")
-            return found
+        case Family.TEXT, _ if tries and target is not Family.TEXT:
+            return read_or_null(node, dialect, notes)
         case _ if _is_unsigned(node.args["to"]) and dialect is Dialect.MYSQL:
             raise wrong_in(node, "Spark has no UNSIGNED numbers.", hint="Write SIGNED.")
-        case _ if type(node) is not exp.Cast or node.args.get("format") or _is_unsigned(node.args["to"]):
+        case _ if (
+            not (tries or type(node) is exp.Cast) or node.args.get("format") or _is_unsigned(node.args["to"])
+        ):
             pass
         case (Family.DECIMAL | Family.FLOAT, Family.INTEGER):
             node.set("this", rounded(node.this, source, dialect))
@@ -83,8 +84,8 @@ def day_by_format(node: exp.Expr, dialect: Dialect, notes: Notes) -> exp.Expr:
     """Teradata's CAST(s AS DATE FORMAT 'YYYY-MM-DD')."""
     cast = exp.Cast(this=node.this.copy(), to=exp.DataType.build("date", dialect="spark"))
     cast.type = cast.to.copy()
-    said: exp.Expr = node.args["format"]
-    known = dialect is Dialect.TERADATA and said.name == _FORMAT
+    said = node.args.get("format")
+    known = dialect is Dialect.TERADATA and said is not None and said.name == _FORMAT
     found = read_as(cast, dialect, notes) if known else None
     if found is None or family_of(node.this) is not Family.TEXT:
         raise wrong_in(

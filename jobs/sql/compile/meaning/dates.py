@@ -11,6 +11,7 @@ from typing import Final
 
 from sqlglot import exp
 
+from lakewarden.jobs.sql.compile.meaning.integers import bits_of
 from lakewarden.jobs.sql.compile.places import wrong_in
 from lakewarden.jobs.sql.compile.type_families import Family, family_of
 from lakewarden.jobs.sql.compile.values import Dialect
@@ -40,6 +41,7 @@ _OTHER_DAYS: Final = frozenset({"W", "Y"})
 """SQL Server's weekday and dayofyear, which elsewhere are weeks and years."""
 _LONG_IN_TERADATA: Final = frozenset({"QUARTER", "WEEK"})
 _DIGITS_IN_TERADATA: Final = 2
+_BITS_OF_DAYS: Final = 32
 _SHIFTS: Final = (exp.DateAdd, exp.DateSub, exp.TimestampAdd, exp.AddMonths)
 _HINT: Final = (
     "Write a number of days, months or years: INTERVAL '30 days', or 30 in the place of the number."
@@ -72,6 +74,8 @@ def shifted(node: exp.Expr, dialect: Dialect) -> exp.Expr:
         return _days_between(left, right)
     if family_of(right) is not Family.INTEGER:
         raise _unclear(node, dialect)
+    if dialect is Dialect.POSTGRES and bits_of(right) > _BITS_OF_DAYS:
+        raise wrong_in(right, "postgres adds no BIGINT to a date.", hint="Write CAST(... AS INTEGER).")
     name = "DATE_ADD" if sign > 0 else "DATE_SUB"
     return _made(name, _DATE, left, _as_int(right))
 

@@ -11,7 +11,7 @@ from sqlglot import exp
 from lakewarden.catalog.errors import UsageError
 from lakewarden.jobs.sql.compile.annotation import loses_digits
 from lakewarden.jobs.sql.compile.grouping import group_joins
-from lakewarden.jobs.sql.compile.meaning.arithmetic import arithmetic, division, mean, summed
+from lakewarden.jobs.sql.compile.meaning.arithmetic import arithmetic, counted, division, mean, summed
 from lakewarden.jobs.sql.compile.meaning.averages import refuse_own_digits, refuse_quotient, require_exact
 from lakewarden.jobs.sql.compile.meaning.casts import cast_as_there, day_by_format
 from lakewarden.jobs.sql.compile.meaning.comparisons import (
@@ -21,9 +21,9 @@ from lakewarden.jobs.sql.compile.meaning.comparisons import (
     refuse_mixed,
 )
 from lakewarden.jobs.sql.compile.meaning.dates import DATES, date_in_spark
-from lakewarden.jobs.sql.compile.meaning.first_type import fits_first
+from lakewarden.jobs.sql.compile.meaning.first_type import as_first
 from lakewarden.jobs.sql.compile.meaning.functions import FUNCTIONS, Notes, function_in_spark
-from lakewarden.jobs.sql.compile.meaning.integers import unfolded
+from lakewarden.jobs.sql.compile.meaning.integers import totalled, unfolded
 from lakewarden.jobs.sql.compile.meaning.limits import require_plain_limits
 from lakewarden.jobs.sql.compile.meaning.row_comparisons import with_columns
 from lakewarden.jobs.sql.compile.meaning.storing import SPARKS_WORDS
@@ -34,7 +34,7 @@ from lakewarden.jobs.sql.compile.meaning.texts import (
     unpadded,
     was_padded,
 )
-from lakewarden.jobs.sql.compile.places import wrong_in
+from lakewarden.jobs.sql.compile.places import WRITTEN, wrong_in
 from lakewarden.jobs.sql.compile.type_families import NUMBERS, Family, family_of
 from lakewarden.jobs.sql.compile.values import Dialect
 
@@ -45,7 +45,7 @@ _FRAME: Final = (
     exp.Having, exp.Order, exp.With, exp.CTE, exp.Values, exp.Version, exp.Tuple, exp.Paren, exp.Star,
     exp.Null, exp.Boolean, exp.DataType, exp.DataTypeParam, exp.Var, exp.Qualify,
 )  # fmt: skip
-_ALIKE: Final = (exp.Exists, exp.Count, exp.CurrentDate)
+_ALIKE: Final = (exp.Exists, exp.CurrentDate)
 _COMPARISONS: Final = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ, exp.NullSafeNEQ)
 _ARITHMETIC: Final = (exp.Add, exp.Sub, exp.Mul, exp.Neg, exp.Abs)
 
@@ -79,9 +79,7 @@ def _in_spark(node: exp.Expr, dialect: Dialect, notes: Notes) -> exp.Expr:
 
 
 def _unlike(node: exp.Expr, dialect: Dialect) -> UsageError:
-    return wrong_in(
-        node, f"{_name(node)} may mean something else in Spark than in {dialect}.", hint=SPARKS_WORDS
-    )
+    return wrong_in(node, f"{WRITTEN} may mean something else in Spark than in {dialect}.", hint=SPARKS_WORDS)
 
 
 def _function(node: exp.Expr, dialect: Dialect, notes: Notes) -> exp.Expr:
@@ -89,12 +87,6 @@ def _function(node: exp.Expr, dialect: Dialect, notes: Notes) -> exp.Expr:
     if found is None:
         raise _unlike(node, dialect)
     return found
-
-
-def _name(node: exp.Expr) -> str:
-    if isinstance(node, exp.Func) and not isinstance(node, exp.Anonymous):
-        return node.sql_name()
-    return (node.name if isinstance(node, exp.Anonymous) else node.key).upper()
 
 
 def _literal(node: exp.Expr, dialect: Dialect, notes: Notes) -> exp.Expr:
@@ -228,7 +220,10 @@ def _extreme_of(node: exp.Expr, dialect: Dialect, notes: Notes) -> exp.Expr:
 
 
 def _like(node: exp.Expr, dialect: Dialect, notes: Notes) -> exp.Expr:
-    pattern = node.expression
+    pattern, kind = node.expression, family_of(node.this)
+    reads_numbers = kind is Family.INTEGER and dialect in (Dialect.MYSQL, Dialect.TSQL)
+    if kind not in (Family.TEXT, Family.NULL) and not reads_numbers:
+        raise wrong_in(node, f"LIKE is for texts here, and this is {kind}.", hint="Cast it to text.")
     special = "\\[" if dialect is Dialect.TSQL else "\\"
     if not (isinstance(pattern, exp.Literal) and pattern.is_string) or not set(special).isdisjoint(
         pattern.name
@@ -247,13 +242,16 @@ def _like(node: exp.Expr, dialect: Dialect, notes: Notes) -> exp.Expr:
 
 
 def _coalesced(node: exp.Expr, dialect: Dialect, notes: Notes) -> exp.Expr:
-    parts = [node.this, *node.expressions]
-    if node.args.get("is_null") and dialect is Dialect.TSQL and not fits_first(node.this, parts[1]):
-        raise wrong_in(
-            node, "ISNULL takes the type of its first value, and rounds or cuts the second.",
-            hint="Write COALESCE.",
-        )  # fmt: skip
-    refuse_mixed(parts, node, dialect, compared=False)
+    if node.args.get("is_null") and dialect is Dialect.TSQL:
+        second = as_first(node.this, node.expressions[0]) if node.expressions else None
+        if second is None:
+            raise wrong_in(
+                node, "ISNULL takes the type of its first value, and rounds or cuts the second.",
+                hint="Write COALESCE.",
+            )  # fmt: skip
+        node.set("expressions", [second])
+        node.type = node.this.type
+    refuse_mixed([node.this, *node.expressions], node, dialect, compared=False)
     return node
 
 
@@ -305,7 +303,7 @@ def _windowed(node: exp.Expr, dialect: Dialect, notes: Notes) -> exp.Expr:
     note_texts(parts, dialect, notes, ordered=False)
     for part in parts:
         refuse_quotient(part)
-    return _function(node, dialect, notes)
+    return totalled(_function(node, dialect, notes), dialect)
 
 
 def _limit(node: exp.Expr, dialect: Dialect, notes: Notes) -> exp.Expr:
@@ -334,6 +332,10 @@ def _selected(node: exp.Expr, dialect: Dialect, notes: Notes) -> exp.Expr:
 
 
 def _extreme(node: exp.Expr, dialect: Dialect, notes: Notes) -> exp.Expr:
+    if family_of(node.this) is Family.BOOLEAN and dialect in (Dialect.POSTGRES, Dialect.TSQL):
+        raise wrong_in(
+            node, f"{dialect} takes no boolean here.", hint="Write MAX(CASE WHEN ... THEN 1 ELSE 0 END)."
+        )
     note_texts([node.this], dialect, notes, ordered=True)
     return node
 
@@ -349,6 +351,7 @@ _JUDGES: Final[Mapping[tuple[type[exp.Expr], ...], Callable[[exp.Expr, Dialect, 
     (exp.Between,): _range,
     (exp.In,): _in,
     (exp.Sum,): summed,
+    (exp.Count,): counted,
     (exp.Avg,): mean,
     _ARITHMETIC: arithmetic,
     (exp.Div, exp.IntDiv, exp.Mod): division,

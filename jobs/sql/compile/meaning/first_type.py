@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from sqlglot import exp
 
+from lakewarden.jobs.sql.compile.meaning.integers import bits_of, in_bits
 from lakewarden.jobs.sql.compile.meaning.texts import is_padded
 from lakewarden.jobs.sql.compile.type_families import (
     Family,
@@ -14,46 +15,37 @@ from lakewarden.jobs.sql.compile.type_families import (
     whole_digits_of_type,
 )
 
-__all__ = ["fits_first"]
+__all__ = ["as_first"]
 
 
-def fits_first(first: exp.Expr, second: exp.Expr) -> bool:
-    """Whether the second value stays what it is in the type of the first."""
-    kinds = family_of(first), family_of(second)
-    if Family.NULL in kinds:
-        return kinds[1] is Family.NULL
-    if kinds == (Family.DECIMAL, Family.INTEGER):
-        return _has_room(first, second)
-    if kinds[0] is not kinds[1]:
-        return kinds == (Family.FLOAT, Family.INTEGER)
-    match kinds[0]:
-        case Family.INTEGER | Family.BOOLEAN:
-            return True  # what does not fit is an error there
-        case Family.DECIMAL:
-            return _is_no_longer(second, first)
-        case Family.TEXT:
-            return _is_no_longer_text(second, first)
+def as_first(first: exp.Expr, second: exp.Expr) -> exp.Expr | None:
+    """The second value as one of the type of the first, an error where it is too large for that; None where it would be
+    rounded or cut."""
+    match family_of(first), family_of(second):
+        case _, Family.NULL:
+            return second
+        case Family.INTEGER, Family.INTEGER:
+            return second if bits_of(second) <= bits_of(first) else in_bits(second, bits_of(first))
+        case Family.DECIMAL, Family.INTEGER | Family.DECIMAL:
+            return _in_its_digits(first, second)
+        case (Family.FLOAT, Family.INTEGER) | (Family.BOOLEAN, Family.BOOLEAN):
+            return second
+        case Family.TEXT, Family.TEXT:
+            return second if _is_no_longer(second, first) else None
         case _:
-            return isinstance(first.type, exp.DataType) and first.type == second.type
+            return second if isinstance(first.type, exp.DataType) and first.type == second.type else None
 
 
-def _has_room(first: exp.Expr, second: exp.Expr) -> bool:
-    """Whether a decimal's type has the digits of a whole number."""
-    kinds = first.type, second.type
-    if not all(isinstance(kind, exp.DataType) for kind in kinds):
-        return False
-    digits = len(second.name) if isinstance(second, exp.Literal) else whole_digits_of_type(typed(second))
-    return digits <= whole_digits_of_type(typed(first))
+def _in_its_digits(first: exp.Expr, second: exp.Expr) -> exp.Expr | None:
+    kind = first.type
+    if not isinstance(kind, exp.DataType) or not kind.expressions or scale_of(second) > scale_of_type(kind):
+        return None
+    whole = second.name.partition(".")[0] if isinstance(second, exp.Literal) else None
+    digits = whole_digits_of_type(typed(second)) if whole is None else len(whole)
+    return second if digits <= whole_digits_of_type(kind) else exp.cast(second.copy(), kind.copy())
 
 
 def _is_no_longer(second: exp.Expr, first: exp.Expr) -> bool:
-    kind = first.type
-    if not isinstance(kind, exp.DataType) or not kind.expressions:
-        return False
-    return scale_of(second) <= scale_of_type(kind) and whole_digits_of_type(kind) > 0
-
-
-def _is_no_longer_text(second: exp.Expr, first: exp.Expr) -> bool:
     """A text of a column is as long as its type says; of what is computed the least length is 1."""
     if is_padded(first):
         return False

@@ -226,6 +226,8 @@ def _part_of_time(node: exp.Expr, dialect: Dialect, notes: Notes) -> exp.Expr | 
     extracts = isinstance(node, exp.Extract)
     part = node.this.name.upper() if extracts else type(node).__name__.upper()
     of = node.expression if extracts else node.this
+    if not isinstance(of, exp.Expr):
+        return None
     known = _PARTS if _is_date(of) else _PARTS | _PARTS_OF_TIMES
     if part not in known or family_of(of) is not Family.TIME:
         return None

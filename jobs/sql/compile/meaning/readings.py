@@ -10,6 +10,7 @@ from typing import Final
 from sqlglot import exp
 
 from lakewarden.jobs.sql.compile.meaning.functions import Notes
+from lakewarden.jobs.sql.compile.places import wrong_in
 from lakewarden.jobs.sql.compile.type_families import Family, family_of_type, scale_of_type
 from lakewarden.jobs.sql.compile.values import Dialect
 
@@ -34,16 +35,17 @@ _EXAMPLES: Final = {
     Family.FLOAT: "-1.5e3",
     Family.TIME: "2024-01-05 10:00:00",
 }
-_SAFE: Final = {
+_NONE: Final = {
     Family.INTEGER: r"[^ 0-9+\p{Cntrl}-]",
+    Family.DECIMAL: r"[^ 0-9+.,eEdD\p{Cntrl}\p{Sc}-]",
     Family.TIME: r"^ *[^ 0-9\p{Cntrl}][^0-9]*" + _END,
 }
-"""What is surely no whole number, no date in any form."""
+"""What is surely no whole number, no decimal, no date or time in any form."""
 
 
-def read_as(node: exp.Cast, dialect: Dialect, notes: Notes) -> exp.Expr | None:
-    """A cast of a text that reads what the dialect reads as this type, too, and raises an error for all else; None for
-    a type that no text is read as here."""
+def read_as(node: exp.Cast, dialect: Dialect, notes: Notes, none: str | None = None) -> exp.Expr | None:
+    """A cast of a text that reads what the dialect reads as this type, too, and raises an error for all else, but for
+    what is `none`, by a regular expression; None for a type that no text is read as here."""
     kind = node.to
     form = _form(kind, dialect)
     if form is None:
@@ -52,21 +54,22 @@ def read_as(node: exp.Cast, dialect: Dialect, notes: Notes) -> exp.Expr | None:
         node.set("to", exp.DataType.build("TIMESTAMP_NTZ", dialect="spark"))
         node.type = node.to.copy()
     notes[_OTHER_FORMS.format(_example(kind), dialect)] = None
-    node.set("this", _guarded(node.this, kind, [f"^{form}{_END}"]))
+    node.set("this", _guarded(node.this, kind, f"^{form}{_END}", none))
     return node
 
 
-def read_or_null(node: exp.Cast, dialect: Dialect, notes: Notes) -> exp.Expr | None:
-    """SQL Server's TRY_CAST of a text to a whole number or a day: NULL for what is surely none. What that server may
-    read, and Spark does not, is an error."""
-    kind, family = node.to, family_of_type(node.to)
-    form = _form(kind, dialect)
-    known = family is Family.INTEGER or kind.is_type("date")
-    if dialect is not Dialect.TSQL or form is None or not known:
-        return None
-    notes[_OTHER_FORMS.format(_example(kind), dialect)] = None
-    node.set("this", _guarded(node.this, kind, [f"^{form}{_END}", _SAFE[family]]))
-    return node
+def read_or_null(node: exp.Cast, dialect: Dialect, notes: Notes) -> exp.Expr:
+    """SQL Server's TRY_CAST of a text to a whole number, a decimal, a day or a time: NULL for what is surely none. What
+    that server may read, and Spark does not, is an error. Raises `UsageError` for another type."""
+    none = _NONE.get(Family.TIME if node.to.this is _LOCAL[dialect] else family_of_type(node.to))
+    found = None if none is None else read_as(node, dialect, notes, none)
+    if found is None:
+        raise wrong_in(
+            node,
+            "TRY_CAST reads texts as whole numbers, decimals, days and times here.",
+            hint="Write TRY_CAST(... AS DECIMAL(18, 2)), or CAST.",
+        )
+    return found
 
 
 def _form(kind: exp.DataType, dialect: Dialect) -> str | None:
@@ -105,24 +108,21 @@ def _fraction(kind: exp.DataType, dialect: Dialect) -> str:
     return f"([.][0-9]{{1,{digits}}})?" if digits else ""
 
 
-def _guarded(text: exp.Expr, kind: exp.DataType, forms: list[str]) -> exp.Expr:
-    """The text where it has one of these forms, else an error."""
+def _guarded(text: exp.Expr, kind: exp.DataType, form: str, none: str | None) -> exp.Expr:
+    """The text where it has this form, NULL where it is none, else an error."""
     example = f"It is read in this form: {_example(kind)}."
     said = f"' is not read as {kind.sql(dialect='spark')} alike by every database. {example}"
-    read = exp.or_(
-        *(exp.RegexpLike(this=text.copy(), expression=exp.Literal.string(form)) for form in forms), copy=False
-    )
     error = exp.Concat(
         expressions=[exp.Literal.string("'"), text.copy(), exp.Literal.string(said)], safe=True
     )
-    found = exp.Case(
-        ifs=[
-            exp.If(
-                this=exp.Not(this=exp.paren(read, copy=False)),
-                true=exp.Anonymous(this="RAISE_ERROR", expressions=[error]),
-            )
-        ],
-        default=text.copy(),
-    )
+    refused = exp.Anonymous(this="RAISE_ERROR", expressions=[error])
+    ifs = [exp.If(this=exp.Not(this=_is_like(text, form)), true=refused)]
+    if none is not None:
+        ifs.insert(0, exp.If(this=_is_like(text, none), true=exp.Null()))
+    found = exp.Case(ifs=ifs, default=text.copy())
     found.type = exp.DataType.build("string", dialect="spark")
     return found
+
+
+def _is_like(text: exp.Expr, form: str) -> exp.Expr:
+    return exp.paren(exp.RegexpLike(this=text.copy(), expression=exp.Literal.string(form)), copy=False)

@@ -100,7 +100,10 @@ def _require_taken(value: exp.Expr, source: Family, kind: exp.DataType, dialect:
     target = family_of_type(kind)
     unknown = source is Family.OTHER and not _is_binary(value.type)
     is_bit = target is Family.BOOLEAN and isinstance(value, exp.Literal) and value.name in ("0", "1")
-    if not (unknown or is_bit or source is Family.NULL or source in _TAKEN[target]):
+    taken = is_bit or source in _TAKEN[target]
+    if dialect is Dialect.POSTGRES and target is not Family.TEXT and Family.BOOLEAN in (source, target):
+        taken = source is target
+    if not (unknown or source is Family.NULL or taken):
         raise wrong_in(
             value, f"{source} becomes {target} by other rules in {dialect} than in Spark.",
             hint=f"Cast it in a view. {SPARKS_WORDS}",

@@ -21,6 +21,7 @@ from lakewarden.jobs.sql.compile.meaning.conditions import as_counts, with_condi
 from lakewarden.jobs.sql.compile.meaning.expressions import translated
 from lakewarden.jobs.sql.compile.meaning.nondeterminism import chances, with_distinct_on
 from lakewarden.jobs.sql.compile.meaning.storing import assigned
+from lakewarden.jobs.sql.compile.merges.untouched import KEY, THERE, without_untouched
 from lakewarden.jobs.sql.compile.places import wrong_in
 from lakewarden.jobs.sql.compile.reading import Draft
 from lakewarden.jobs.sql.compile.resolving import columns_set, looked_up
@@ -39,9 +40,7 @@ from lakewarden.jobs.sql.compile.values import (
 __all__ = ["merge_compiled"]
 
 _ANSWER: Final = "lakewarden_q"
-_KEY: Final = "lakewarden_t"
 _JOINED: Final = "lakewarden_joined"
-_THERE: Final = "lakewarden_there"
 _ASKED: Final = "Delta allows no queries in the conditions of a MERGE: its source answers them."
 _SAID: Final = "The same in Spark's words."
 _NOTE: Final = (
@@ -203,9 +202,7 @@ class _Merge:
         drops_untouched: bool,
     ) -> None:
         self._draft, self._query, self._tables, self._clauses = draft, query, tables, clauses
-        # A row of the target that nothing but such pairs has would count as one without a match.
-        by_source = any(clause.seen is Seen.TARGET for clause in clauses.each)
-        self._drops_untouched = drops_untouched and not by_source
+        self._drops_untouched = drops_untouched
         self._target, self._source = _items(query)
         self.asks: list[_Ask] = []
 
@@ -271,12 +268,12 @@ class _Merge:
         before = any(ask.in_on for ask in far)
         keys = self._keys(on if not before else self._clauses.on, far)
         own = [
-            exp.alias_(key_of((self._target.alias, key), keys), f"{_KEY}{n}", quoted=True)
+            exp.alias_(key_of((self._target.alias, key), keys), f"{KEY}{n}", quoted=True)
             for n, key in enumerate(keys)
         ]
         rows = distinct_rows(self._target.this, self._target.alias, list(keys), _floats(keys))
         if self._drops_untouched:
-            rows.this.append("expressions", exp.alias_(exp.true(), _THERE, quoted=True))
+            rows.this.append("expressions", exp.alias_(exp.true(), THERE, quoted=True))
         if before:
             if any(clause.seen is not Seen.BOTH for clause in self._clauses.each):
                 raise wrong_in(
@@ -298,14 +295,9 @@ class _Merge:
         return self._with_ctes(select), exp.And(this=exp.paren(on), expression=self._same(keys))
 
     def _touched(self, select: exp.Select) -> exp.Select:
-        """The source without its rows beside those of the target that no clause is about."""
         if not self._drops_untouched:
             return select
-        alone = exp.column(_THERE, table=self._target.alias, quoted=True).is_(exp.null())
-        touching = [one.condition for one in self._clauses.each if one.seen is Seen.BOTH]
-        return select.where(
-            exp.or_(alone, *(exp.true() if one is None else one.copy() for one in touching), copy=False)
-        )
+        return without_untouched(select, self._target.alias, self._clauses)
 
     def _select(self, asks: Sequence[_Ask], source: exp.Expr, more: Sequence[exp.Expr] = ()) -> exp.Select:
         everything = exp.Column(this=exp.Star(), table=exp.to_identifier(self._source.alias, quoted=True))
@@ -335,7 +327,7 @@ class _Merge:
         return exp.and_(
             *(
                 exp.NullSafeEQ(
-                    this=key_of((self._target.alias, key), keys), expression=self._of_source(f"{_KEY}{n}")
+                    this=key_of((self._target.alias, key), keys), expression=self._of_source(f"{KEY}{n}")
                 )
                 for n, key in enumerate(keys)
             ),

@@ -43,18 +43,18 @@ def is_merge(text: str) -> bool:
 
 
 @told_with_places
-def merge_draft(text: str, dialect: Dialect | None = None) -> Draft | None:
-    """Read it; None for what Spark runs as it is. Raises `UsageError`, with the place, for what another dialect has and
-    that is not supported."""
+def merge_draft(text: str, dialect: Dialect | None = None, *, always: bool = False) -> Draft | None:
+    """Read it; None for what Spark runs as it is, with `always` only where nobody else can. Raises `UsageError`, with
+    the place, for what another dialect has and that is not supported."""
     if not is_merge(text):
         return None
     if dialect not in _READ:
-        return _draft(text, Dialect.SPARK, chosen=dialect is Dialect.SPARK)
+        return _draft(text, Dialect.SPARK, chosen=dialect is Dialect.SPARK, always=always)
     assert dialect is not None
     return _draft(text, dialect, chosen=True)
 
 
-def _draft(text: str, dialect: Dialect, *, chosen: bool) -> Draft | None:
+def _draft(text: str, dialect: Dialect, *, chosen: bool, always: bool = False) -> Draft | None:
     merge = _tree(text, dialect)
     if merge is None:
         return None
@@ -63,7 +63,7 @@ def _draft(text: str, dialect: Dialect, *, chosen: bool) -> Draft | None:
         return None
     for when in merge.args["whens"].expressions:
         _refuse_more(when)
-    if own and not _asks(merge):
+    if own and not always and not _asks(merge):
         return None
     notes = leave_hints_out(merge)
     sources = tuple(with_joins(merge.args["using"]))

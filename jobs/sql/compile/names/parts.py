@@ -49,6 +49,21 @@ _READ: Final[Mapping[type[exp.Expr], frozenset[str]]] = {
     exp.In: frozenset({"this", "expressions", "query"}),
     exp.Exists: frozenset({"this"}),
 }
+_WORDS: Final[Mapping[str, str]] = {
+    "cluster": "CLUSTER BY",
+    "connect": "CONNECT BY",
+    "distribute": "DISTRIBUTE BY",
+    "into": "SELECT INTO",
+    "kind": "SELECT AS",
+    "limit_options": "PERCENT or WITH TIES",
+    "locks": "A lock (FOR UPDATE)",
+    "match": "MATCH_RECOGNIZE",
+    "operation_modifiers": "This word behind SELECT",
+    "pivots": "PIVOT",
+    "sample": "TABLESAMPLE",
+    "sort": "SORT BY",
+}
+"""What parts are called in SQL that have other names here."""
 
 
 def refuse_unread_parts(query: exp.Expr) -> None:
@@ -61,7 +76,7 @@ def refuse_unread_parts(query: exp.Expr) -> None:
             raise wrong_part(
                 node,
                 odd,
-                f"{odd.strip('_').replace('_', ' ').upper()} is not supported here.",
+                f"{_WORDS.get(odd, odd.strip('_').replace('_', ' ').upper())} is not supported here.",
                 hint="Leave it out.",
             )
 

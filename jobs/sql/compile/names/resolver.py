@@ -164,6 +164,8 @@ class _Resolver:
         joined = self._read(join.this, level, names)
         say_using(join, joined, level, self.bindings, self._dialect)
         level.chains[-1].append(joined)
+        if self._dialect is not Dialect.SPARK:
+            _refuse_one_name_twice(joined, level)
         on = join.args.get("on")
         if on is not None:
             self._expression(on, level, QueryClause.ON, names)
@@ -235,6 +237,18 @@ class _Resolver:
             node,
             "This is no table, query or VALUES.",
             hint="Name a table, or write (SELECT ...) AS s; else make a view of it.",
+        )
+
+
+def _refuse_one_name_twice(item: Item, level: Level) -> None:
+    """Raise `UsageError` for a name that something else in FROM has, but for tables of several databases."""
+    twins = [one.nodes[0] for one in level.called(item.name)]
+    tables = {one.name for one in twins if isinstance(one, exp.Table)}
+    if 1 < len(twins) != len(tables):
+        raise wrong_in(
+            item.nodes[0],
+            f"Another table or query is called {item.name} here.",
+            hint="Give it another alias.",
         )
 
 

@@ -35,17 +35,19 @@ def tell_apart(
 
 
 def _is_hidden(use: Use, columns: Collection[str]) -> bool:
-    """Whether a column of a query around would be taken for something of a query inside."""
-    inside = list(_inside(use.level, use.item))
-    return bool(inside) and (use.item.name in columns or any(level.called(use.item.name) for level in inside))
+    """Whether a column of a query around would be taken for something of a query inside, or another table in its own
+    query has the name of its table."""
+    *inside, own = _out_to(use.level, use.item)
+    taken = use.item.name in columns or any(level.called(use.item.name) for level in inside)
+    return len(own.called(use.item.name)) > 1 or (bool(inside) and taken)
 
 
-def _inside(level: Level, item: Item) -> Iterator[Level]:
-    """The queries from where a column stands out to the one that reads its table, without that."""
+def _out_to(level: Level, item: Item) -> Iterator[Level]:
+    """The queries from where a column stands out to the one that reads its table."""
     one: Level | None = level
-    while one is not None and item not in one.items:
+    while one is not None:
         yield one
-        one = one.outer
+        one = None if item in one.items else one.outer
 
 
 def _tell_queries_apart(named: Iterable[CommonTable], tables: Collection[str], names: set[str]) -> None:

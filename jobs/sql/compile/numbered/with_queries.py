@@ -146,14 +146,18 @@ def _require_first_rows(query: exp.Select) -> None:
             "TOP takes rows by chance where nothing orders them.",
             hint="Write TOP (10) with ORDER BY and columns of the table that tell its rows apart.",
         )
-    computed = {one.alias.lower() for one in query.expressions if isinstance(one, exp.Alias)}
+    results = {one.alias.lower(): one.this for one in query.expressions if isinstance(one, exp.Alias)}
     for one in order.expressions:
-        if isinstance(one.this, exp.Column) and not one.this.table and one.this.name.lower() in computed:
+        by = one.this
+        found = results.get(by.name.lower()) if isinstance(by, exp.Column) and not by.table else None
+        if found is not None and found.find(exp.Window, exp.Query) is not None:
             raise wrong_in(
-                one.this,
-                f"{one.this.name} is a result of the query here, and by results no rows are chosen.",
+                by,
+                f"{by.name} is a result of the query here, and is not computed from one row alone.",
                 hint="Write in ORDER BY what the result is computed from.",
             )
+        if found is not None:
+            one.set("this", found.copy())
 
 
 def _assignment(part: exp.Expr, query: _Query) -> exp.Expr:

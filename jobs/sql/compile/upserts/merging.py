@@ -129,7 +129,7 @@ def upsert_compiled(
                 because=_ONE if not keys else _BECAUSE.format(keys=", ".join(keys)),
             ),
         ),
-        notes=tuple(dict.fromkeys((*notes, *more, *_said(placement, policy)))),
+        notes=tuple(dict.fromkeys((*draft.change.notes, *notes, *more, *_said(placement, policy)))),
     )
 
 
@@ -218,12 +218,7 @@ def _as_given(draft: Draft, columns: Sequence[str], schemas: Schemas) -> RowChan
     if not isinstance(source, exp.Select) or draft.dialects != (Dialect.MYSQL,):
         return change
     kinds = {one.name.lower(): one.type for one in schemas[draft.tables[0]]}
-    tables = {
-        table.alias_or_name.lower(): {one.name.lower(): one.type for one in schemas.get(name_of(table), ())}
-        for table in source.find_all(exp.Table)
-        if table.parent_select is source
-    }
-    own = {"", placed.alias, change.relations[0].name}
+    tables = _columns_read(source, schemas)
     given = {
         (one.table.lower() or next(iter(tables)), one.name.lower()): name
         for name, one in zip(columns, (one.unalias() for one in source.selects), strict=False)
@@ -232,19 +227,48 @@ def _as_given(draft: Draft, columns: Sequence[str], schemas: Schemas) -> RowChan
     grouped = any(source.args.get(key) for key in ("group", "distinct", "having"))
     assignments = tuple(replace(one, value=one.value.copy()) for one in change.assignments)
     for column in (column for one in assignments for column in one.value.find_all(exp.Column)):
+        said = column.sql()
+        if not column.table and all(tables.values()) and change.relations[0].name not in tables:
+            _say_whose(column, {change.relations[0].name: kinds, **tables})
         table, name = column.table.lower(), column.name.lower()
-        if table in own or table not in tables:
+        if table in (placed.alias, change.relations[0].name) or table not in tables:
             continue
         into = given.get((table, name))
         if into is None or grouped or tables[table].get(name) != kinds[into.lower()]:
             raise wrong_in(
                 column,
-                f"The new row does not have {column.sql()} as it is.",
+                f"The new row does not have {said} as it is.",
                 hint=f"Select it for a column of its type, or write VALUES({column.name}): what is inserted.",
             )
         column.set("this", exp.to_identifier(into))
         column.set("table", exp.to_identifier(placed.alias))
     return replace(change, assignments=assignments)
+
+
+def _columns_read(source: exp.Select, schemas: Schemas) -> Mapping[str, Mapping[str, str]]:
+    """The columns of what a query reads, with their types; none where they are not known, as those of a query."""
+    items = source.find_all(exp.Table, exp.Subquery, exp.Values)
+    return {
+        item.alias_or_name.lower(): {one.name.lower(): one.type for one in schemas.get(name_of(item), ())}
+        if isinstance(item, exp.Table)
+        else {}
+        for item in items
+        if item.parent_select is source
+        and (isinstance(item, exp.Table) or item.find_ancestor(exp.From, exp.Join))
+    }
+
+
+def _say_whose(column: exp.Column, tables: Mapping[str, Mapping[str, str]]) -> None:
+    """Qualify a column that one table has. Raises `UsageError` for one that several have."""
+    owners = [table for table, columns in tables.items() if column.name.lower() in columns]
+    if len(owners) > 1:
+        raise wrong_in(
+            column,
+            f"{column.name} is a column of {' and of '.join(owners)}.",
+            hint=f"Write whose it is: {owners[0]}.{column.name}.",
+        )
+    if owners:
+        column.set("table", exp.to_identifier(owners[0]))
 
 
 def _refuse_not_given(draft: Draft, placement: Placement, columns: Sequence[str]) -> None:

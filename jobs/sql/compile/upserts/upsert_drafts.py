@@ -139,19 +139,18 @@ def _insert(
             conflict, "The table has no constraints and no indexes.", hint="Write ON CONFLICT (keys)."
         )
     where = conflict.args.get("where")
+    for one in assignments_of(conflict):
+        refuse_default(one.value)
     if dialect is Dialect.MYSQL:
         _excluded_for_values(conflict, alias, columns, names)
         if isinstance(source, exp.Values):
             _as_targets(conflict, target)
-    assignments = assignments_of(conflict)
-    for one in assignments:
-        refuse_default(one.value)
     placed = Placement(
         columns=columns,
         source=source,
         alias=alias,
         keys=_conflict_keys(conflict),
-        assignments=assignments,
+        assignments=assignments_of(conflict),
         condition=None if where is None else where.this,
     )
     return _draft(text, dialect, target, placed, tree.args.get("with_"))

@@ -146,10 +146,9 @@ def test_a_zero_beside_a_decimal_is_one_of_its_type(dialect: str, text: str, sai
     assert changed(text, dialect) == said
 
 
-def test_a_number_that_a_decimals_type_has_no_room_for_is_refused() -> None:
-    for value in ("12345678", "k", "0.125"):
-        with pytest.raises(UsageError, match="ISNULL takes the type of its first value"):
-            done(f"UPDATE t SET m = ISNULL(m, {value})", "tsql")
+def test_a_number_that_a_decimals_type_would_round_is_refused() -> None:
+    with pytest.raises(UsageError, match="ISNULL takes the type of its first value"):
+        done("UPDATE t SET m = ISNULL(m, 0.125)", "tsql")
 
 
 @pytest.mark.parametrize(
@@ -211,11 +210,15 @@ def test_a_merge_behind_with_needs_no_into() -> None:
         ),
         ("postgres", "UPDATE t SET a = 1 FROM s FROM quick WHERE t.k = s.k", "There is a second FROM"),
         ("postgres", "DELETE FROM t WHERE a BETWEEN SYMMETRIC 9 AND 7", "SYMMETRIC is not supported"),
-        ("postgres", "DELETE FROM t WHERE k IN (SELECT k FROM s FOR UPDATE)", "LOCKS is not supported"),
+        (
+            "postgres",
+            "DELETE FROM t WHERE k IN (SELECT k FROM s FOR UPDATE)",
+            "A lock .FOR UPDATE. is not supported",
+        ),
         (
             "postgres",
             "DELETE FROM t WHERE k IN (SELECT k FROM s ORDER BY k FETCH FIRST 2 ROWS WITH TIES)",
-            "LIMIT OPTIONS is not supported",
+            "PERCENT or WITH TIES is not supported",
         ),
     ],
 )

@@ -5,7 +5,7 @@ import pytest
 from lakewarden.catalog.errors import NotAllowedError, UsageError
 from lakewarden.jobs.sql.compile.compiler import compiled
 from lakewarden.jobs.sql.compile.merges.merge_drafts import merge_draft
-from lakewarden.jobs.sql.compile.values import ColumnType, Compiled, Dialect, StepKind, TableName
+from lakewarden.jobs.sql.compile.values import ColumnType, Compiled, Dialect, MatchPolicy, StepKind, TableName
 from lakewarden.jobs.sql.parser import parse
 from lakewarden.jobs.sql.statements import ChangeRows, Explain, Unmanaged
 from support.builders.warehouse_upserts import MERGES
@@ -315,3 +315,31 @@ def test_a_query_inside_keeps_its_own_table_of_the_name_of_a_joined_one() -> Non
         in step.sql.replace("`", "")
     )
     assert "FROM u AS s WHERE s.e < lakewarden_joined.c2" in step.sql.replace("`", "")
+
+
+BY_SOURCE = (
+    BEGIN + "WHEN MATCHED AND t.a > s.b THEN UPDATE SET a = s.b WHEN NOT MATCHED BY SOURCE THEN DELETE "
+    "WHEN NOT MATCHED THEN INSERT (k) VALUES (s.k)"
+)
+
+
+@pytest.mark.parametrize("dialect", [Dialect.SPARK, Dialect.TSQL])
+def test_a_row_whose_matches_no_clause_is_about_keeps_one_where_a_clause_is_for_rows_without(
+    dialect: Dialect,
+) -> None:
+    draft = merge_draft(BY_SOURCE, dialect, always=True)
+    assert draft is not None
+    schemas = {table: SCHEMAS[table.parts[-1]] for table in draft.tables}
+    (step,) = compiled(draft, schemas, MatchPolicy(agreeing=True)).steps
+    said = step.sql.replace("`", "").replace("lakewarden_", "")
+    assert (
+        "t.there IS NULL OR t.a > s.b AS touched FROM s AS s LEFT JOIN "
+        "(SELECT DISTINCT k, a, TRUE AS there FROM t) AS t ON t.k = s.k" in said
+    )
+    assert "ROW_NUMBER() OVER (PARTITION BY t0, t1, there ORDER BY touched DESC" in said
+    assert "WHERE touched OR number = 1) AS s ON (t.k = s.k) AND t.k IS NOT DISTINCT FROM s.t0" in said
+    without = BY_SOURCE.replace("WHEN NOT MATCHED BY SOURCE THEN DELETE ", "")
+    draft = merge_draft(without, dialect, always=True)
+    assert draft is not None
+    (step,) = compiled(draft, schemas, MatchPolicy(agreeing=True)).steps
+    assert "ROW_NUMBER" not in step.sql

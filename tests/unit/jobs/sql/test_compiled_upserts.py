@@ -235,3 +235,51 @@ def test_a_new_value_has_the_digits_of_its_column_before_anything_is_made_of_it(
     text = "INSERT INTO w (k, d, s) SELECT b, k, b FROM s ON CONFLICT (k) DO UPDATE SET d = excluded.d / 2"
     assert "AS DOUBLE) AS `d`" in statement(text) and "AS STRING) AS `s`" in statement(text)
     assert "CAST" not in statement("UPSERT INTO w (k, s) SELECT k, c FROM s"), "a text stays what it is"
+
+
+@pytest.mark.parametrize(
+    ("query", "value", "wanted"),
+    [
+        ("SELECT k, b FROM s", "b", "SET `a` = `excluded`.`a`"),
+        ("SELECT q.k, q.b FROM s AS q", "b + 1", "SET `a` = CAST(`excluded`.`a` AS BIGINT) + 1"),
+        ("SELECT k, b FROM s", "a + b", "SET `a` = CAST(`p`.`a` AS BIGINT) + `excluded`.`a`"),
+        ("SELECT k, b FROM s", "a", "SET `a` = `p`.`a`"),
+    ],
+)
+def test_a_bare_name_behind_on_duplicate_key_is_of_the_table_that_has_it(
+    query: str, value: str, wanted: str
+) -> None:
+    text = f"INSERT INTO p (k, a) {query} ON DUPLICATE KEY UPDATE a = {value}"
+    assert wanted in statement(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "said", "at"),
+    [
+        (
+            "INSERT INTO p (k, a) SELECT k, b FROM s ON DUPLICATE KEY UPDATE a = k",
+            "k is a column of p and of s",
+            "k",
+        ),
+        (
+            "INSERT INTO p (k, a) SELECT k, k FROM s ON DUPLICATE KEY UPDATE a = b",
+            "does not have b as it is",
+            "b",
+        ),
+        (
+            "INSERT INTO p (k, a) VALUES (1, 2) ON DUPLICATE KEY UPDATE a = DEFAULT",
+            "default is not known",
+            "DEFAULT",
+        ),
+        (
+            "INSERT INTO p (k, a) SELECT k, b FROM s ON DUPLICATE KEY UPDATE a = DEFAULT",
+            "default is not",
+            "DEFAULT",
+        ),
+    ],
+)
+def test_and_is_refused_where_several_have_it_or_the_new_row_has_not(text: str, said: str, at: str) -> None:
+    with pytest.raises(UsageError, match=said) as caught:
+        done(text)
+    shown = str(caught.value).splitlines()
+    assert shown[1][shown[2].index("^") :] == at

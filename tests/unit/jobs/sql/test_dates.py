@@ -10,7 +10,8 @@ from lakewarden.jobs.sql.compile.compiler import compiled
 from lakewarden.jobs.sql.compile.reading import draft_of
 from lakewarden.jobs.sql.compile.values import ColumnType, Dialect
 
-TYPES = {"id": "int", "d": "date", "e": "date", "ts": "timestamp_ntz", "tz": "timestamp", "s": "string"}
+TYPES = {"id": "int", "d": "date", "e": "date", "ts": "timestamp_ntz", "tz": "timestamp", "s": "string",
+         "small": "smallint", "big": "bigint"}  # fmt: skip
 SCHEMA = tuple(ColumnType(name=name, type=kind) for name, kind in TYPES.items())
 
 
@@ -45,6 +46,9 @@ def said(condition: str, dialect: str) -> str:
         ("teradata", "d < ADD_MONTHS(CURRENT_DATE, -1)", "d < ADD_MONTHS(CURRENT_DATE, -1)"),
         ("teradata", "d - e > 7", "DATEDIFF(d, e) > 7"),
         ("teradata", "LAST_DAY(d) = d", "LAST_DAY(d) = d"),
+        ("teradata", "d + big > d", "DATE_ADD(d, CAST(big AS INT)) > d"),
+        ("postgres", "d + small > d", "DATE_ADD(d, CAST(small AS INT)) > d"),
+        ("postgres", "d + id / 2 > d", "DATE_ADD(d, CAST(CAST(id DIV 2 AS INT) AS INT)) > d"),
     ],
 )  # fmt: skip
 def test_it_means_the_same_in_sparks_words(dialect: str, condition: str, found: str) -> None:
@@ -57,6 +61,10 @@ def test_it_means_the_same_in_sparks_words(dialect: str, condition: str, found: 
         ("postgres", "ts - ts > interval '1 day'"),
         ("postgres", "ts + 1 > ts"),
         ("postgres", "d + d > d"),
+        ("postgres", "d + big > d"),
+        ("postgres", "d - 3000000000 > d"),
+        ("postgres", "d + (SELECT count(*) FROM t AS o) > d"),
+        ("postgres", "d + (SELECT sum(id) FROM t AS o) > d"),
         ("postgres", "d < e + interval '1.5 days'"),
         ("postgres", "tz < tz + interval '48 hours'"),
         ("postgres", "d < e + interval '1 day' * 2"),

@@ -113,7 +113,11 @@ def test_what_can_be_said_exactly_is(dialect: str, change: str, wanted: str) -> 
             "m = (SELECT round(avg(m), 2) FROM t)",
             "ROUND(CAST(CAST(SUM(t.m) AS DECIMAL(22, 2)) / NULLIF(COUNT(t.m), 0) AS DECIMAL(32, 18)), 2)",
         ),
-        ("tsql", "a > (SELECT AVG(e) FROM u)", "SUM(u.e) DIV NULLIF(COUNT(u.e), 0)"),
+        (
+            "tsql",
+            "a > (SELECT AVG(e) FROM u)",
+            "CAST(CAST(SUM(u.e) AS INT) DIV NULLIF(COUNT(u.e), 0) AS INT)",
+        ),
         ("teradata", "a > (SELECT AVG(e) FROM u)", "CAST(SUM(u.e) AS DOUBLE) / NULLIF(COUNT(u.e), 0)"),
         ("mysql", "d > (SELECT avg(d) FROM t)", "AVG(t.d)"),
     ],

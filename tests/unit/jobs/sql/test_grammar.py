@@ -313,3 +313,42 @@ SYNTAXES = [
 @pytest.mark.parametrize("syntax", SYNTAXES)
 def test_the_page_about_sql_shows_each_statement_as_errors_do(syntax: str) -> None:
     assert f"    {syntax}\n" in PAGE.read_text(encoding="utf-8")
+
+
+LOCKS = ("LOCKING is left out: each table is read at one version, and written without locks.",)
+
+
+@pytest.mark.parametrize(
+    "lock",
+    [
+        "LOCKING ROW FOR ACCESS",
+        "LOCKING TABLE db.t FOR WRITE NOWAIT",
+        "LOCK t IN EXCLUSIVE MODE LOCKING DATABASE db FOR READ OVERRIDE",
+        "LOCKING\n  VIEW v FOR LOAD COMMITTED",
+    ],
+)
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE t FROM s SET a = s.b WHERE t.k = s.k",
+        "MERGE INTO t USING s ON t.k = s.k WHEN MATCHED THEN UPDATE SET a = s.b / 2",
+        "UPDATE w SET a = 2 WHERE k = 1 ELSE INSERT INTO w VALUES (1, 2)",
+    ],
+)
+def test_teradatas_locks_are_left_out_and_that_is_told(lock: str, statement: str) -> None:
+    found = parse(f"{lock} {statement}", Dialect.TERADATA)
+    plain = parse(statement, Dialect.TERADATA)
+    assert isinstance(found, ChangeRows) and isinstance(plain, ChangeRows)
+    assert found.draft.change.notes == LOCKS and found.draft.tables == plain.draft.tables
+    assert found.draft.text.lstrip() == statement and len(found.draft.text) == len(lock) + 1 + len(statement)
+
+
+def test_other_locks_are_none_of_these() -> None:
+    locked = parse("LOCKING ROW FOR ACCESS DELETE FROM t WHERE k = 1")
+    assert (
+        isinstance(locked, Unmanaged) and locked.notes == LOCKS and locked.sql.lstrip().startswith("DELETE")
+    )
+    for text in ("LOCK TABLE t IN ACCESS EXCLUSIVE MODE", "LOCK TABLES t READ", "LOCKING"):
+        assert parse(text) == Unmanaged(sql=text)
+    text = "LOCKING ROW FOR ACCESS UPDATE t SET a = 1"
+    assert parse(text, Dialect.POSTGRES) == Unmanaged(sql=text), "no statement of PostgreSQL's"

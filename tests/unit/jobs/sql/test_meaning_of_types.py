@@ -84,6 +84,11 @@ def sql(text: str, dialect: str | None = None) -> str:
         ("postgres", "s = concat(ch, 'x')", "CONCAT may mean something else"),
         ("tsql teradata", "s = nullif(ch, 'x')", "NULLIF of a CHAR counts blanks"),
         ("tsql teradata", "s = coalesce(ch, ch9)", "pads the shorter text"),
+        ("postgres", "ok = 1", "integer becomes boolean by other rules"),
+        ("postgres", "a = ok", "boolean becomes integer by other rules"),
+        ("postgres", "price = (k = 1)", "boolean becomes decimal by other rules"),
+        ("postgres", "ok = CASE WHEN k = 1 THEN 1 ELSE 0 END", "integer becomes boolean by other rules"),
+        ("postgres tsql", "ok = (SELECT max(ok) FROM t AS o)", "takes no boolean here"),
     ],
 )  # fmt: skip
 def test_a_value_of_another_type_than_sparks_is_refused(dialects: str, change: str, said: str) -> None:
@@ -108,6 +113,13 @@ def test_a_value_of_another_type_than_sparks_is_refused(dialects: str, change: s
         ("postgres tsql teradata", "ch LIKE 'a%'", "LIKE counts the blanks"),
         (ALL, "ch = 'x '", "may not count the blanks"),
         ("tsql teradata", "s IN (SELECT ch FROM t AS o)", "does not count the blanks"),
+        (ALL, "ok = 1", "boolean and integer are compared"),
+        (ALL, "ok IN (0, 1)", "boolean and integer are compared"),
+        (ALL, "ok BETWEEN 0 AND 1", "boolean and integer are compared"),
+        (ALL, "CASE ok WHEN 1 THEN 2 END = 2", "boolean and integer are compared"),
+        ("postgres teradata", "k LIKE '1%'", "LIKE is for texts here, and this is integer"),
+        (ALL, "day LIKE '2024%'", "LIKE is for texts here, and this is date or time"),
+        (ALL, "price LIKE '1%'", "LIKE is for texts here, and this is decimal"),
     ],
 )  # fmt: skip
 def test_a_comparison_by_other_rules_is_refused(dialects: str, condition: str, said: str) -> None:
@@ -119,7 +131,8 @@ def test_a_comparison_by_other_rules_is_refused(dialects: str, condition: str, s
 @pytest.mark.parametrize(
     ("dialects", "change", "sparks"),
     [
-        ("postgres teradata tsql", "a = (SELECT sum(k) / 2 FROM t AS o)", "SUM(`o`.`k`) DIV 2"),
+        ("postgres", "a = (SELECT sum(k) / 2 FROM t AS o)", "SUM(`o`.`k`) DIV 2"),
+        ("teradata tsql", "a = (SELECT sum(k) / 2 FROM t AS o)", "CAST(SUM(`o`.`k`) AS INT) DIV 2"),
         ("teradata tsql", "a = (SELECT sum(big) / 2 FROM t AS o)", "SUM(`o`.`big`) DIV 2"),
         ("postgres", "a = (SELECT sum(k / 2) / 2 FROM t AS o)", "SUM(`o`.`k` DIV 2) DIV 2"),
         ("postgres", "a = (SELECT max(y) / 2 FROM (SELECT extract(year from day) AS y FROM t AS o) AS q)",
@@ -183,7 +196,9 @@ def test_a_condition_is_said_in_sparks_words_by_its_types(dialects: str, conditi
     [
         ("ISNULL(price, 1.555)", False), ("ISNULL(price, 1.5)", True),
         ("ISNULL(price, price * price)", False), ("ISNULL(k, 1.5)", False), ("ISNULL(k, 1)", True),
-        ("ISNULL(d, 1)", True), ("ISNULL(vc, 'abcdefgh')", False), ("ISNULL(vc, 'abc')", True),
+        ("ISNULL(d, 1)", True),
+        ("ISNULL(price, k)", True), ("ISNULL(price, 123456789.5)", True),
+        ("ISNULL(vc, 'abcdefgh')", False), ("ISNULL(vc, 'abc')", True),
         ("ISNULL(vc, s)", False), ("ISNULL(s, vc)", True),
         ("ISNULL(UPPER(vc), 'abc')", False), ("ISNULL(UPPER(vc), '-')", True), ("ISNULL(ch, 'x')", False),
         ("ISNULL(day, at)", False), ("ISNULL(day, day)", True),

@@ -174,3 +174,39 @@ def test_what_mysql_runs_in_a_comment_is_not_lost(comment: str, dialect: Dialect
 def test_a_comment_that_only_looks_like_one_of_these_is_one() -> None:
     assert draft_of("UPDATE t SET a = '/*! x */' -- !x", Dialect.MYSQL) is not None
     assert draft_of("UPDATE t SET a = 1 /*! WHERE id = 1 */", Dialect.SPARK) is None
+
+
+@pytest.mark.parametrize(
+    ("dialect", "text"),
+    [
+        ("tsql", "UPDATE t SET a = q FROM (SELECT k AS kk, b AS q FROM s) t WHERE id = kk"),
+        ("tsql", "UPDATE t SET a = q FROM (SELECT t.k AS kk, t.b AS q FROM s t) t WHERE id = kk"),
+        ("teradata", "UPDATE t FROM (SELECT k AS kk, b AS q FROM s) t SET a = q WHERE id = kk"),
+        ("mysql", "UPDATE t JOIN (SELECT k AS kk, b AS q FROM s) t ON id = kk SET a = q"),
+        ("postgres", "DELETE FROM t WHERE EXISTS (SELECT 1 FROM s AS q, (SELECT e FROM u) AS q WHERE b = e)"),
+        ("mysql", "DELETE FROM t WHERE EXISTS (SELECT 1 FROM s, s WHERE id = 1)"),
+    ],
+)
+def test_one_name_for_two_things_of_a_query_is_refused_with_the_place(dialect: str, text: str) -> None:
+    with pytest.raises(UsageError, match="Another table or query is called [tqs] here.*Line 1, column"):
+        sql(text, Dialect(dialect))
+
+
+@pytest.mark.parametrize("dialect", [Dialect.POSTGRES, Dialect.TSQL])
+def test_nor_has_the_source_of_a_merge_the_name_of_its_table(dialect: Dialect) -> None:
+    text = "MERGE INTO t USING (SELECT k AS kk, b AS q FROM s) AS t ON id = kk WHEN MATCHED THEN UPDATE SET a = q"
+    with pytest.raises(UsageError, match="Another table or query is called t here"):
+        draft = merge_draft(text, dialect)
+        assert draft is not None
+        compiled(draft, {table: SCHEMAS[table.parts[-1]] for table in draft.tables})
+
+
+def test_tables_of_one_name_in_two_databases_have_two_names_in_the_end() -> None:
+    text = "DELETE FROM x.t WHERE EXISTS (SELECT 1 FROM d.s, e.s WHERE b = 1)"
+    draft = draft_of(text, Dialect.POSTGRES)
+    assert draft is not None
+    schemas = {table: SCHEMAS[table.parts[-1]] for table in draft.tables}
+    schemas = {table: schema if "d" in table.parts else SCHEMAS["u"] if "e" in table.parts else schema
+               for table, schema in schemas.items()}  # fmt: skip
+    (step,) = compiled(draft, schemas).steps
+    assert "FROM d.s AS s_, e.s AS s WHERE s_.b = 1" in step.sql.replace("`", "")

@@ -70,6 +70,16 @@ def sql(text: str, dialect: str | None) -> str:
         ),
         (
             "tsql",
+            "WITH c AS (SELECT TOP (2) id AS x, id FROM t ORDER BY x DESC) UPDATE c SET id = 0",
+            ("RANK() OVER (ORDER BY t.id DESC)", "IS NOT DISTINCT FROM c.id"),
+        ),
+        (
+            "tsql",
+            "WITH c AS (SELECT TOP (2) -id AS id FROM t ORDER BY id) DELETE FROM c",
+            ("RANK() OVER (ORDER BY -t.id)", "IS NOT DISTINCT FROM c.id"),
+        ),
+        (
+            "tsql",
             "WITH c AS (SELECT RANK() OVER (ORDER BY x.a) r FROM t AS x WHERE x.a > 0) DELETE FROM c WHERE r % 2 = 1",
             ("SELECT RANK() OVER (ORDER BY x.a) AS value", "FROM t AS x WHERE x.a > 0", "c.a > 0 AND"),
         ),
@@ -154,9 +164,9 @@ def test_a_query_of_one_table_without_windows_is_a_plain_change_of_it() -> None:
         ("tsql", "WITH c AS (SELECT TOP (5) * FROM t) DELETE FROM c", "takes rows by chance", ""),
         (
             "tsql",
-            "WITH c AS (SELECT TOP (2) -id AS id FROM t ORDER BY id) DELETE FROM c",
-            "by results no rows are chosen",
-            "id) DELETE",
+            "WITH c AS (SELECT TOP (2) *, ROW_NUMBER() OVER (ORDER BY a) AS n FROM t ORDER BY n) DELETE FROM c",
+            "is not computed from one row alone",
+            "n) DELETE",
         ),
         (
             "tsql",

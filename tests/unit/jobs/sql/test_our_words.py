@@ -1,9 +1,14 @@
 """What nobody can run is refused where it is read, in our words and with the place, not by Spark."""
 
+import re
+from typing import Final
+
 import pytest
+from sqlglot import exp
 
 from lakewarden.catalog.errors import UsageError
 from lakewarden.jobs.sql.compile.compiler import compiled
+from lakewarden.jobs.sql.compile.dialects import PARSERS
 from lakewarden.jobs.sql.compile.merges.merge_drafts import merge_draft
 from lakewarden.jobs.sql.compile.reading import draft_of
 from lakewarden.jobs.sql.compile.upserts.upsert_drafts import is_upsert, upsert_draft
@@ -89,3 +94,69 @@ def test_what_is_near_to_that_is_not(dialect: str, text: str, found: str) -> Non
 
 def test_defaults_in_sparks_own_merge_are_sparks() -> None:
     assert merge_draft(MERGE + "WHEN MATCHED THEN UPDATE SET a = DEFAULT", Dialect.SPARK) is None
+
+
+_OF_CLASSES: Final = {
+    name.upper() for kind in exp.ALL_FUNCTIONS for name in (*kind.sql_names(), kind.key, kind.__name__)
+}
+_SQL: Final = frozenset({"AVG", "CAST", "EXTRACT", "LIKE", "MAX", "NULLIF", "SUM", "TRY_CAST"})
+"""Functions of every dialect, of which what is refused of them speaks."""
+
+
+def names_in(refusal: UsageError, text: str) -> set[str]:
+    """The names of sqlglot's classes in what a refusal says that nobody has written."""
+    said = str(refusal).partition(" Line ")[0]
+    words = set(re.findall("[A-Z][A-Z_0-9]+", said)) - set(re.findall("[A-Z_0-9]+", text.upper()))
+    return words & _OF_CLASSES - _SQL
+
+
+@pytest.mark.heavy
+@pytest.mark.parametrize("dialect", ["postgres", "mysql", "tsql", "teradata"])
+def test_a_refusal_of_a_function_names_it_as_it_is_written(dialect: str) -> None:
+    parser = PARSERS[Dialect(dialect)].parser_class
+    found, refused = dict[str, set[str]](), 0
+    for name in sorted({*parser.FUNCTIONS, *parser.FUNCTION_PARSERS}):
+        for arguments in ("s, s", "s", "a, 1, 1"):
+            text = f"DELETE FROM t WHERE {name}({arguments}) = 1"
+            try:
+                draft = draft_of(text, Dialect(dialect))
+                assert draft is not None
+                compiled(draft, dict.fromkeys(draft.tables, SCHEMAS["t"]))
+            except UsageError as error:
+                refused += "may mean something else" in str(error)
+                if names := names_in(error, text):
+                    found[text] = names
+    assert found == {}
+    assert refused > 300
+
+
+@pytest.mark.parametrize(
+    ("dialect", "condition", "said"),
+    [
+        ("mysql", "DATE(s) = '2024-01-05'", "DATE may mean"),
+        ("mysql", "DATE_FORMAT(s, '%Y') = '2024'", "DATE_FORMAT may mean"),
+        ("mysql", "INSTR(s, 'x') = 1", "INSTR may mean"),
+        ("mysql", "s = X'41'", "X'41' may mean"),
+        ("tsql", "CHARINDEX(s, s) = 1", "CHARINDEX may mean"),
+        ("teradata", "LPAD(s, 3, ' ') = 'x'", "LPAD may mean"),
+        ("postgres", "k IN (SELECT 1 FROM s HAVING bool_or(b = 1))", "BOOL_OR may mean"),
+        ("postgres", "s ~ 'x'", "This may mean"),
+        ("postgres", "s ILIKE 'x'", "This may mean"),
+        (
+            "postgres",
+            "k = (SELECT b FROM s ORDER BY b FETCH FIRST 1 ROWS WITH TIES)",
+            "WITH TIES is not supported here",
+        ),
+        (
+            "tsql",
+            "k = (SELECT TOP 10 PERCENT b FROM s ORDER BY b)",
+            "PERCENT or WITH TIES is not supported here",
+        ),
+        ("postgres", "k IN (SELECT b FROM s FOR UPDATE)", "A lock .FOR UPDATE. is not supported here"),
+    ],
+)
+def test_what_is_refused_has_the_name_that_it_has_in_the_statement(
+    dialect: str, condition: str, said: str
+) -> None:
+    with pytest.raises(UsageError, match=said):
+        steps(f"DELETE FROM t WHERE {condition}", dialect)

@@ -27,7 +27,7 @@ def said(change: str, dialect: str) -> str:
 
 def forms(change: str, dialect: str) -> list[str]:
     return [
-        one.replace(r"\\p{Cntrl}", r"\x00-\x1f")
+        one.replace(r"\\p{Cntrl}", r"\x00-\x1f").replace(r"\\p{Sc}", "$")
         for one in re.findall("RLIKE '([^']*)'", said(change, dialect))
     ]
 
@@ -86,16 +86,46 @@ def test_a_text_is_read_in_the_form_that_every_database_reads_alike(
             "x|n/a|not known",
             "|  |20240105|5.1.2024|5 Jan",
         ),
+        (
+            "m = TRY_CAST(s AS DECIMAL(10, 2))",
+            "1.5| -12 |99999999999",
+            "x|1.5f|NaN|12a|1_0",
+            "|1.255|1e3|$1|1,000|.5",
+        ),
+        (
+            "ts = TRY_CONVERT(DATETIME2, s)",
+            "2024-01-05 10:00:00|2024-01-05",
+            "x|noon",
+            "|10:00|2024-01-05T10:00:00",
+        ),
     ],
 )
 def test_try_cast_is_null_for_what_is_surely_none_and_an_error_where_that_is_not_clear(
     change: str, read: str, none: str, unclear: str
 ) -> None:
-    form, surely_none = forms(change, "tsql")
+    surely_none, form = forms(change, "tsql")
     assert all(re.search(form, one) for one in read.split("|"))
     assert all(re.search(surely_none, one) for one in none.split("|"))
     assert [one for one in unclear.split("|") if re.search(form, one) or re.search(surely_none, one)] == []
-    assert said(change, "tsql").startswith("TRY_CAST(CASE WHEN NOT (s RLIKE ")
+    assert re.match(
+        r"TRY_CAST\(CASE WHEN \(s RLIKE '.*'\) THEN NULL WHEN NOT \(s RLIKE ", said(change, "tsql")
+    )
+
+
+@pytest.mark.parametrize(
+    ("change", "found"),
+    [
+        ("id = TRY_CAST(big AS INT)", "TRY_CAST(big AS INT)"),
+        ("id = TRY_CAST(m AS SMALLINT)", "TRY_CAST(m AS SMALLINT)"),
+        ("m = TRY_CAST(big AS DECIMAL(5, 2))", "TRY_CAST(big AS DECIMAL(5, 2))"),
+        ("m = TRY_CAST(x AS DECIMAL(5, 2))", "TRY_CAST(x AS DECIMAL(5, 2))"),
+        ("s = TRY_CAST(id AS VARCHAR(11))", "CAST(id AS STRING)"),
+        ("s = TRY_CAST(s AS VARCHAR(3))", "LEFT(s, 3)"),
+        ("d = TRY_CAST(ts AS DATE)", "TRY_CAST(ts AS DATE)"),
+    ],
+)
+def test_try_cast_of_other_values_is_null_where_there_is_no_room(change: str, found: str) -> None:
+    assert said(change, "tsql") == found
 
 
 @pytest.mark.parametrize(
@@ -103,7 +133,12 @@ def test_try_cast_is_null_for_what_is_surely_none_and_an_error_where_that_is_not
     [
         ("mysql", "id = CAST(s AS UNSIGNED)", "no UNSIGNED numbers"),
         ("tsql", "ts = CAST(s AS DATETIME)", "may give something else"),
-        ("tsql", "m = TRY_CAST(s AS DECIMAL(10, 2))", "TRY_CAST is for texts as whole numbers and days"),
+        (
+            "tsql",
+            "x = TRY_CAST(s AS FLOAT)",
+            "TRY_CAST reads texts as whole numbers, decimals, days and times",
+        ),
+        ("teradata", "id = TRYCAST(s AS INTEGER)", "may"),
         ("teradata", "d = CAST(s AS DATE FORMAT 'DD/MM/YYYY')", "YYYY-MM-DD"),
         ("tsql", "s = CAST(id AS VARCHAR(5))", "may give something else"),
         ("mysql", "x = CAST(s AS FLOAT)", "may give something else"),
