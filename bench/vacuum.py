@@ -33,7 +33,7 @@ from pyspark.sql import SparkSession
 from bench.measure import Figures, Options, options, report
 from lakewarden.catalog.clock import SystemClock
 from lakewarden.catalog.formats.delta.reader import DeltaReader
-from lakewarden.catalog.formats.port import Observation
+from lakewarden.catalog.formats.port import Head, Observation
 from lakewarden.catalog.storage.file_store import StorageOptions, canonical
 from lakewarden.jobs.actions.answers import AnyAction
 from lakewarden.jobs.actions.compact import Compact
@@ -199,15 +199,15 @@ def _execute(spark: SparkSession, location: str, decide: Callable[[int], AnyActi
 
 
 def _vacuum(version: int) -> AnyAction:
-    return Vacuum(requires=version, retention_seconds=round(RETENTION.total_seconds()))
+    return Vacuum(requires=Head(version), retention_seconds=round(RETENTION.total_seconds()))
 
 
 def _vacuum_full(version: int) -> AnyAction:
-    return Vacuum(requires=version, retention_seconds=round(RETENTION.total_seconds()), full=True)
+    return Vacuum(requires=Head(version), retention_seconds=round(RETENTION.total_seconds()), full=True)
 
 
 def _compact(version: int) -> AnyAction:
-    return Compact(requires=version, target_bytes=2**27, min_small_files=2, quiet_seconds=0)
+    return Compact(requires=Head(version), target_bytes=2**27, min_small_files=2, quiet_seconds=0)
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ __all__ = [
     "DataFile",
     "DeleteFiles",
     "DeleteKind",
+    "Head",
     "LogProblem",
     "Maintenance",
     "Observation",
@@ -28,6 +29,24 @@ __all__ = [
 
 Partition = tuple[tuple[str, str | None], ...]
 """The values that a file's rows have in the columns by which the table is partitioned; () where it is not."""
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """What a table was seen at, for whoever decides on it and acts later."""
+
+    version: int
+    """Tells which of two was made first, no more."""
+    token: str | None = None
+    """`Observation.head`, which a table made anew at the same place never has; None where nobody noted it."""
+
+    @property
+    def format_id(self) -> str | None:
+        """The table's UUID, where the token tells it."""
+        return None if self.token is None else self.token.partition("@")[0]
+
+    def __str__(self) -> str:
+        return str(self.version)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -127,6 +146,8 @@ class Tombstone:
     size_bytes: int | None
     deletion_vector: str | None = None
     """The file of the deletion vector that went with it, if the vector is in a file."""
+    is_metadata: bool = False
+    """Whether it holds no rows: only versions that are left behind need it, to tell which files they have."""
 
 
 class CommitKind(StrEnum):
@@ -278,6 +299,11 @@ class Observation:
     maintained: tuple[Maintenance, ...] = field(default=(), compare=False)
     """Installations of lakewarden that say in the log that they look after the table, the latest first, as far as the
     log was read."""
+
+    @property
+    def at(self) -> Head:
+        """The head that this is of."""
+        return Head(self.version, self.head)
 
 
 class TableReader(Protocol):

@@ -18,7 +18,7 @@ from lakewarden.catalog.model.rows import (
 from lakewarden.catalog.policy.original_properties import is_leaving
 from lakewarden.catalog.state.port import Run
 from lakewarden.jobs.actions.world import Past, Standing, TableView
-from lakewarden.jobs.engines.registry import no_engine
+from lakewarden.jobs.engines.registry import unable
 
 __all__ = ["RUNS_WINDOW", "is_looked_after", "is_unlooked", "view_of"]
 
@@ -53,7 +53,7 @@ def view_of(
         past=past,
         unfinished=unfinished,
         taken_back=tuple((one.first, one.last) for one in reverted if not one.left),
-        no_engine=no_engine(row.format),
+        unable=unable(row.format),
         no_spark=no_spark(row.location or ""),
     )
 

@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from lakewarden.catalog.formats.heads import head_on_record
+from lakewarden.catalog.formats.port import Head
 from lakewarden.catalog.model.rows import Action, HealthRow
 from lakewarden.catalog.units import about_seconds, count_of
 from lakewarden.jobs.actions.answers import NotDue, WhyNot
@@ -29,7 +30,6 @@ __all__ = [
     "recent",
     "same_version",
     "share_of",
-    "version_of",
     "writers",
 ]
 
@@ -45,16 +45,11 @@ def health_of(view: TableView) -> HealthRow:
     return view.health
 
 
-def version_of(view: TableView) -> int:
+def head_of(view: TableView) -> Head:
     """The head that was observed."""
-    version = health_of(view).version
-    assert version is not None, "gates.closed lets no unobserved table through"
-    return version
-
-
-def head_of(view: TableView) -> str | None:
-    """What tells that head from another of the same number; None where it is not on record."""
-    return head_on_record(view.governed.row, health_of(view))
+    health = health_of(view)
+    assert health.version is not None, "gates.closed lets no unobserved table through"
+    return Head(health.version, head_on_record(view.governed.row, health))
 
 
 def findings_of(view: TableView, checks: tuple[str, ...]) -> str:
@@ -99,7 +94,7 @@ def recent(view: TableView, action: Action, rest: timedelta, now: datetime) -> N
 def same_version(view: TableView, action: Action) -> NotDue | None:
     """It was done on this very version."""
     past = view.past.get(action)
-    if past is None or past.done_version is None or past.done_version != version_of(view):
+    if past is None or past.done_version is None or past.done_version != health_of(view).version:
         return None
     return nothing(action, f"version {past.done_version} was looked at already and left as it is")
 

@@ -5,6 +5,7 @@ from typing import Final, Literal
 
 from pydantic.dataclasses import dataclass
 
+from lakewarden.catalog.formats.port import Head
 from lakewarden.catalog.model.rows import Action, HealthRow, Source
 from lakewarden.catalog.units import count_of
 from lakewarden.jobs.actions.answers import Answer, Due
@@ -15,7 +16,6 @@ from lakewarden.jobs.actions.common_rules import (
     health_of,
     recent,
     same_version,
-    version_of,
     writers,
 )
 from lakewarden.jobs.actions.costs import (
@@ -40,9 +40,8 @@ class Compact:
     """Rewrite small files of cold partitions."""
 
     kind: Literal["compact"] = "compact"
-    requires: int
-    """This head or a later one: files and partitions are chosen on the head that the run finds."""
-    decided_on: str | None = None
+    requires: Head
+    """That head or a later one: files and partitions are chosen on the head that the run finds."""
     target_bytes: int
     """About the size of the files that are written."""
     min_small_files: int
@@ -83,8 +82,7 @@ def _due(view: TableView, world: World, now: datetime) -> Answer:
     if waits is not None:
         return waits
     action = Compact(
-        requires=version_of(view),
-        decided_on=head_of(view),
+        requires=head_of(view),
         target_bytes=settings.compaction_target_bytes or 0,
         min_small_files=least,
         quiet_seconds=settings.compaction_quiet_seconds or 0,
@@ -97,8 +95,7 @@ def _due(view: TableView, world: World, now: datetime) -> Answer:
 def _ordered(ordered: Ordered) -> Compact:
     settings, seen = ordered.governed.policy.settings, ordered.seen
     return Compact(
-        requires=seen.version,
-        decided_on=seen.head,
+        requires=seen.at,
         target_bytes=settings.compaction_target_bytes or 0,
         min_small_files=2,
         quiet_seconds=0,
@@ -119,6 +116,7 @@ COMPACT: Final = Spec(
     action=Action.COMPACT,
     value=Compact,
     urgency=1,
+    of_all_formats=True,
     by_spark=True,
     rule=_due,
     estimate=_estimate,

@@ -5,6 +5,7 @@ from typing import Final, Literal
 
 from pydantic.dataclasses import dataclass
 
+from lakewarden.catalog.formats.port import Head
 from lakewarden.catalog.model.rows import Action, HealthRow
 from lakewarden.catalog.units import count_of
 from lakewarden.jobs.actions.answers import Answer, Due
@@ -18,7 +19,6 @@ from lakewarden.jobs.actions.common_rules import (
     head_of,
     health_of,
     recent,
-    version_of,
 )
 from lakewarden.jobs.actions.costs import REPLAY_COST, SCANS_A_DAY, Estimate
 from lakewarden.jobs.actions.spec import Deletes, Foreseeable, Ordered, Spec, Switch, retry
@@ -34,9 +34,8 @@ class LogCare:
     """Write a checkpoint and remove log entries that nothing promised needs."""
 
     kind: Literal["log_care"] = "log_care"
-    requires: int
+    requires: Head
     """The version of the checkpoint."""
-    decided_on: str | None = None
     retention_seconds: int
     """By policy and promise; what commits younger than this need to be undone stays."""
     checkpoint: bool = True
@@ -69,8 +68,7 @@ def _due(view: TableView, world: World, now: datetime) -> Answer:
     if clean:
         words += f"; {count_of(kept, 'older commit')} not looked at for {about(now - cleaned_at)}"
     action = LogCare(
-        requires=version_of(view),
-        decided_on=head_of(view),
+        requires=head_of(view),
         retention_seconds=governed.policy.log_retention_seconds,
         checkpoint=checkpoint,
         clean_before_version=health.version if clean else None,
@@ -81,8 +79,7 @@ def _due(view: TableView, world: World, now: datetime) -> Answer:
 def _ordered(ordered: Ordered) -> LogCare:
     seen = ordered.seen
     return LogCare(
-        requires=seen.version,
-        decided_on=seen.head,
+        requires=seen.at,
         retention_seconds=ordered.governed.policy.log_retention_seconds,
     )
 
@@ -99,7 +96,7 @@ def _cleans(action: LogCare) -> bool:
 
 def _foresees(action: LogCare, of: Foreseeable) -> list[tuple[str, str]]:
     last = of.seen().checkpoint_version
-    if not action.checkpoint or (last is not None and last >= action.requires):
+    if not action.checkpoint or (last is not None and last >= action.requires.version):
         return []
     before = "there is none" if last is None else f"the last one is of version {last}"
     return [("checkpoint", f"one of version {action.requires} would be written; {before}")]

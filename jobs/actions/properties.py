@@ -6,7 +6,7 @@ from typing import Final, Literal
 
 from pydantic.dataclasses import dataclass
 
-from lakewarden.catalog.formats.port import Commit
+from lakewarden.catalog.formats.port import Commit, Head
 from lakewarden.catalog.formats.registry import retention_of
 from lakewarden.catalog.model.rows import Action, Outcome, RunRow, TableRow
 from lakewarden.catalog.policy.effective import EffectivePolicy
@@ -22,7 +22,6 @@ from lakewarden.jobs.actions.common_rules import (
     not_swept,
     nothing,
     recent,
-    version_of,
     writers,
 )
 from lakewarden.jobs.actions.costs import Estimate
@@ -49,9 +48,8 @@ class SetProperties:
     """Set table properties in one commit."""
 
     kind: Literal["properties"] = "properties"
-    requires: int = 0
-    """On exactly this version."""
-    decided_on: str | None = None
+    requires: Head = Head(0)
+    """On exactly that."""
     properties: tuple[tuple[str, str], ...] = ()
     lowers: tuple[str, ...] = ()
     """The names of retentions that somebody asked to be less: any other that the table has longer stands."""
@@ -60,12 +58,11 @@ class SetProperties:
 
 
 def properties_action(
-    policy: EffectivePolicy, retention: RetentionProperties, version: int, *, decided_on: str | None
+    policy: EffectivePolicy, retention: RetentionProperties, requires: Head
 ) -> SetProperties:
     """The commit that makes the properties of a table, of a format with these, carry a policy's retention."""
     return SetProperties(
-        requires=version,
-        decided_on=decided_on,
+        requires=requires,
         properties=retention.wanted(policy),
         lowers=retention.lowered(policy),
     )
@@ -93,14 +90,14 @@ def _due(view: TableView, world: World, now: datetime) -> Answer:
     if waits is not None:
         return waits
     retention = retention_of(view.governed.row.format)
-    action = properties_action(policy, retention, version_of(view), decided_on=head_of(view))
+    action = properties_action(policy, retention, head_of(view))
     return Due(action=action, because=found)
 
 
 def _ordered(ordered: Ordered) -> SetProperties:
     seen = ordered.seen
     retention = retention_of(seen.format)
-    return properties_action(ordered.governed.policy, retention, seen.version, decided_on=seen.head)
+    return properties_action(ordered.governed.policy, retention, seen.at)
 
 
 def _recover(run: Run, ours: Sequence[Commit]) -> Verdict:

@@ -5,6 +5,7 @@ from typing import Final, Literal
 
 from pydantic.dataclasses import dataclass
 
+from lakewarden.catalog.formats.port import Head
 from lakewarden.catalog.model.pending_purge import Purging, how_to_stop
 from lakewarden.catalog.model.rows import Action, HealthRow, Outcome, RunRow, TableRow, TableState
 from lakewarden.catalog.units import count_of
@@ -22,8 +23,7 @@ class Purge:
     """Delete a dropped table's files after its grace period."""
 
     kind: Literal["purge"] = "purge"
-    requires: int
-    decided_on: str | None = None
+    requires: Head
     unknown: str | None = None
     """The token of the files that its log does not name and that may go along."""
     others: str | None = None
@@ -45,8 +45,7 @@ def _due(view: TableView, world: World, now: datetime) -> Answer:
         return waits
     files, size = (health.files or 0, health.bytes or 0) if health else (0, 0)
     action = Purge(
-        requires=wanted.version,
-        decided_on=wanted.head,
+        requires=Head(wanted.version, wanted.head),
         unknown=wanted.unknown,
         others=wanted.others,
         files=files,
@@ -92,8 +91,8 @@ def _allowed_in(row: TableRow, action: Purge, now: datetime) -> str | None:
         )
     if now < wanted.after:
         return f"may not be deleted before {wanted.after:%Y-%m-%d %H:%M} UTC"
-    agreed = (action.requires, action.decided_on, action.unknown, action.others)
-    if (wanted.version, wanted.head, wanted.unknown, wanted.others) != agreed:
+    agreed = (action.requires, action.unknown, action.others)
+    if (Head(wanted.version, wanted.head), wanted.unknown, wanted.others) != agreed:
         return "was dropped again, by another dry run"
     return None
 

@@ -10,7 +10,7 @@ from typing import Any, Final
 from pydantic import TypeAdapter
 
 from lakewarden.catalog.errors import UnreadableError
-from lakewarden.catalog.formats.port import Commit
+from lakewarden.catalog.formats.port import Commit, Head
 from lakewarden.catalog.model.rows import Action, HealthRow
 from lakewarden.catalog.state.port import Run
 from lakewarden.jobs.actions.answers import AnyAction
@@ -26,7 +26,16 @@ from lakewarden.jobs.actions.statistics import STATISTICS
 from lakewarden.jobs.actions.sync import SYNC
 from lakewarden.jobs.actions.vacuum import VACUUM
 
-__all__ = ["SPECS", "decode", "encode", "estimate", "required_version", "spec_of", "verdict_of"]
+__all__ = [
+    "SPECS",
+    "decode",
+    "encode",
+    "estimate",
+    "required_head",
+    "required_version",
+    "spec_of",
+    "verdict_of",
+]
 
 _ALL: Final[tuple[Spec[Any], ...]] = (
     ROLLBACK,
@@ -63,9 +72,15 @@ def decode(payload: str) -> AnyAction:
         raise UnreadableError("It is an action of another version of lakewarden.") from error
 
 
-def required_version(action: AnyAction) -> int | None:
-    """The table version that an action was decided on; None if it was decided on none."""
+def required_head(action: AnyAction) -> Head | None:
+    """The head of the table that an action was decided on; None if it was decided on none."""
     return spec_of(action).requires(action)
+
+
+def required_version(action: AnyAction) -> int | None:
+    """Its version, for the record."""
+    head = required_head(action)
+    return None if head is None else head.version
 
 
 def estimate(action: AnyAction, health: HealthRow | None) -> Estimate:

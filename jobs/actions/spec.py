@@ -9,7 +9,7 @@ from datetime import datetime
 from enum import Enum, StrEnum
 from typing import Generic, TypeVar
 
-from lakewarden.catalog.formats.port import Commit, Observation
+from lakewarden.catalog.formats.port import Commit, Head, Observation
 from lakewarden.catalog.model.rows import Action, HealthRow, PolicySettings, RunRow, TableRow, TableState
 from lakewarden.catalog.policy.effective import EffectivePolicy
 from lakewarden.catalog.policy.scopes import Governed
@@ -155,8 +155,8 @@ class Spec(Generic[A]):
     """Whether it is due."""
     estimate: Callable[[A, HealthRow], Estimate]
     """Its cost and benefit."""
-    requires: Callable[[A], int | None]
-    """The version it was decided on; None: it has none."""
+    requires: Callable[[A], Head | None]
+    """The head that it was decided on; None: it was on none."""
     recover: Callable[[Run, Sequence[Commit]], Verdict] = last_commit
     """A run whose worker is gone is judged by its own commits after that version, oldest first."""
     order: Callable[[Ordered], A] | None = None
@@ -167,6 +167,8 @@ class Spec(Generic[A]):
     """Whether a legal hold forbids it."""
     needs_features: bool = True
     """It acts on the table's files or log, so all protocol features must be known to us."""
+    of_all_formats: bool = False
+    """Engines that do not do everything to their tables do this."""
     by_spark: bool = False
     """Spark does it, so it has to be safe where the table lies."""
     of_system_tables: bool = True

@@ -5,6 +5,7 @@ from typing import Final, Literal
 
 from pydantic.dataclasses import dataclass
 
+from lakewarden.catalog.formats.port import Head
 from lakewarden.catalog.model.rows import Action, HealthRow
 from lakewarden.catalog.units import about_bytes, count_of
 from lakewarden.jobs.actions.answers import Answer, Due
@@ -14,7 +15,6 @@ from lakewarden.jobs.actions.common_rules import (
     nothing,
     recent,
     share_of,
-    version_of,
     writers,
 )
 from lakewarden.jobs.actions.costs import SCAN_RATE, SCANS_A_DAY, SKIP_COST, WARM_START, Estimate
@@ -31,8 +31,7 @@ class RefreshStatistics:
     """Fill missing per-file statistics and refresh table and column statistics in the metastore."""
 
     kind: Literal["statistics"] = "statistics"
-    requires: int
-    decided_on: str | None = None
+    requires: Head
     name: str | None
     """The metastore's entry."""
     fill_files: bool = True
@@ -55,9 +54,7 @@ def _due(view: TableView, world: World, now: datetime) -> Answer:
     if waits is not None:
         return waits
     name = view.name if world.has_metastore else None
-    action = RefreshStatistics(
-        requires=version_of(view), decided_on=head_of(view), name=name, fill_files=bare > 0
-    )
+    action = RefreshStatistics(requires=head_of(view), name=name, fill_files=bare > 0)
     return Due(action=action, because=because)
 
 
@@ -85,7 +82,7 @@ def _stale_because(view: TableView, now: datetime) -> str | None:
 
 def _ordered(ordered: Ordered) -> RefreshStatistics:
     seen = ordered.seen
-    return RefreshStatistics(requires=seen.version, decided_on=seen.head, name=ordered.governed.row.name)
+    return RefreshStatistics(requires=seen.at, name=ordered.governed.row.name)
 
 
 def _estimate(action: RefreshStatistics, health: HealthRow) -> Estimate:

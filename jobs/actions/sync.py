@@ -5,6 +5,7 @@ from typing import Final, Literal
 
 from pydantic.dataclasses import dataclass
 
+from lakewarden.catalog.formats.port import Head
 from lakewarden.catalog.model.rows import Action
 from lakewarden.jobs.actions.answers import Answer, Due, NotDue, WhyNot
 from lakewarden.jobs.actions.common_rules import (
@@ -14,7 +15,6 @@ from lakewarden.jobs.actions.common_rules import (
     nothing,
     recent,
     share_of,
-    version_of,
 )
 from lakewarden.jobs.actions.costs import Estimate
 from lakewarden.jobs.actions.spec import Ordered, Spec, Switch, retry
@@ -30,9 +30,8 @@ class SyncMetastore:
     """Make the metastore entry agree with the table."""
 
     kind: Literal["sync"] = "sync"
-    requires: int
-    """With this version of it."""
-    decided_on: str | None = None
+    requires: Head
+    """With that of this version."""
     name: str
     """The entry's."""
     stale_share: float = 0.1
@@ -48,15 +47,13 @@ def _due(view: TableView, world: World, now: datetime) -> Answer:
         return nothing(Action.SYNC, "the metastore agrees")
     waits = recent(view, Action.SYNC, SHORTEST_REST, now)
     share = share_of(view.governed.policy.settings.statistics_stale_share)
-    action = SyncMetastore(
-        requires=version_of(view), decided_on=head_of(view), name=view.name, stale_share=share
-    )
+    action = SyncMetastore(requires=head_of(view), name=view.name, stale_share=share)
     return waits or Due(action=action, because=found)
 
 
 def _ordered(ordered: Ordered) -> SyncMetastore:
     seen = ordered.seen
-    return SyncMetastore(requires=seen.version, decided_on=seen.head, name=ordered.governed.row.name)
+    return SyncMetastore(requires=seen.at, name=ordered.governed.row.name)
 
 
 SYNC: Final = Spec(

@@ -7,7 +7,7 @@ from typing import Final, Literal
 from pydantic.dataclasses import dataclass
 
 from lakewarden.catalog.errors import PreconditionError
-from lakewarden.catalog.formats.port import Commit
+from lakewarden.catalog.formats.port import Commit, Head
 from lakewarden.catalog.model.rows import Action, HealthRow
 from lakewarden.catalog.state.port import Run
 from lakewarden.catalog.units import about_bytes, count_of, format_seconds
@@ -26,7 +26,6 @@ from lakewarden.jobs.actions.common_rules import (
     nothing,
     recent,
     share_of,
-    version_of,
 )
 from lakewarden.jobs.actions.costs import DELETE_RATE, KEEP_COST, LIST_RATE, WARM_START, Estimate
 from lakewarden.jobs.actions.spec import Deletes, GiveUp, Ordered, Recovered, Spec, Switch, Verdict
@@ -40,8 +39,7 @@ class Vacuum:
     """Delete files no protected version can reach."""
 
     kind: Literal["vacuum"] = "vacuum"
-    requires: int
-    decided_on: str | None = None
+    requires: Head
     retention_seconds: int
     """The effective retention: policy, promise, floors."""
     full: bool = False
@@ -101,8 +99,7 @@ def _due(view: TableView, world: World, now: datetime) -> Answer:
 def _vacuum_action(view: TableView, world: World, *, full: bool) -> Vacuum:
     policy = view.governed.policy
     return Vacuum(
-        requires=version_of(view),
-        decided_on=head_of(view),
+        requires=head_of(view),
         retention_seconds=policy.vacuum_retention_seconds,
         full=full,
         max_share=share_of(policy.settings.vacuum_max_share),
@@ -124,8 +121,7 @@ def _ordered(ordered: Ordered) -> Vacuum:
             "and rollback.promise say for how long.",
         )
     return Vacuum(
-        requires=seen.version,
-        decided_on=seen.head,
+        requires=seen.at,
         retention_seconds=kept if wanted is None else wanted,
         full=order.full,
         max_share=policy.settings.vacuum_max_share or 0.0,
@@ -153,6 +149,7 @@ VACUUM: Final = Spec(
     action=Action.VACUUM,
     value=Vacuum,
     urgency=1,
+    of_all_formats=True,
     by_spark=True,
     rule=_due,
     estimate=_estimate,

@@ -62,8 +62,8 @@ class TableView(Standing):
     """The run it has now."""
     taken_back: tuple[tuple[int, int], ...] = ()
     """The ranges (first, last) of versions that were taken back."""
-    no_engine: str | None = None
-    """Why tables of its format are never changed here; None: they are."""
+    unable: Mapping[Action, str] = field(default_factory=dict)
+    """What is never done to tables of its format here, and why."""
     no_spark: str | None = None
     """Why Spark may not work on it where it lies; None: it may."""
 

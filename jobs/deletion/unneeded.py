@@ -17,6 +17,7 @@ from lakewarden.catalog.errors import ConflictError, PreconditionError
 from lakewarden.catalog.formats.inner_tables import inner_tables, signs
 from lakewarden.catalog.formats.outer_tables import Outer, require_no_outer
 from lakewarden.catalog.formats.port import Observation
+from lakewarden.catalog.formats.registry import spec_of
 from lakewarden.catalog.storage.file_store import FileEntry, FileStore, local_path
 from lakewarden.jobs.deletion.file_places import FilePlaces
 from lakewarden.jobs.deletion.folder_readers import FolderReaders, named_paths
@@ -101,13 +102,14 @@ class Unneeded:
                 self.candidates.pop(place, None)
 
     def left(self) -> tuple[FileEntry, ...]:
-        """What can go, in order of paths, folders last and inner ones first."""
-        return tuple(
-            sorted(
-                self.candidates.values(),
-                key=lambda one: (one.is_dir, -one.path.count("/") if one.is_dir else 0, one.path),
-            )
-        )
+        """What can go, in order of paths; what tells of other files after those, then folders, inner ones first."""
+        metadata = f"{spec_of(self.seen.format).sign.folder}/"
+
+        def order(one: FileEntry) -> tuple[bool, bool, int, str]:
+            depth = -one.path.count("/") if one.is_dir else 0
+            return one.is_dir, one.path.startswith(metadata), depth, one.path
+
+        return tuple(sorted(self.candidates.values(), key=order))
 
     def still(self, batch: Sequence[FileEntry]) -> tuple[FileEntry, ...]:
         """The files of the batch that can go, judged now by the log, the journal of rollbacks and the folder.

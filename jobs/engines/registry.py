@@ -7,21 +7,32 @@ from typing import Final
 from lakewarden.catalog.errors import RefusedError
 from lakewarden.catalog.formats.port import TableReader
 from lakewarden.catalog.formats.registry import formats, reader_of, readers
-from lakewarden.catalog.model.rows import DELTA, TableFormat
+from lakewarden.catalog.model.rows import DELTA, Action, TableFormat
 from lakewarden.catalog.plugins import loaded, offered
+from lakewarden.jobs.actions.registry import SPECS
 from lakewarden.jobs.engines.spec import EngineSpec
+from lakewarden.jobs.runs.catalog_heads import heads_of
 from lakewarden.jobs.runs.port import Engine
 from lakewarden.jobs.runs.worker_config import WorkerConfig
 
-__all__ = ["GROUP", "InstalledTools", "engine_formats", "engine_spec", "no_engine", "require_engine"]
+__all__ = [
+    "GROUP",
+    "InstalledTools",
+    "engine_formats",
+    "engine_spec",
+    "no_engine",
+    "require_engine",
+    "unable",
+]
 
 GROUP: Final = "lakewarden.engines"
 """The entry-point group: an `EngineSpec` by the name of the format it works on."""
 _OURS: Final = {
     DELTA: "lakewarden.jobs.engines.delta.engine:DELTA_ENGINE",
+    "iceberg": "lakewarden.jobs.engines.iceberg.engine:ICEBERG_ENGINE",
 }
-_READ_ONLY: Final = {"iceberg": "See docs/iceberg.md for what it does with them."}
-"""Formats of ours that have no engine, and what helps."""
+_IN_PART: Final = frozenset({"iceberg"})
+"""Formats of ours whose engine does only what is done to tables of all formats."""
 
 
 @cache
@@ -36,26 +47,34 @@ def engine_spec(format_: TableFormat) -> EngineSpec:
     return loaded(offered(GROUP, _OURS)[format_], EngineSpec)
 
 
-def require_engine(format_: TableFormat) -> None:
-    """Return if a format has an engine here; nothing is loaded for that. Raises `RefusedError`."""
-    because = no_engine(format_)
+def require_engine(format_: TableFormat, action: Action | None = None) -> None:
+    """Return if a format has an engine here, which does that action; nothing is loaded for it. Raises
+    `RefusedError`."""
+    because = no_engine(format_, action)
     if because is None:
         return
-    if format_ in _READ_ONLY:
-        raise RefusedError(f"{because}.", hint=_READ_ONLY[format_])
+    if format_ in engine_formats():
+        raise RefusedError(f"{because}.", hint="See docs/iceberg.md for what it does with them.")
     raise RefusedError(
         f"N{because[1:]}.", hint="Install the package that it came with, everywhere workers run."
     )
 
 
-def no_engine(format_: TableFormat | None) -> str | None:
-    """Why tables of a format are never changed here, as half a sentence; None for one that has an engine."""
+def no_engine(format_: TableFormat | None, action: Action | None = None) -> str | None:
+    """Why an action (None: any) is never done to tables of a format here, as half a sentence; None if it is."""
     wanted = format_ or DELTA
-    if wanted in engine_formats():
+    if wanted not in engine_formats():
+        return f"no engine for the table format {wanted} is installed here"
+    if action is None or wanted not in _IN_PART or SPECS[action].of_all_formats:
         return None
-    if wanted in _READ_ONLY:
-        return f"lakewarden reads {formats()[wanted].label} tables; it does not change them yet"
-    return f"no engine for the table format {wanted} is installed here"
+    label = formats()[wanted].label
+    return f"lakewarden vacuums and compacts {label} tables; it does not do anything else to them yet"
+
+
+def unable(format_: TableFormat | None) -> Mapping[Action, str]:
+    """The actions that are never done to tables of a format here, and why."""
+    reasons = {action: no_engine(format_, action) for action in Action}
+    return {action: because for action, because in reasons.items() if because is not None}
 
 
 class InstalledTools:
@@ -64,7 +83,7 @@ class InstalledTools:
 
     def __init__(self, config: WorkerConfig, made: Mapping[TableFormat, Engine] | None = None) -> None:
         self._config, self._made = config, dict(made or {})
-        self._readers: Sequence[TableReader] = readers(config.storage.at)
+        self._readers: Sequence[TableReader] = readers(config.storage.at, heads_of(config))
         self._runtimes = engine_formats()
 
     @property

@@ -13,7 +13,7 @@ from typing import Final
 
 from lakewarden.catalog.errors import UnreadableError
 from lakewarden.catalog.failpoints import reach
-from lakewarden.catalog.formats.port import DataFile, Observation
+from lakewarden.catalog.formats.port import DataFile, Head, Observation
 from lakewarden.catalog.units import about_bytes, about_seconds, count_of
 from lakewarden.jobs.actions.compact import Compact
 from lakewarden.jobs.executors.packing import Packing, pack, with_vectors
@@ -49,8 +49,9 @@ def compact(ctx: JobContext, action: Compact) -> Report:
 
     Raises `ConflictError` if a writer commits first, or the table is no longer what was planned for.
     """
-    seen = observe_since(ctx, action.requires, action.decided_on)
-    files = tuple(ctx.reader.files(ctx.target.location, version=seen.version))
+    seen = observe_since(ctx, action.requires)
+    listed = ctx.reader.files(ctx.target.location, version=seen.version)
+    files = tuple(file for file in listed if file.deletes is None)
     work = _work(ctx, action, seen, files)
     if work.is_nothing:
         return Report(message=_why_nothing(action, work), skipped=True, files=0, bytes=0)
@@ -62,7 +63,7 @@ def compact(ctx: JobContext, action: Compact) -> Report:
     if work.packing.partitions:
         packed = ctx.engine.compact(
             ctx.target.location,
-            requires=seen.version,
+            requires=seen.at,
             partitions=work.scope(work.packing.partitions),
             target_bytes=action.target_bytes,
             run_id=ctx.run_id,
@@ -73,7 +74,7 @@ def compact(ctx: JobContext, action: Compact) -> Report:
         ctx.require_allowed()
         purged = ctx.engine.purge_deletions(
             ctx.target.location,
-            requires=seen.version if packed.version is None else packed.version,
+            requires=seen.at if packed.version is None else Head(packed.version),
             partitions=work.scope(work.purged),
             run_id=ctx.run_id,
             beside_writers=action.beside_writers,

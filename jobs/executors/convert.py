@@ -60,9 +60,7 @@ def _set_properties(ctx: JobContext, action: Convert, seen: Observation) -> int:
         return seen.version
     keep_before(ctx, seen, missing, made_here=True)
     ctx.require_allowed()
-    return ctx.engine.set_properties(
-        action.location, requires=seen.version, properties=missing, run_id=ctx.run_id
-    )
+    return ctx.engine.set_properties(action.location, requires=seen.at, properties=missing, run_id=ctx.run_id)
 
 
 def _left_out(

@@ -42,11 +42,11 @@ def give_properties_back(ctx: JobContext) -> Report:
         try:
             if wanted.unsets:
                 version = ctx.engine.unset_properties(
-                    ctx.target.location, requires=seen.version, names=wanted.unsets, run_id=ctx.run_id
+                    ctx.target.location, requires=seen.at, names=wanted.unsets, run_id=ctx.run_id
                 )
             else:
                 version = ctx.engine.set_properties(
-                    ctx.target.location, requires=seen.version, properties=wanted.sets, run_id=ctx.run_id
+                    ctx.target.location, requires=seen.at, properties=wanted.sets, run_id=ctx.run_id
                 )
         except ConflictError:
             continue

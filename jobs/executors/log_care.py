@@ -35,9 +35,10 @@ def log_care(ctx: JobContext, action: LogCare) -> Report:
     `UnreadableError` when done if a checkpoint was found damaged: its owner has to know.
     """
     seen = observe(ctx)
-    require_same_table(ctx, seen, action.requires, action.decided_on)
+    require_same_table(ctx, seen, action.requires)
     done: list[str] = []
-    if action.checkpoint and (seen.checkpoint_version is None or seen.checkpoint_version < action.requires):
+    wanted = action.requires.version
+    if action.checkpoint and (seen.checkpoint_version is None or seen.checkpoint_version < wanted):
         ctx.require_allowed()
         ctx.engine.checkpoint(ctx.target.location, requires=action.requires)
         done.append(f"wrote a checkpoint of version {action.requires}")

@@ -23,7 +23,7 @@ def _set(ctx: JobContext, action: SetProperties) -> Report:
     nobody asked for less, it stands.
     Even a commit that changes only properties aborts appends in flight: whoever plans this picks a quiet gap.
     """
-    seen = observe_at(ctx, action.requires, action.decided_on)
+    seen = observe_at(ctx, action.requires)
     missing = retention_of(ctx.target.format).still_to_set(
         seen.properties, action.properties, lowers=action.lowers
     )
@@ -35,7 +35,7 @@ def _set(ctx: JobContext, action: SetProperties) -> Report:
     ctx.require_allowed()
     reach("properties.decided")
     version = ctx.engine.set_properties(
-        ctx.target.location, requires=action.requires, properties=missing, run_id=ctx.run_id
+        ctx.target.location, requires=seen.at, properties=missing, run_id=ctx.run_id
     )
     reach("properties.set")
     names = ", ".join(key for key, _ in missing)

@@ -117,7 +117,7 @@ def _agreed_folder(ctx: JobContext, action: Purge, store: FileStore, readers: Fo
             f"{ctx.target.location} is no longer the table {ctx.target.name}.",
             hint="Look at what is there; lakewarden deletes only what it was asked to.",
         )
-    seen = observe_at(ctx, action.requires, action.decided_on)
+    seen = observe_at(ctx, action.requires)
     _refuse_others(ctx, action, seen)
     refuse_outer(ctx)
     _refuse_readers(ctx, readers)
@@ -170,7 +170,7 @@ def _delete(
         _refuse_readers(ctx, readers)
         _refuse_inner(ctx, inner_tables_at(store, (entry.path for entry in batch)))
         if data:
-            observe_at(ctx, action.requires, action.decided_on)
+            observe_at(ctx, action.requires)
         return batch
 
     def same_log(batch: Sequence[FileEntry]) -> Sequence[FileEntry]:

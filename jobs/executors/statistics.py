@@ -46,7 +46,7 @@ def refresh_statistics(ctx: JobContext, action: RefreshStatistics) -> Report:
     Raises `ConflictError` when the table has moved on, `UnavailableError` while the metastore does not answer.
     """
     seen = _observe(ctx, action)
-    require_same_table(ctx, seen, action.requires, action.decided_on)
+    require_same_table(ctx, seen, action.requires)
     noted, told = _refresh_entry(ctx, action, seen)
     reach("statistics.recorded")
     filled = FileChange(version=None)
@@ -112,7 +112,7 @@ def _observe(ctx: JobContext, action: RefreshStatistics) -> Observation:
             f"{ctx.target.name} has no statistics to refresh: {seen.message}",
             hint="Run `lakewarden tables validate` on it.",
         )
-    if seen.version != action.requires:
+    if seen.version != action.requires.version:
         raise ConflictError(
             f"{ctx.target.name} is at version {seen.version}; this was decided on {action.requires}."
         )

@@ -23,7 +23,7 @@ def sync_metastore(ctx: JobContext, action: SyncMetastore) -> Report:
     """
     metastore = _metastore(ctx)
     seen = _observe(ctx, action)
-    require_same_table(ctx, seen, action.requires, action.decided_on)
+    require_same_table(ctx, seen, action.requires)
     database, _, table = action.name.rpartition(".")
     entry = metastore.get(database, table) if database else None
     if entry is None:
@@ -63,7 +63,7 @@ def _observe(ctx: JobContext, action: SyncMetastore) -> Observation:
             f"{ctx.target.name} cannot be synced: {seen.message}",
             hint="Run `lakewarden tables validate` on it.",
         )
-    if seen.version < action.requires:
+    if seen.version < action.requires.version:
         raise ConflictError(
             f"{ctx.target.name} is at version {seen.version}; this was decided on {action.requires}."
         )

@@ -8,7 +8,7 @@ is still so right before it goes: deletion is ours, in bounded batches with the 
 
 import json
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from itertools import chain
@@ -17,7 +17,7 @@ from typing import Final
 from lakewarden.catalog.errors import ConsentError, PreconditionError
 from lakewarden.catalog.failpoints import reach
 from lakewarden.catalog.formats.port import Observation, Tombstone
-from lakewarden.catalog.formats.registry import retention_of
+from lakewarden.catalog.formats.registry import retention_of, spec_of
 from lakewarden.catalog.storage.file_store import FileEntry, is_inside, open_store
 from lakewarden.catalog.units import about_bytes, about_seconds, count_of
 from lakewarden.jobs.actions.vacuum import Vacuum
@@ -57,14 +57,15 @@ def vacuum(ctx: JobContext, action: Vacuum) -> Report:
     `retention_seconds`, `ConsentError` beyond the size breaker.
     """
     observed = observe_at if action.consented else observe_since
-    seen = observed(ctx, action.requires, action.decided_on)
+    seen = observed(ctx, action.requires)
     retention = timedelta(seconds=action.retention_seconds)
     store = open_store(ctx.target.location, ctx.storage)
     if action.full:
         _check_listing(ctx, action, seen, retention)
     verdict = _ask_log(ctx, action, seen, retention)
     lists = action.full and verdict.is_proved
-    entries = _list_folder(ctx, retention) if lists else existing(store, verdict.garbage)
+    listed = _list_folder(ctx, retention) if lists else ()
+    entries = (*listed, *existing(store, verdict.garbage - {entry.path for entry in listed}))
     unneeded = Unneeded.among(
         ctx, store, seen, entries, verdict.oldest_version, retention=retention, strict=action.full
     )
@@ -155,7 +156,7 @@ def _delete(
             bytes=size,
             details=_details(action, verdict, unneeded),
         )
-    _check_share(ctx, action, seen, len(files), size)
+    _check_share(ctx, action, seen, files)
     ctx.require_allowed()
     reach("vacuum.decided")
     location = ctx.target.location
@@ -165,7 +166,12 @@ def _delete(
     ctx.require_allowed()
     size = sum(entry.size_bytes for entry in files)
     begun = ctx.engine.begin_vacuum(
-        location, requires=seen.version, files=len(files), size_bytes=size, run_id=ctx.run_id
+        location,
+        requires=seen.at,
+        oldest=verdict.oldest_version,
+        files=len(files),
+        size_bytes=size,
+        run_id=ctx.run_id,
     )
     reach("vacuum.begun")
     deleted = delete_files(ctx, unneeded.store, files, unneeded.still, on_batch=lambda: reach("vacuum.batch"))
@@ -198,8 +204,11 @@ def _stayed_out(unneeded: Unneeded) -> str:
     return f"; stayed out of {count_of(len(unneeded.inner), 'table')} inside its folder: {names}"
 
 
-def _check_share(ctx: JobContext, action: Vacuum, seen: Observation, files: int, size: int) -> None:
-    """The size breaker: of all files and of all bytes, live and deletable, how much would go?"""
+def _check_share(ctx: JobContext, action: Vacuum, seen: Observation, entries: Sequence[FileEntry]) -> None:
+    """The size breaker: of all files with rows, and of all bytes in them, live and deletable, how much would go?"""
+    metadata = f"{spec_of(seen.format).sign.folder}/"
+    sizes = [entry.size_bytes for entry in entries if not entry.path.startswith(metadata)]
+    files, size = len(sizes), sum(sizes)
     share = max(files / max(seen.files + files, 1), size / max(seen.bytes + size, 1))
     if share > action.max_share and not action.consented:
         raise ConsentError(

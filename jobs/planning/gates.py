@@ -55,9 +55,8 @@ def held_back(view: TableView, action: Action, budget: Budget, now: datetime) ->
 
 
 def _engine(view: TableView, spec: Spec[Any]) -> NotDue | None:
-    if view.no_engine is None:
-        return None
-    return NotDue(action=spec.action, why=WhyNot.UNSUPPORTED, because=view.no_engine)
+    because = view.unable.get(spec.action)
+    return None if because is None else NotDue(action=spec.action, why=WhyNot.UNSUPPORTED, because=because)
 
 
 def _unfinished(view: TableView, action: Action) -> NotDue | None:

@@ -14,7 +14,7 @@ from lakewarden.catalog.clock import Clock
 from lakewarden.catalog.errors import UnreadableError
 from lakewarden.catalog.formats.heads import HEAD_COLUMNS, SweptHead, swept_heads
 from lakewarden.catalog.formats.port import LogProblem, Observation, TableReader
-from lakewarden.catalog.formats.registry import reader_of
+from lakewarden.catalog.formats.registry import reader_of, spec_of
 from lakewarden.catalog.garbage_collection import uncollected
 from lakewarden.catalog.lineage.graph.build import ROW_COLUMNS, build_graph
 from lakewarden.catalog.lineage.graph.graph import VersionGraph
@@ -205,6 +205,8 @@ class Gatherer:
 
     def _stays_out(self, row: TableRow, seen: Observation) -> str | None:
         because = self.no_engine(row.format)
+        if because is None and not (seen.capabilities.restore or seen.capabilities.unsupported):
+            because = f"lakewarden does not roll {spec_of(seen.format).label} tables back yet"
         if because is not None:
             return f"{row.name} stays as it is: {because}."
         because = self.no_spark(row.location or "") if seen.capabilities.spark_alone else None

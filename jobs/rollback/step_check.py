@@ -58,7 +58,7 @@ def _not_ours(step: TableStep, seen: Observation) -> str:
     if features:
         return f"{step.name} uses {features}, which lakewarden does not write."
     label = spec_of(step.format).label
-    return f"{step.name} stays as it is: lakewarden reads {label} tables; it does not change them yet."
+    return f"{step.name} stays as it is: lakewarden does not roll {label} tables back yet."
 
 
 def require_same_head(step: TableStep, reader: TableReader) -> None:

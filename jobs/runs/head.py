@@ -1,11 +1,11 @@
-"""The table as a run finds it: observed at exactly the version that the action was decided on."""
+"""The table as a run finds it: observed at exactly the head that the action was decided on."""
 
 from dataclasses import replace
 from datetime import datetime, timedelta
 
 from lakewarden.catalog.bounds import as_duration
 from lakewarden.catalog.errors import ConflictError, PreconditionError, UnreadableError
-from lakewarden.catalog.formats.port import Commit, LogProblem, Observation
+from lakewarden.catalog.formats.port import Commit, Head, LogProblem, Observation
 from lakewarden.catalog.formats.registry import retention_of
 from lakewarden.catalog.policy.retention_properties import Duration
 from lakewarden.jobs.runs.port import JobContext
@@ -31,31 +31,31 @@ def observe(ctx: JobContext) -> Observation:
     return seen
 
 
-def observe_at(ctx: JobContext, requires: int, decided_on: str | None = None) -> Observation:
-    """The table's head, which has to be version `requires`, and the very commit that `decided_on` speaks of.
+def observe_at(ctx: JobContext, requires: Head) -> Observation:
+    """The table's head, which has to be the one that is required.
 
     Raises `ConflictError` if the table moved past it, or was made anew or replaced.
     """
     seen = observe(ctx)
-    if seen.version != requires:
+    if seen.version != requires.version:
         raise ConflictError(
             f"{ctx.target.name} is at version {seen.version}; this was decided on {requires}, "
             "so nothing was changed."
         )
-    require_same_table(ctx, seen, requires, decided_on)
+    require_same_table(ctx, seen, requires)
     return seen
 
 
-def require_same_table(ctx: JobContext, seen: Observation, requires: int, decided_on: str | None) -> None:
+def require_same_table(ctx: JobContext, seen: Observation, requires: Head) -> None:
     """Raise `ConflictError` if what was read is not the table that something was decided on: made anew at its place,
     replaced by a copy, or another one because a mount is gone. A version number alone does not tell."""
-    if decided_on is None:
+    if requires.token is None:
         return
-    if seen.version == requires:
-        same = decided_on == seen.head
+    if seen.version == requires.version:
+        same = requires.token == seen.head
     else:
-        told = ctx.reader.has_head(ctx.target.location, version=requires, head=decided_on)
-        same = told is not False and decided_on.startswith(f"{seen.format_id}@")
+        told = ctx.reader.has_head(ctx.target.location, version=requires.version, head=requires.token)
+        same = told is not False and requires.format_id == seen.format_id
     if not same:
         raise ConflictError(
             f"{ctx.target.name} is another table than the one this was decided on: "
@@ -71,20 +71,20 @@ def require_same_commit(ctx: JobContext, last: Commit | None, version: int, comm
         )
 
 
-def observe_since(ctx: JobContext, planned: int, decided_on: str | None = None) -> Observation:
-    """The table's head, for a run that decides on it itself whatever was committed since version `planned`.
+def observe_since(ctx: JobContext, planned: Head) -> Observation:
+    """The table's head, for a run that decides on it itself whatever was committed since the one that was planned for.
 
     Raises `ConflictError` if what the planner looked at is gone (a lower head: rewound by hand or made anew), or if the
     table now uses features that lakewarden does not act on.
     """
     seen = observe(ctx)
-    if seen.version < planned:
+    if seen.version < planned.version:
         raise ConflictError(
             f"{ctx.target.name} is at version {seen.version}, below {planned}, for which this was planned; "
             "nothing was changed."
         )
-    require_same_table(ctx, seen, planned, decided_on)
-    if seen.version > planned and seen.capabilities.unsupported:
+    require_same_table(ctx, seen, planned)
+    if seen.version > planned.version and seen.capabilities.unsupported:
         raise ConflictError(
             f"{ctx.target.name} now uses {', '.join(seen.capabilities.unsupported)}, which lakewarden "
             "does not act on; nothing was changed."

@@ -6,7 +6,7 @@ from typing import Protocol
 
 from lakewarden.catalog.clock import Clock
 from lakewarden.catalog.formats.files_elsewhere import Look
-from lakewarden.catalog.formats.port import Partition, TableReader
+from lakewarden.catalog.formats.port import Head, Partition, TableReader
 from lakewarden.catalog.metastore.port import Metastore
 from lakewarden.catalog.model.lineage_record import LineageRecord
 from lakewarden.catalog.model.rollbacks import Rollback
@@ -87,8 +87,9 @@ class TableStatistics:
 class Engine(Protocol):
     """Work on users' data, done by Spark. One engine lives in one worker process and keeps its session warm.
 
-    Every method that commits carries `run_id` into the commit, commits on exactly version `requires` and raises
-    `ConflictError` (nothing changed) when somebody else committed first, `ExecutionError` when Spark fails.
+    Every method that commits carries `run_id` into the commit, commits on exactly the head that it `requires`, and
+    raises `ConflictError` (nothing changed) when somebody else committed first, or the version of that number is
+    another commit by now (the table was made anew, its log put back), `ExecutionError` when Spark fails.
     """
 
     @property
@@ -119,13 +120,16 @@ class Engine(Protocol):
         a second opinion. Changes nothing."""
 
     def begin_vacuum(
-        self, location: str, *, requires: int, files: int, size_bytes: int, run_id: str
+        self, location: str, *, requires: Head, oldest: int, files: int, size_bytes: int, run_id: str
     ) -> int | None:
-        """Say in the log that up to `files` files of `size_bytes` are about to be deleted. Returns the
-        version of that empty commit, which may come after somebody else's; None where vacuums are not logged."""
+        """Say in the log that up to `files` files of `size_bytes` are about to be deleted, and forget the versions
+        before `oldest` that nothing needs where a format has no log to go on with without them. Returns the
+        version after which the vacuum has begun: of an empty commit, which may come after somebody else's, or
+        the one required; None where vacuums are not logged."""
 
     def end_vacuum(self, location: str, *, after: int, files: int, run_id: str) -> int | None:
-        """Say in the log that the vacuum begun after version `after` has deleted `files` files; as `begin_vacuum`."""
+        """Say in the log that the vacuum begun after version `after` has deleted `files` files. Returns the version of
+        that commit, None if it makes none."""
 
     def delete_empty_folders(self, location: str, folders: Sequence[str]) -> int:
         """Delete those of `folders` (relative, inner ones first;
@@ -135,7 +139,7 @@ class Engine(Protocol):
         self,
         location: str,
         *,
-        requires: int,
+        requires: Head,
         partitions: Sequence[Partition] | None,
         target_bytes: int,
         run_id: str,
@@ -143,14 +147,14 @@ class Engine(Protocol):
     ) -> FileChange:
         """Rewrite small files of these partitions (None: the whole table) into files of about `target_bytes`.
 
-        `beside_writers`: on `requires` or a later version, as long as commits in between left the rewritten
+        `beside_writers`: on what it `requires` or a later version, as long as commits in between left the rewritten
         files alone."""
 
     def purge_deletions(
         self,
         location: str,
         *,
-        requires: int,
+        requires: Head,
         partitions: Sequence[Partition] | None,
         run_id: str,
         beside_writers: bool = False,
@@ -158,24 +162,24 @@ class Engine(Protocol):
         """Rewrite files that carry deletion vectors without the deleted rows. `beside_writers` as in `compact`."""
 
     def set_properties(
-        self, location: str, *, requires: int, properties: Sequence[tuple[str, str]], run_id: str
+        self, location: str, *, requires: Head, properties: Sequence[tuple[str, str]], run_id: str
     ) -> int:
         """Set table properties in one commit. Returns its version."""
 
-    def unset_properties(self, location: str, *, requires: int, names: Sequence[str], run_id: str) -> int:
+    def unset_properties(self, location: str, *, requires: Head, names: Sequence[str], run_id: str) -> int:
         """Take table properties away, in one commit; names that are not set do not matter. Returns its version."""
 
-    def restore(self, location: str, *, requires: int, to: int, apps: Sequence[str], run_id: str) -> int:
+    def restore(self, location: str, *, requires: Head, to: int, apps: Sequence[str], run_id: str) -> int:
         """Make the contents, schema and properties of version `to` the new head, in one commit. Returns its version.
 
         Where the table's features allow it, the transaction numbers of `apps` go back, too; else `begin_epoch` sees to
         them. Raises `ExecutionError` if files of `to` are gone."""
 
     def fence(
-        self, location: str, *, requires: int, run_id: str, app: str | None = None, number: int = 1
+        self, location: str, *, requires: Head, run_id: str, app: str | None = None, number: int = 1
     ) -> int:
-        """One commit that changes nothing, on exactly version `requires`:
-        whoever decided on that version comes too late. So does, on any version, whoever would write as application
+        """One commit that changes nothing, on exactly that head:
+        whoever decided on it comes too late. So does, on any version, whoever would write as application
         `app`: its transactions up to `number` count as made.
         Returns its version."""
 
@@ -188,21 +192,21 @@ class Engine(Protocol):
         May be repeated. None if nothing is left to do; an application that has written since is left alone."""
 
     def remove_files(
-        self, location: str, *, requires: int, versions: Sequence[int], record: LineageRecord
+        self, location: str, *, requires: Head, versions: Sequence[int], record: LineageRecord
     ) -> int:
         """Take just the files that the commits of `versions` added out of the table, in one commit that
         carries `record` and, as run id, the record's. Returns its version.
 
-        Raises `PreconditionError` if version `requires` no longer has one of them, or a commit is gone from the log."""
+        Raises `PreconditionError` if that head no longer has one of them, or a commit is gone from the log."""
 
-    def add_again(self, location: str, *, requires: int, version: int, record: LineageRecord) -> int:
+    def add_again(self, location: str, *, requires: Head, version: int, record: LineageRecord) -> int:
         """Append the very files that the commit of `version` added, in one commit that carries `record` and, as run id,
         the record's. The table must not have them. Returns its version.
 
         Raises `PreconditionError` if the table's columns are no longer those of `version`, or a file is gone."""
 
-    def checkpoint(self, location: str, *, requires: int) -> None:
-        """Write a checkpoint of version `requires`; no commit. Never cleans the log."""
+    def checkpoint(self, location: str, *, requires: Head) -> None:
+        """Write a checkpoint of the version that is required; no commit. Never cleans the log."""
 
     def clean_log(self, location: str, *, keep_from: int, proceed: Callable[[], None]) -> FileChange:
         """Delete the log entries that no version from `keep_from` on needs; no commit. What replaces them is compared
@@ -216,7 +220,7 @@ class Engine(Protocol):
     ) -> TableStatistics:
         """Table and column statistics of a version; sampled above `max_rows`."""
 
-    def fill_file_statistics(self, location: str, *, requires: int, run_id: str) -> FileChange:
+    def fill_file_statistics(self, location: str, *, requires: Head, run_id: str) -> FileChange:
         """Give per-file statistics to files that have none, in one commit that changes no data. `files_added` of the
         answer counts them; no commit where there are none that can be given exact ones."""
 

@@ -19,7 +19,9 @@ __all__ = [
     "session_conf",
 ]
 
-PACKAGES: Final = "io.delta:delta-spark_4.1_2.13:4.4.0"
+PACKAGES: Final = (
+    "io.delta:delta-spark_4.1_2.13:4.4.0,org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0"
+)
 """The value of `spark.jars.packages` where Spark fetches its jars itself."""
 
 _LOCAL_LISTING: Final = 4
@@ -110,7 +112,8 @@ def foreign_conf(settings: SparkSettings, *, jars: tuple[Path, ...] = ()) -> Map
 
 
 def _lake_conf(settings: SparkSettings, jars: tuple[Path, ...]) -> dict[str, str]:
-    """Delta, its jars and the metastore."""
+    """Delta, the jars and the metastore. Iceberg tables are opened by its library, without a catalog of the
+    session's."""
     conf = {
         "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
         "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",

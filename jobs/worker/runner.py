@@ -26,7 +26,7 @@ from lakewarden.catalog.registry.other_installations import Others
 from lakewarden.catalog.state.port import Queue, Result, Run, RunRequest
 from lakewarden.catalog.storage.file_store import StorageOptions
 from lakewarden.jobs.actions.answers import AnyAction
-from lakewarden.jobs.actions.registry import SPECS, decode, verdict_of
+from lakewarden.jobs.actions.registry import SPECS, decode, required_head, verdict_of
 from lakewarden.jobs.actions.spec import GiveUp, Recovered, Retry
 from lakewarden.jobs.runs.guard import RunGuard, Standings
 from lakewarden.jobs.runs.port import JobContext, Ledger, Report, Rollbacks, Target, Tools
@@ -209,16 +209,19 @@ class Runner:
 
     def _execute(self, run: Run, pulse: Heartbeat) -> Report:
         request = run.request
-        decided = None if SPECS[request.action].on_any_head else request.requires_version
+        action = _decoded(request)
+        decided = None if SPECS[request.action].on_any_head else required_head(action)
         reader = self.tools.reader(request.runtime)
-        if decided is not None and reader.probe(request.location, seen=decided).moved:
+        if (
+            decided is not None
+            and reader.probe(request.location, seen=decided.version, head=decided.token).moved
+        ):
             raise ConflictError(
                 f"{request.name} moved past version {decided}, on which this was decided; "
                 "nothing was changed."
             )
         self._refuse_held(request)
         reach("run.checked")
-        action = _decoded(request)
         ctx = JobContext(
             target=Target(
                 table_id=request.table_id,

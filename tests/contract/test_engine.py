@@ -12,7 +12,7 @@ from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 from lakewarden.catalog.clock import SystemClock
 from lakewarden.catalog.errors import ConflictError, PreconditionError, RefusedError
 from lakewarden.catalog.formats.delta.reader import DeltaReader
-from lakewarden.catalog.formats.port import Observation
+from lakewarden.catalog.formats.port import Head, Observation
 from lakewarden.catalog.model.lineage_record import LineageInput, LineageRecord, Operation
 from lakewarden.catalog.storage.file_store import StorageOptions, canonical, open_store
 from lakewarden.jobs.engines.delta.engine import DeltaEngine
@@ -118,7 +118,7 @@ def test_properties_are_set_together_on_the_version_they_were_decided_on(
 ) -> None:
     location = delta(tmp_path / "t")
     wanted = (("delta.logRetentionDuration", "interval 60 days"), ("delta.appendOnly", "false"))
-    assert engine.set_properties(location, requires=0, properties=wanted, run_id=RUN) == 1
+    assert engine.set_properties(location, requires=Head(0), properties=wanted, run_id=RUN) == 1
     assert dict(wanted).items() <= observed(location).properties.items()
     assert run_ids(location)[-1] == RUN
 
@@ -126,7 +126,7 @@ def test_properties_are_set_together_on_the_version_they_were_decided_on(
 def test_properties_lose_against_a_commit_that_came_first(engine: Engine, tmp_path: Path) -> None:
     location = delta(tmp_path / "t", commits=2)
     with pytest.raises(ConflictError):
-        engine.set_properties(location, requires=0, properties=(("a", "b"),), run_id=RUN)
+        engine.set_properties(location, requires=Head(0), properties=(("a", "b"),), run_id=RUN)
     assert observed(location).version == 1
 
 
@@ -137,22 +137,22 @@ def test_properties_are_taken_away_in_one_commit(engine: Engine, tmp_path: Path)
         ("delta.appendOnly", "false"),
         ("o'hara", "x"),
     )
-    assert engine.set_properties(location, requires=0, properties=wanted, run_id=RUN) == 1
+    assert engine.set_properties(location, requires=Head(0), properties=wanted, run_id=RUN) == 1
     names = ("delta.logRetentionDuration", "o'hara", "never.set")
-    assert engine.unset_properties(location, requires=1, names=names, run_id=RUN) == 2
+    assert engine.unset_properties(location, requires=Head(1), names=names, run_id=RUN) == 2
     assert observed(location).properties == {"delta.appendOnly": "false"}
     assert run_ids(location)[-1] == RUN and ids(tmp_path / "t") == list(range(10))
     with pytest.raises(ConflictError):
-        engine.unset_properties(location, requires=1, names=("delta.appendOnly",), run_id=RUN)
+        engine.unset_properties(location, requires=Head(1), names=("delta.appendOnly",), run_id=RUN)
     assert observed(location).version == 2
 
 
 def test_a_restore_makes_an_old_version_head_in_one_commit(engine: Engine, tmp_path: Path) -> None:
     location = delta(tmp_path / "t", commits=3)
-    assert engine.restore(location, requires=2, to=0, apps=(), run_id=RUN) == 3
+    assert engine.restore(location, requires=Head(2), to=0, apps=(), run_id=RUN) == 3
     assert ids(tmp_path / "t") == list(range(10))
     assert run_ids(location)[3:] == [RUN]
-    assert engine.restore(location, requires=3, to=2, apps=(), run_id=RUN) == 4
+    assert engine.restore(location, requires=Head(3), to=2, apps=(), run_id=RUN) == 4
     assert ids(tmp_path / "t") == list(range(30))
 
 
@@ -165,7 +165,7 @@ def test_a_restore_takes_the_numbers_of_streams_back_and_leaves_nothing_to_do(
         rows = pa.table({"id": pa.array([100 + number], pa.int64())})
         write_deltalake(tmp_path / "t", rows, mode="append", commit_properties=batch)
     apps = ("stream", "another")
-    assert engine.restore(location, requires=2, to=1, apps=apps, run_id=RUN) == 3
+    assert engine.restore(location, requires=Head(2), to=1, apps=apps, run_id=RUN) == 3
     assert engine.begin_epoch(location, restored=3, to=1, apps=apps, run_id=RUN) is None
     assert DeltaTable(tmp_path / "t").transaction_version("stream") == 0
     assert observed(location).version == 3
@@ -174,7 +174,7 @@ def test_a_restore_takes_the_numbers_of_streams_back_and_leaves_nothing_to_do(
 def test_a_restore_loses_against_a_commit_that_came_first(engine: Engine, tmp_path: Path) -> None:
     location = delta(tmp_path / "t", commits=3)
     with pytest.raises(ConflictError):
-        engine.restore(location, requires=1, to=0, apps=(), run_id=RUN)
+        engine.restore(location, requires=Head(1), to=0, apps=(), run_id=RUN)
     assert ids(tmp_path / "t") == list(range(30))
 
 
@@ -182,14 +182,14 @@ def test_a_fence_changes_nothing_and_may_say_that_a_transaction_was_made(
     engine: Engine, tmp_path: Path
 ) -> None:
     location = delta(tmp_path / "t")
-    assert engine.fence(location, requires=0, run_id=RUN) == 1
-    assert engine.fence(location, requires=1, run_id=RUN, app="group") == 2
-    assert engine.fence(location, requires=2, run_id=RUN, app="named", number=4) == 3
+    assert engine.fence(location, requires=Head(0), run_id=RUN) == 1
+    assert engine.fence(location, requires=Head(1), run_id=RUN, app="group") == 2
+    assert engine.fence(location, requires=Head(2), run_id=RUN, app="named", number=4) == 3
     assert (ids(tmp_path / "t"), run_ids(location)[1:]) == (list(range(10)), [RUN] * 3)
     assert DeltaTable(tmp_path / "t").transaction_version("group") == 1
     assert DeltaTable(tmp_path / "t").transaction_version("named") == 4
     with pytest.raises(ConflictError):
-        engine.fence(location, requires=1, run_id=RUN)
+        engine.fence(location, requires=Head(1), run_id=RUN)
 
 
 def record(operation: Operation = Operation.REMOVE_FILES) -> LineageRecord:
@@ -202,12 +202,12 @@ def test_exact_files_are_taken_out_in_one_commit_and_a_restore_brings_them_again
     engine: Engine, tmp_path: Path
 ) -> None:
     location = delta(tmp_path / "t", commits=4)
-    assert engine.remove_files(location, requires=3, versions=[1, 2], record=record()) == 4
+    assert engine.remove_files(location, requires=Head(3), versions=[1, 2], record=record()) == 4
     assert ids(tmp_path / "t") == [*range(10), *range(30, 40)]
     (made,) = READER.commits(location, after=3)
     assert (made.run_id, made.lineage, made.operation) == (RUN, record(), "DELETE")
     assert (made.added_files, made.removed_files, made.data_change) == (0, 2, True)
-    engine.restore(location, requires=4, to=3, apps=(), run_id=RUN)
+    engine.restore(location, requires=Head(4), to=3, apps=(), run_id=RUN)
     assert ids(tmp_path / "t") == list(range(40))
 
 
@@ -216,10 +216,10 @@ def test_files_are_not_taken_out_over_somebodys_commit_or_when_they_are_gone_alr
 ) -> None:
     location = delta(tmp_path / "t", commits=3)
     with pytest.raises(ConflictError):
-        engine.remove_files(location, requires=1, versions=[1], record=record())
+        engine.remove_files(location, requires=Head(1), versions=[1], record=record())
     DeltaTable(tmp_path / "t").delete("id = 11")
     with pytest.raises(PreconditionError, match="as it was added"):
-        engine.remove_files(location, requires=3, versions=[1], record=record())
+        engine.remove_files(location, requires=Head(3), versions=[1], record=record())
     assert (observed(location).version, len(ids(tmp_path / "t"))) == (3, 29)
 
 
@@ -232,41 +232,41 @@ def test_the_files_of_a_commit_are_added_again_after_a_restore(
         data = pa.table({"id": pa.array([number], pa.int64()), "day": pa.array([day], pa.string())})
         write_deltalake(place, data, mode="append", partition_by=["day"])
     location = canonical(str(place))
-    engine.restore(location, requires=2, to=0, apps=(), run_id="before")
+    engine.restore(location, requires=Head(2), to=0, apps=(), run_id="before")
     again = record(Operation.APPEND)
-    assert engine.add_again(location, requires=3, version=2, record=again) == 4
+    assert engine.add_again(location, requires=Head(3), version=2, record=again) == 4
     rows = DeltaTable(place).to_pyarrow_table().sort_by("id").to_pylist()
     assert rows == [{"id": 0, "day": "a"}, {"id": 2, "day": None}]
     (made,) = READER.commits(location, after=3)
     assert (made.run_id, made.lineage, made.blind_append is not False) == (RUN, again, True)
     assert observed(location).files_without_statistics == 0
     with pytest.raises(ConflictError):
-        engine.add_again(location, requires=3, version=1, record=again)
+        engine.add_again(location, requires=Head(3), version=1, record=again)
 
 
 def test_files_are_not_added_to_a_table_with_other_columns(engine: Engine, tmp_path: Path) -> None:
     location = delta(tmp_path / "t", commits=1)
     more = pa.table({"id": pa.array([99], pa.int64()), "new": pa.array(["x"])})
     write_deltalake(tmp_path / "t", more, mode="append", schema_mode="merge")
-    engine.restore(location, requires=1, to=0, apps=(), run_id="before")
+    engine.restore(location, requires=Head(1), to=0, apps=(), run_id="before")
     with pytest.raises(PreconditionError, match="has other columns than at version 1"):
-        engine.add_again(location, requires=2, version=1, record=record(Operation.APPEND))
+        engine.add_again(location, requires=Head(2), version=1, record=record(Operation.APPEND))
     assert observed(location).version == 2
 
 
 def test_a_file_that_is_gone_is_not_added_again(engine: Engine, tmp_path: Path) -> None:
     location = delta(tmp_path / "t", commits=2)
     (gone,) = set(DeltaTable(tmp_path / "t").file_uris()) - set(DeltaTable(tmp_path / "t", 0).file_uris())
-    engine.restore(location, requires=1, to=0, apps=(), run_id="before")
+    engine.restore(location, requires=Head(1), to=0, apps=(), run_id="before")
     Path(gone.removeprefix("file://")).unlink()
     with pytest.raises(PreconditionError, match="is gone"):
-        engine.add_again(location, requires=2, version=1, record=record(Operation.APPEND))
+        engine.add_again(location, requires=Head(2), version=1, record=record(Operation.APPEND))
     assert observed(location).version == 2
 
 
 def test_compaction_keeps_rows_and_makes_fewer_files(engine: Engine, tmp_path: Path) -> None:
     location = delta(tmp_path / "t", commits=4)
-    change = engine.compact(location, requires=3, partitions=None, target_bytes=1_000_000, run_id=RUN)
+    change = engine.compact(location, requires=Head(3), partitions=None, target_bytes=1_000_000, run_id=RUN)
     assert (change.version, change.files_removed, change.files_added) == (4, 4, 1)
     assert ids(tmp_path / "t") == list(range(40))
     assert run_ids(location)[-1] == RUN
@@ -275,7 +275,7 @@ def test_compaction_keeps_rows_and_makes_fewer_files(engine: Engine, tmp_path: P
 def test_compaction_loses_against_a_commit_that_came_first(engine: Engine, tmp_path: Path) -> None:
     location = delta(tmp_path / "t", commits=3)
     with pytest.raises(ConflictError):
-        engine.compact(location, requires=1, partitions=None, target_bytes=1_000_000, run_id=RUN)
+        engine.compact(location, requires=Head(1), partitions=None, target_bytes=1_000_000, run_id=RUN)
     assert observed(location).version == 2
 
 
@@ -284,7 +284,7 @@ def test_beside_writers_compaction_commits_behind_a_commit_that_came_first(
 ) -> None:
     location = delta(tmp_path / "t", commits=3)
     change = engine.compact(
-        location, requires=1, partitions=None, target_bytes=1_000_000, run_id=RUN, beside_writers=True
+        location, requires=Head(1), partitions=None, target_bytes=1_000_000, run_id=RUN, beside_writers=True
     )
     assert (change.version, change.files_removed, change.files_added) == (3, 3, 1)
     assert ids(tmp_path / "t") == list(range(30)) and run_ids(location)[-1] == RUN
@@ -292,7 +292,7 @@ def test_beside_writers_compaction_commits_behind_a_commit_that_came_first(
 
 def test_nothing_to_purge_makes_no_commit(engine: Engine, tmp_path: Path) -> None:
     location = delta(tmp_path / "t")
-    assert engine.purge_deletions(location, requires=0, partitions=None, run_id=RUN).version is None
+    assert engine.purge_deletions(location, requires=Head(0), partitions=None, run_id=RUN).version is None
     assert observed(location).version == 0
 
 
@@ -316,7 +316,7 @@ def test_a_vacuum_is_told_in_the_log_behind_whoever_commits_in_between(
     engine: Engine, tmp_path: Path
 ) -> None:
     location = delta(tmp_path / "t")
-    begun = engine.begin_vacuum(location, requires=0, files=3, size_bytes=30, run_id=RUN)
+    begun = engine.begin_vacuum(location, requires=Head(0), oldest=0, files=3, size_bytes=30, run_id=RUN)
     write_deltalake(tmp_path / "t", pa.table({"id": pa.array([99], pa.int64())}), mode="append")
     if begun is None:
         assert not isinstance(engine, DeltaEngine), "only delta-rs makes no empty commits"
@@ -344,9 +344,9 @@ def test_a_checkpoint_and_a_cleaned_log_leave_the_kept_versions_readable(
 ) -> None:
     location = delta(tmp_path / "t", commits=4)
     engine.set_properties(
-        location, requires=3, properties=(("delta.enableExpiredLogCleanup", "false"),), run_id=RUN
+        location, requires=Head(3), properties=(("delta.enableExpiredLogCleanup", "false"),), run_id=RUN
     )
-    engine.checkpoint(location, requires=4)
+    engine.checkpoint(location, requires=Head(4))
     assert observed(location).checkpoint_version == 4
     asked: list[str] = []
     engine.clean_log(location, keep_from=4, proceed=lambda: asked.append("asked"))

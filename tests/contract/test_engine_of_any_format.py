@@ -15,7 +15,7 @@ from deltalake import DeltaTable, write_deltalake
 from lakewarden.catalog.clock import SystemClock
 from lakewarden.catalog.errors import ConflictError, ExecutionError, PreconditionError
 from lakewarden.catalog.formats.delta.reader import DeltaReader
-from lakewarden.catalog.formats.port import Observation, TableReader
+from lakewarden.catalog.formats.port import Head, Observation, TableReader
 from lakewarden.catalog.model.lineage_record import LineageRecord, Operation
 from lakewarden.catalog.storage.file_store import StorageOptions, canonical
 from lakewarden.jobs.engines.delta.engine import DeltaEngine
@@ -106,12 +106,12 @@ def test_an_engine_and_its_reader_name_the_same_format(table: Bench) -> None:
 def test_properties_come_and_go_in_commits_that_carry_the_run(table: Bench) -> None:
     (first,) = table.versions([1, 2])
     set_in = table.engine.set_properties(
-        table.location, requires=first, properties=(("mine.a", "1"), ("mine.b", "2")), run_id=RUN
+        table.location, requires=Head(first), properties=(("mine.a", "1"), ("mine.b", "2")), run_id=RUN
     )
     assert set_in == table.head
     assert {"mine.a": "1", "mine.b": "2"}.items() <= table.seen.properties.items()
     gone_in = table.engine.unset_properties(
-        table.location, requires=set_in, names=("mine.a", "never.set"), run_id=RUN
+        table.location, requires=Head(set_in), names=("mine.a", "never.set"), run_id=RUN
     )
     assert gone_in == table.head
     assert "mine.a" not in table.seen.properties and table.seen.properties["mine.b"] == "2"
@@ -119,9 +119,10 @@ def test_properties_come_and_go_in_commits_that_carry_the_run(table: Bench) -> N
     assert table.rows() == [1, 2]
 
 
-@pytest.mark.parametrize("deed", ["set", "unset", "compact", "restore", "fence", "remove", "add again"])
-def test_whoever_decided_on_an_older_version_changes_nothing(table: Bench, deed: str) -> None:
-    first, second, third = table.versions([1], [2], [3])
+_DEEDS = ["set", "unset", "compact", "restore", "fence", "remove", "add again"]
+
+
+def do(table: Bench, deed: str, requires: Head, *, first: int, second: int) -> None:
     engine = table.engine
     deeds: dict[str, Callable[[], object]] = {
         "set": partial(engine.set_properties, properties=(("a.b", "c"),), run_id=RUN),
@@ -132,27 +133,46 @@ def test_whoever_decided_on_an_older_version_changes_nothing(table: Bench, deed:
         "remove": partial(engine.remove_files, versions=[second], record=RECORD),
         "add again": partial(engine.add_again, version=first, record=RECORD),
     }
+    deeds[deed](table.location, requires=requires)  # type: ignore[call-arg]  # what all of them take
+
+
+@pytest.mark.parametrize("deed", _DEEDS)
+def test_whoever_decided_on_an_older_version_changes_nothing(table: Bench, deed: str) -> None:
+    first, second, third = table.versions([1], [2], [3])
     with pytest.raises(ConflictError):
-        deeds[deed](table.location, requires=second)  # type: ignore[call-arg]  # what all of them take
+        do(table, deed, Head(second), first=first, second=second)
     assert table.head == third and table.rows() == [1, 2, 3]
+
+
+@pytest.mark.parametrize("deed", _DEEDS)
+def test_whoever_decided_on_another_commit_of_the_same_number_changes_nothing(
+    table: Bench, deed: str
+) -> None:
+    """The table was made anew, or its log put back and written to since."""
+    first, second, third = table.versions([1], [2], [3])
+    was = Head(third, f"{table.seen.head}1")
+    with pytest.raises(ConflictError):
+        do(table, deed, was, first=first, second=second)
+    assert table.head == third and table.rows() == [1, 2, 3]
+    do(table, "fence", table.seen.at, first=first, second=second)
 
 
 def test_small_files_become_one_and_no_row_is_lost(table: Bench) -> None:
     *_, last = table.versions([1], [2], [3])
     change = table.engine.compact(
-        table.location, requires=last, partitions=None, target_bytes=MIB, run_id=RUN
+        table.location, requires=Head(last), partitions=None, target_bytes=MIB, run_id=RUN
     )
     assert (change.version, change.files_removed, change.files_added) == (table.head, 3, 1)
     assert (table.seen.files, table.rows()) == (1, [1, 2, 3])
     again = table.engine.compact(
-        table.location, requires=table.head, partitions=None, target_bytes=MIB, run_id=RUN
+        table.location, requires=Head(table.head), partitions=None, target_bytes=MIB, run_id=RUN
     )
     assert again.version is None and table.head == change.version
 
 
 def test_a_restore_makes_what_was_the_new_head(table: Bench) -> None:
     first, *_, last = table.versions([1], [2], [3])
-    restored = table.engine.restore(table.location, requires=last, to=first, apps=(), run_id=RUN)
+    restored = table.engine.restore(table.location, requires=Head(last), to=first, apps=(), run_id=RUN)
     assert (restored, table.rows()) == (table.head, [1])
     assert table.reader.restored(table.location, version=restored) == first
     table.append([9])
@@ -162,28 +182,28 @@ def test_a_restore_makes_what_was_the_new_head(table: Bench) -> None:
 def test_a_restore_to_what_is_not_whole_any_more_is_an_error_and_no_commit(table: Bench) -> None:
     _, second, third = table.versions([1], [2], [3])
     before = {file.path for file in table.reader.files(table.location, version=second)}
-    out = table.engine.remove_files(table.location, requires=third, versions=[second], record=RECORD)
+    out = table.engine.remove_files(table.location, requires=Head(third), versions=[second], record=RECORD)
     (gone,) = before - {file.path for file in table.reader.files(table.location, version=out)}
     (table.folder / gone).unlink()
     with pytest.raises(ExecutionError):
-        table.engine.restore(table.location, requires=out, to=second, apps=(), run_id=RUN)
+        table.engine.restore(table.location, requires=Head(out), to=second, apps=(), run_id=RUN)
     assert (table.head, table.rows()) == (out, [1, 3])
 
 
 def test_the_files_of_one_version_are_taken_out_and_added_again(table: Bench) -> None:
     _, second, last = table.versions([1], [2], [3])
-    out = table.engine.remove_files(table.location, requires=last, versions=[second], record=RECORD)
+    out = table.engine.remove_files(table.location, requires=Head(last), versions=[second], record=RECORD)
     assert (out, table.rows()) == (table.head, [1, 3])
     with pytest.raises(PreconditionError):
-        table.engine.remove_files(table.location, requires=out, versions=[second], record=RECORD)
-    back = table.engine.add_again(table.location, requires=out, version=second, record=RECORD)
+        table.engine.remove_files(table.location, requires=Head(out), versions=[second], record=RECORD)
+    back = table.engine.add_again(table.location, requires=Head(out), version=second, record=RECORD)
     assert (back, table.rows()) == (table.head, [1, 2, 3])
     assert table.run_ids(after=last) == [RUN, RUN]
 
 
 def test_a_fence_is_a_commit_that_changes_nothing(table: Bench) -> None:
     (first,) = table.versions([1])
-    fence = table.engine.fence(table.location, requires=first, run_id=RUN)
+    fence = table.engine.fence(table.location, requires=Head(first), run_id=RUN)
     assert (fence, table.rows(), table.run_ids(after=first)) == (table.head, [1], [RUN])
 
 
@@ -198,7 +218,7 @@ def test_a_file_that_no_version_names_is_found_and_deleted_by_nobody(table: Benc
 
 def test_rows_of_two_versions_are_compared(table: Bench) -> None:
     first, second, _, last = table.versions([1, 2], [2], [3, 3], [4])
-    out = table.engine.remove_files(table.location, requires=last, versions=[second], record=RECORD)
+    out = table.engine.remove_files(table.location, requires=Head(last), versions=[second], record=RECORD)
     asked = DiffRequest(
         name="t", location=table.location, head=out, target=second, format=table.engine.format
     )

@@ -33,7 +33,7 @@ def table(spark: SparkSession, tmp_path: Path) -> DeltaTableOnDisk:
 
 def action(table: DeltaTableOnDisk, **changes: object) -> Compact:
     base: dict[str, object] = {
-        "requires": table.observe().version,
+        "requires": table.observe().at,
         "target_bytes": MIB,
         "min_small_files": 4,
         "quiet_seconds": 600,
@@ -203,7 +203,7 @@ def test_beside_writers_it_commits_behind_what_others_append(wide: DeltaTableOnD
 
     with in_the_middle(wide, append):
         report = wide.run(planned, now=now)
-    assert (report.committed_version, report.files) == (planned.requires + 2, 64)
+    assert (report.committed_version, report.files) == (planned.requires.version + 2, 64)
     assert report.message.endswith(", behind 1 commit that came meanwhile and left these alone")
     assert [len(files) for files in files_by_partition(wide).values()].count(1) == 15
     assert [row[0] for row in wide.rows()] == sorted(range(1601), key=lambda one: f"Row(id={one}, ")
@@ -217,5 +217,5 @@ def test_beside_writers_it_gives_way_to_one_who_changes_the_same_files(wide: Del
 
     with in_the_middle(wide, delete), pytest.raises(ConflictError):
         wide.run(planned, now=now)
-    assert wide.observe().version == planned.requires + 1 and wide.observe().files == 64
+    assert wide.observe().version == planned.requires.version + 1 and wide.observe().files == 64
     assert {row[0] for row in wide.rows()} == set(range(1600)) - {7}

@@ -78,8 +78,7 @@ def test_a_vacuum_deletes_what_nobody_needs_and_a_purge_the_rest(spark: SparkSes
     store, head = open_store(location), seen(location)
     rows = sorted(spark.sql(f"SELECT id FROM {table_at(location)}").collect())
     wanted = Vacuum(
-        requires=head.version,
-        decided_on=head.head,
+        requires=head.at,
         retention_seconds=1,
         full=True,
         max_share=1.0,
@@ -93,7 +92,7 @@ def test_a_vacuum_deletes_what_nobody_needs_and_a_purge_the_rest(spark: SparkSes
     assert done.committed_version == head.version and head.last_vacuum_at is not None
     store.write("exports/mine.csv", b"mine")
     token = unknown_token(look_into(store, None, READER).unknown)
-    purge = Purge(requires=head.version, decided_on=head.head, unknown=token, files=2, bytes=1)
+    purge = Purge(requires=head.at, unknown=token, files=2, bytes=1)
     store.write("beside", b"x")
     with pytest.raises(RefusedError, match="nobody agreed"):
         run(spark, location, purge)

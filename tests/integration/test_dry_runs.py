@@ -14,6 +14,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from lakewarden.catalog.errors import RefusedError
+from lakewarden.catalog.formats.port import Head
 from lakewarden.catalog.model.rows import Action, Outcome
 from lakewarden.jobs.actions.compact import Compact
 from lakewarden.jobs.actions.registry import encode
@@ -102,8 +103,8 @@ def test_a_dry_run_that_is_a_run_changes_nothing_of_the_table(cli: Cli, tmp_path
 @pytest.mark.parametrize(
     "action",
     [
-        Vacuum(requires=9, retention_seconds=1, full=True, dry_run=True),
-        Compact(requires=9, target_bytes=1, min_small_files=2, quiet_seconds=0, dry_run=True),
+        Vacuum(requires=Head(9), retention_seconds=1, full=True, dry_run=True),
+        Compact(requires=Head(9), target_bytes=1, min_small_files=2, quiet_seconds=0, dry_run=True),
     ],
     ids=["vacuum", "compact"],
 )

@@ -16,6 +16,7 @@ from pyspark.sql import SparkSession
 
 from lakewarden.catalog.errors import ConflictError, PreconditionError
 from lakewarden.catalog.formats.delta.reader import DeltaReader
+from lakewarden.catalog.formats.port import Head
 from lakewarden.catalog.storage.file_store import StorageOptions
 from lakewarden.jobs.actions.log_care import LogCare
 from lakewarden.jobs.actions.properties import SetProperties
@@ -61,11 +62,11 @@ def made(table: DeltaTableOnDisk, kind: str) -> None:
 def test_properties_and_checkpoints_suit_spark(table: DeltaTableOnDisk, kind: str) -> None:
     made(table, kind)
     rows = table.rows()
-    report = table.run(SetProperties(requires=3, properties=OURS))
+    report = table.run(SetProperties(requires=Head(3), properties=OURS))
     assert report.committed_version == 4
     commit = next(DeltaReader().commits(table.location, after=3))
     assert commit.run_id is not None and commit.operation == "SET TBLPROPERTIES"
-    care = table.run(LogCare(requires=4, retention_seconds=1, clean_before_version=None))
+    care = table.run(LogCare(requires=Head(4), retention_seconds=1, clean_before_version=None))
     assert care.message == "wrote a checkpoint of version 4"
 
     forget_delta_logs(table.spark)
@@ -74,15 +75,17 @@ def test_properties_and_checkpoints_suit_spark(table: DeltaTableOnDisk, kind: st
     assert table.rows() == rows and table.observe().checkpoint_version == 4
     table.sql("INSERT INTO {t} VALUES (100, 'c')")
     assert len(table.rows()) == len(rows) + 1
-    assert table.run(LogCare(requires=4, retention_seconds=1)).skipped
-    assert table.run(SetProperties(requires=5, properties=OURS)).skipped
+    assert table.run(LogCare(requires=Head(4), retention_seconds=1)).skipped
+    assert table.run(SetProperties(requires=Head(5), properties=OURS)).skipped
 
 
 def test_a_folder_that_delta_rs_would_misread_is_left_to_spark(spark: SparkSession, tmp_path: Path) -> None:
     table = DeltaTableOnDisk(spark, tmp_path / "x%41")
     made(table, "plain")
-    assert table.run(SetProperties(requires=3, properties=OURS)).committed_version == 4
-    assert table.run(LogCare(requires=4, retention_seconds=1)).message == "wrote a checkpoint of version 4"
+    assert table.run(SetProperties(requires=Head(3), properties=OURS)).committed_version == 4
+    assert (
+        table.run(LogCare(requires=Head(4), retention_seconds=1)).message == "wrote a checkpoint of version 4"
+    )
     assert not (tmp_path / "xA").exists() and table.observe().checkpoint_version == 4
 
 
@@ -105,8 +108,10 @@ def test_a_table_whose_last_checkpoint_is_gone_is_looked_after(
     hint = table.folder / "_delta_log" / "_last_checkpoint"
     hint.write_text(f'{{"version":{named},"size":3}}')
     assert [one.check for one in table.observe().warnings] == ["last_checkpoint"]
-    assert table.run(SetProperties(requires=3, properties=OURS)).committed_version == 4
-    assert table.run(LogCare(requires=4, retention_seconds=1)).message == "wrote a checkpoint of version 4"
+    assert table.run(SetProperties(requires=Head(3), properties=OURS)).committed_version == 4
+    assert (
+        table.run(LogCare(requires=Head(4), retention_seconds=1)).message == "wrote a checkpoint of version 4"
+    )
     seen = table.observe()
     assert (seen.checkpoint_version, seen.warnings) == (4, ())
     assert DeltaTable(str(table.folder)).to_pyarrow_table().num_rows == 4
@@ -116,7 +121,7 @@ def test_a_table_whose_last_checkpoint_is_gone_is_looked_after(
 def test_spark_writes_no_checkpoint_where_it_would_clean_the_log(table: DeltaTableOnDisk) -> None:
     made(table, "clustered")
     with pytest.raises(PreconditionError, match="would also clean its log"):
-        table.run(LogCare(requires=3, retention_seconds=1))
+        table.run(LogCare(requires=Head(3), retention_seconds=1))
 
 
 @pytest.mark.parametrize("kind", ["plain", "clustered"], ids=["by delta-rs", "by Spark"])
@@ -127,10 +132,10 @@ def test_properties_are_set_on_exactly_the_decided_version(table: DeltaTableOnDi
         table.sql("INSERT INTO {t} VALUES (7, 'x')")
 
     with pytest.raises(ConflictError):
-        table.run(SetProperties(requires=3, properties=OURS), still_ours=insert)
+        table.run(SetProperties(requires=Head(3), properties=OURS), still_ours=insert)
     assert table.observe().version == 4
     with pytest.raises(ConflictError):
-        table.run(SetProperties(requires=3, properties=OURS))
+        table.run(SetProperties(requires=Head(3), properties=OURS))
     assert "delta.enableExpiredLogCleanup" not in table.observe().properties
 
 
@@ -180,7 +185,7 @@ def test_behind_the_promise_the_log_goes_and_every_promised_version_restores(
     head = long_log(table, policy)
     young = next(DeltaReader().commits(table.location, after=9))  # version 10: 9 has to be restorable
     now = young.committed_at + timedelta(seconds=1) - timedelta(milliseconds=1)
-    care = LogCare(requires=head, retention_seconds=1, checkpoint=False, clean_before_version=head)
+    care = LogCare(requires=Head(head), retention_seconds=1, checkpoint=False, clean_before_version=head)
 
     report = table.run(care, now=now)
 
@@ -219,11 +224,13 @@ def test_killed_in_the_middle_of_a_cleanup_the_table_works_and_the_next_run_fini
     table.sql("INSERT INTO {t} VALUES (1)")
     now = table.observe().committed_at
     report = table.run(
-        LogCare(requires=head, retention_seconds=3600, checkpoint=False, clean_before_version=9), now=now
+        LogCare(requires=Head(head), retention_seconds=3600, checkpoint=False, clean_before_version=9),
+        now=now,
     )
     assert report.skipped, "everything is younger than an hour"
     later = now + timedelta(hours=2)
     report = table.run(
-        LogCare(requires=head, retention_seconds=3600, checkpoint=False, clean_before_version=9), now=later
+        LogCare(requires=Head(head), retention_seconds=3600, checkpoint=False, clean_before_version=9),
+        now=later,
     )
     assert "of versions before 8" in report.message and ids(table, 9) == [9, 109]

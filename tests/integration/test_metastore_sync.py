@@ -10,7 +10,7 @@ from deltalake import write_deltalake
 from pyspark.sql import SparkSession
 
 from lakewarden.catalog.errors import ConflictError, RefusedError, UnavailableError
-from lakewarden.catalog.formats.port import Observation
+from lakewarden.catalog.formats.port import Head, Observation
 from lakewarden.catalog.metastore.hive import HiveMetastore
 from lakewarden.catalog.metastore.port import EntryColumn
 from lakewarden.catalog.metastore.sync_plan import INPUT_FORMAT, Aspect
@@ -204,7 +204,9 @@ def test_a_name_that_belongs_to_another_table_is_left_alone(born_in_spark: Named
     elsewhere = replace(context.target, table_id="table-2", location=f"{born_in_spark.location}_moved")
     write_deltalake(elsewhere.location, pa.table({"id": [1]}))
     with pytest.raises(RefusedError, match="is another table"):
-        sync_metastore(replace(context, target=elsewhere), SyncMetastore(requires=0, name=born_in_spark.name))
+        sync_metastore(
+            replace(context, target=elsewhere), SyncMetastore(requires=Head(0), name=born_in_spark.name)
+        )
     assert born_in_spark.entry() == before
 
 

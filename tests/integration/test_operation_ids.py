@@ -15,6 +15,7 @@ from pyspark.sql import Row, SparkSession
 import lakewarden
 from lakewarden.catalog.clock import SystemClock
 from lakewarden.catalog.errors import ConflictError, PreconditionError, UsageError
+from lakewarden.catalog.formats.port import Head
 from lakewarden.catalog.model.lineage_record import STATEMENT
 from lakewarden.catalog.model.rows import RollbackStep
 from lakewarden.catalog.storage.file_store import StorageOptions, canonical
@@ -168,7 +169,7 @@ def test_what_a_rollback_took_the_files_of_is_done_again(table: Table) -> None:
     )
     record = removal_record(step, mark="rollback", user="ana")
     engine = DeltaEngine(lambda: table.spark, storage=lambda _: StorageOptions(), clock=SystemClock())
-    engine.remove_files(step.location, requires=before + 2, versions=step.versions, record=record)
+    engine.remove_files(step.location, requires=Head(before + 2), versions=step.versions, record=record)
     assert table.rows() == [(1, 10), (2, 20), (8, 8)]
     assert table.run("INSERT INTO {t} VALUES (8, 8)", "files 8")["done_before"] is True
     assert table.run("INSERT INTO {t} VALUES (7, 7)", "files 7")["done_before"] is False
@@ -193,7 +194,7 @@ def roll_back(table: Table, operation: str, *, to: int, mark: str = "rollback-1"
     engine = DeltaEngine(lambda: table.spark, storage=lambda _: StorageOptions(), clock=SystemClock())
     location = canonical(str(table.place))
     app = (f"{STATEMENT}{operation}",)
-    restored = engine.restore(location, requires=table.version(), to=to, run_id=mark, apps=app)
+    restored = engine.restore(location, requires=Head(table.version()), to=to, run_id=mark, apps=app)
     engine.begin_epoch(location, restored=restored, to=to, apps=app, run_id=mark)
 
 

@@ -13,6 +13,7 @@ import lakewarden
 from lakewarden.catalog import failpoints
 from lakewarden.catalog.clock import SystemClock
 from lakewarden.catalog.errors import ConflictError, PreconditionError
+from lakewarden.catalog.formats.port import Head
 from lakewarden.catalog.model.lineage_record import STATEMENT
 from lakewarden.catalog.model.rollbacks import Rollback
 from lakewarden.catalog.registry.register import register
@@ -69,7 +70,7 @@ class Pair:
         place, app = canonical(str(self.folder / name)), (f"{STATEMENT}{operation}",)
         head = DeltaTable(self.folder / name).version()
         engine = engine_of(self.spark)
-        restored = engine.restore(place, requires=head, to=to, run_id="rollback-1", apps=app)
+        restored = engine.restore(place, requires=Head(head), to=to, run_id="rollback-1", apps=app)
         engine.begin_epoch(place, restored=restored, to=to, apps=app, run_id="rollback-1")
 
 

@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 
 from lakewarden.catalog.clock import SystemClock
 from lakewarden.catalog.errors import ConflictError, ExecutionError
+from lakewarden.catalog.formats.port import Head
 from lakewarden.catalog.storage.file_store import StorageOptions, canonical, open_store
 from lakewarden.jobs.engines.delta import restore, transaction
 from lakewarden.jobs.engines.delta.engine import DeltaEngine
@@ -107,12 +108,12 @@ def test_a_table_whose_paths_delta_rs_would_spell_otherwise_goes_back_by_spark(
         named.option("txnVersion", number).save(str(tmp_path))
     both = content(spark, sql)
     engine = DeltaEngine(lambda: spark, storage=lambda _: StorageOptions(), clock=SystemClock())
-    assert engine.restore(location, requires=2, to=1, apps=apps, run_id="r") == 3
+    assert engine.restore(location, requires=Head(2), to=1, apps=apps, run_id="r") == 3
     assert content(spark, sql) == [(1, "a"), (11, "München")]
     assert sorted(DeltaTable(str(tmp_path)).to_pyarrow_table()["id"].to_pylist()) == [1, 11]
     assert engine.begin_epoch(location, restored=3, to=1, apps=apps, run_id="r") == 4
     assert DeltaTable(str(tmp_path)).transaction_version("query") == 1
-    assert engine.restore(location, requires=4, to=2, apps=apps, run_id="back") == 5
+    assert engine.restore(location, requires=Head(4), to=2, apps=apps, run_id="back") == 5
     assert content(spark, sql) == both
     assert sorted(DeltaTable(str(tmp_path)).to_pyarrow_table()["id"].to_pylist()) == [1, 2, 11, 12]
 

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from lakewarden.catalog.formats.port import Head
 from lakewarden.catalog.model.rows import RollbackState as State
 from lakewarden.catalog.model.rows import RollbackStep as Kind
 from support.builders.rollbacks import Lake
@@ -33,7 +34,7 @@ def filled(folder: Path) -> Lake:
     for number in (1, 2, 3):
         for name in NAMES:
             lake.append(name, number)
-    lake.engine.set_properties(lake.location("source"), requires=2, properties=KEPT, run_id="before")
+    lake.engine.set_properties(lake.location("source"), requires=Head(2), properties=KEPT, run_id="before")
     return lake
 
 

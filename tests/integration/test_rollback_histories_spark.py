@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 
 from lakewarden.catalog.clock import SystemClock
 from lakewarden.catalog.errors import ConflictError
+from lakewarden.catalog.formats.port import Head
 from lakewarden.catalog.lineage.streams.offsets import Began
 from lakewarden.catalog.model.lineage_record import LineageRecord, Operation
 from lakewarden.catalog.storage.file_store import StorageOptions
@@ -85,7 +86,7 @@ def test_files_are_taken_out_and_added_again_and_the_undo_has_all_as_before(sea:
     assert sea.contents(*names) == {name: [2, 12] for name in names}
     stale = LineageRecord(run_id="stale", operation=Operation.REMOVE_FILES, user="ana", inputs=())
     with pytest.raises(ConflictError):
-        sea.engine.remove_files(sea.location("mended"), requires=2, versions=[2], record=stale)
+        sea.engine.remove_files(sea.location("mended"), requires=Head(2), versions=[2], record=stale)
     assert sea.head("mended") == 3
     assert sea.undo().head.state == "compensated"
     assert sea.contents(*names) == {name: [1, 2, 11, 12] for name in names}

@@ -10,6 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from lakewarden.catalog.clock import SystemClock
+from lakewarden.catalog.formats.port import Head
 from lakewarden.catalog.lineage.versions import is_blind_restore
 from lakewarden.catalog.model.rows import RollbackState as State
 from lakewarden.catalog.storage.file_store import StorageOptions
@@ -77,7 +78,7 @@ def test_what_spark_keeps_of_a_table_is_let_go_with_the_next(spark: SparkSession
         table(spark, lake, Path(place).name)
     for place in places:
         head = lake.seen(Path(place).name).version
-        lake.engine.restore(place, requires=head, to=head - 1, apps=(), run_id="r")
+        lake.engine.restore(place, requires=Head(head), to=head - 1, apps=(), run_id="r")
     jvm: Any = spark.sparkContext._jvm
     context, until = spark.sparkContext._jsc.sc(), time.monotonic() + 20
     # `getPersistentRDDs` would itself hold what it counts, as long as Python holds its answer.
@@ -93,7 +94,7 @@ def test_a_fence_by_spark_keeps_out_whoever_comes_with_its_transaction_on_any_ve
 ) -> None:
     sql, location = table(spark, lake, "t"), lake.location("t")
     head = lake.seen("t").version
-    assert lake.engine.fence(location, requires=head, run_id="r", app="group") == head + 1
+    assert lake.engine.fence(location, requires=Head(head), run_id="r", app="group") == head + 1
     late = spark.newSession()
     late.conf.set("spark.databricks.delta.write.txnAppId", "group")
     late.conf.set("spark.databricks.delta.write.txnVersion", "1")

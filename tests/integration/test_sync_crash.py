@@ -11,7 +11,7 @@ import pytest
 from deltalake import DeltaTable, convert_to_deltalake, write_deltalake
 
 from lakewarden.catalog.formats.delta.reader import DeltaReader
-from lakewarden.catalog.formats.port import Observation
+from lakewarden.catalog.formats.port import Head, Observation
 from lakewarden.catalog.metastore.entry_statistics import recorded_in
 from lakewarden.catalog.metastore.hive import HiveMetastore
 from lakewarden.catalog.metastore.port import Entry, EntryColumn
@@ -79,8 +79,8 @@ def drifted(folder: Path, store: HiveMetastore) -> Drifted:
 
 def action_at(point: str, table: Drifted) -> AnyAction:
     if point.startswith("statistics"):
-        return RefreshStatistics(requires=table.version, name=table.name)
-    return SyncMetastore(requires=table.version, name=table.name)
+        return RefreshStatistics(requires=Head(table.version), name=table.name)
+    return SyncMetastore(requires=Head(table.version), name=table.name)
 
 
 @pytest.mark.parametrize("point", points_of("test_a_sync_killed_converges"))
@@ -152,7 +152,7 @@ def table_with_vectors(folder: Path) -> tuple[str, Compact]:
     shutil.copytree(TABLES / "vectors", folder)
     location = canonical(str(folder))
     head = seen_at(location).version
-    action = Compact(requires=head, target_bytes=1, min_small_files=1_000, quiet_seconds=0, purge=True)
+    action = Compact(requires=Head(head), target_bytes=1, min_small_files=1_000, quiet_seconds=0, purge=True)
     return location, action
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from lakewarden.catalog.formats.port import Observation
+from lakewarden.catalog.formats.port import Head, Observation
 from lakewarden.catalog.metastore.hive import HiveMetastore
 from lakewarden.catalog.model.rows import Finding, Outcome
 from lakewarden.catalog.system.port import HEALTH, TABLES
@@ -42,7 +42,7 @@ def maintained_by(house: House, name: str) -> int:
     seen = services.readers[0].observe(row.location or "")
     assert isinstance(seen, Observation)
     days = f"interval {3_000 + seen.version} days"
-    action = SetProperties(requires=seen.version, properties=(("delta.logRetentionDuration", days),))
+    action = SetProperties(requires=Head(seen.version), properties=(("delta.logRetentionDuration", days),))
     request = request_of(
         row.location or "", action, run_id=f"run-{seen.version}", table_id=row.table_id, name=row.name
     )

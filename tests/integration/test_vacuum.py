@@ -65,7 +65,7 @@ def just_inside(table: DeltaTableOnDisk, version: int) -> datetime:
 
 
 def vacuum(table: DeltaTableOnDisk, **changes: object) -> Vacuum:
-    base: dict[str, object] = {"requires": table.observe().version, "retention_seconds": 1, "max_share": 1.0}
+    base: dict[str, object] = {"requires": table.observe().at, "retention_seconds": 1, "max_share": 1.0}
     return Vacuum(**(base | changes))  # type: ignore[arg-type]  # by name
 
 

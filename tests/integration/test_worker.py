@@ -11,6 +11,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from lakewarden.catalog.formats.port import Head
 from lakewarden.catalog.model.rows import Outcome
 from lakewarden.catalog.state.port import Result
 from lakewarden.catalog.storage.file_store import canonical
@@ -57,8 +58,8 @@ def test_one_worker_does_everything_and_starts_spark_only_when_it_must(tmp_path:
     with hall.worker(idle=timedelta(minutes=5)) as process:
         location = delta_table(tmp_path / "metadata only", commits=2)
         for run_id, action in (
-            ("properties", SetProperties(requires=1, properties=KEEP)),
-            ("checkpoint", LogCare(requires=2, retention_seconds=3_600)),
+            ("properties", SetProperties(requires=Head(1), properties=KEEP)),
+            ("checkpoint", LogCare(requires=Head(2), retention_seconds=3_600)),
         ):
             hall.enqueue(request_of(location, action, run_id=run_id))
             assert wait_for(hall, run_id).outcome is Outcome.SUCCEEDED
@@ -70,7 +71,7 @@ def test_one_worker_does_everything_and_starts_spark_only_when_it_must(tmp_path:
             conversion = Convert(name=None, location=raw, properties=KEEP)
             hall.enqueue(request_of(raw, conversion, run_id=f"convert-{number}"))
         small = delta_table(tmp_path / "small files", commits=6)
-        compact = Compact(requires=5, target_bytes=1_000_000, min_small_files=2, quiet_seconds=0)
+        compact = Compact(requires=Head(5), target_bytes=1_000_000, min_small_files=2, quiet_seconds=0)
         hall.enqueue(request_of(small, compact, run_id="compact"))
         seconds = {}
         for run_id in ("convert-0", "convert-1", "compact"):

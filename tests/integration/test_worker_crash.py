@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
+from lakewarden.catalog.formats.port import Head
 from lakewarden.catalog.model.rows import Outcome
 from lakewarden.catalog.state.port import RunState
 from lakewarden.catalog.storage.file_store import canonical
@@ -98,21 +99,21 @@ DEEDS = {
     ),
     "properties": Deed(
         make=delta_table,
-        action=lambda location: SetProperties(requires=0, properties=KEEP),
+        action=lambda location: SetProperties(requires=Head(0), properties=KEEP),
         commits=1,
         points=(*RUN_POINTS, "properties.decided", "properties.set"),
     ),
     "compaction": Deed(
         make=lambda folder: delta_table(folder, commits=6),
         action=lambda location: Compact(
-            requires=5, target_bytes=1_000_000, min_small_files=2, quiet_seconds=0
+            requires=Head(5), target_bytes=1_000_000, min_small_files=2, quiet_seconds=0
         ),
         commits=1,
         points=("compact.decided", "compact.compacted", "run.executed"),
     ),
     "purge": Deed(
         make=delta_table,
-        action=lambda location: Purge(requires=0, files=1, bytes=1),
+        action=lambda location: Purge(requires=Head(0), files=1, bytes=1),
         commits=0,
         points=(
             "purge.marked",
@@ -127,7 +128,7 @@ DEEDS = {
     ),
     "vacuum": Deed(
         make=table_with_garbage,
-        action=lambda location: Vacuum(requires=7, retention_seconds=1, max_share=1.0),
+        action=lambda location: Vacuum(requires=Head(7), retention_seconds=1, max_share=1.0),
         commits=0,
         points=("vacuum.decided", "vacuum.begun", "vacuum.batch", "vacuum.deleted"),
         late=("vacuum.batch", "vacuum.deleted"),
@@ -135,7 +136,7 @@ DEEDS = {
     ),
     "log care": Deed(
         make=table_with_old_log,
-        action=lambda location: LogCare(requires=5, retention_seconds=1, clean_before_version=5),
+        action=lambda location: LogCare(requires=Head(5), retention_seconds=1, clean_before_version=5),
         commits=0,
         points=("log.checkpointed", "log.entry_deleted", "log.sidecar_deleted", "log.cleaned"),
         late=("log.cleaned",),
@@ -172,7 +173,7 @@ def test_killed_at_every_point_each_run_is_done_once(deed: Deed, tmp_path: Path)
 def test_a_result_that_was_told_is_not_told_again(tmp_path: Path) -> None:
     hall = Hall(tmp_path)
     location = delta_table(tmp_path / "t")
-    hall.enqueue(request_of(location, SetProperties(requires=0, properties=KEEP)))
+    hall.enqueue(request_of(location, SetProperties(requires=Head(0), properties=KEEP)))
     assert hall.run_worker(failpoint="run.finished") == -signal.SIGKILL
     assert hall.queue.unfinished() == ()
     assert hall.run_worker() == 0

@@ -7,10 +7,14 @@ from lakewarden.catalog.formats.iceberg.metadata import TableMetadata, TableSnap
 from lakewarden.catalog.formats.port import Commit, CommitKind
 from lakewarden.catalog.model.rows import UNKNOWN_PARENT
 
-__all__ = ["COMPACTION", "commit_of"]
+__all__ = ["COMPACTION", "INSTALLATION", "RUN_ID", "commit_of"]
 
 COMPACTION: Final = "replace"
 """Iceberg's operation of a snapshot without changes of rows."""
+RUN_ID: Final = "lakewarden.run_id"
+"""Key of the run id in the summary of a snapshot of ours."""
+INSTALLATION: Final = "lakewarden.installation"
+"""Key of the installation whose run it is."""
 _KINDS: Final = {
     "append": CommitKind.APPEND,
     "delete": CommitKind.DELETE,
@@ -38,6 +42,8 @@ def commit_of(metadata: TableMetadata, snapshot: TableSnapshot) -> Commit:
         added_files=as_whole(told.get("added-data-files", "")) or 0,
         removed_files=as_whole(told.get("deleted-data-files", "")) or 0,
         engine=engine or None,
+        run_id=told.get(RUN_ID),
+        installation=told.get(INSTALLATION),
         format_id=metadata.uuid if snapshot.parent_id is None else None,
         redefines=schema_id != snapshot.schema_id,
     )

@@ -90,22 +90,35 @@ class TableContents:
 
     def live(self, snapshot: TableSnapshot) -> Iterator[ManifestEntry]:
         """The files that a snapshot consists of, delete files among them."""
-        for manifest in self._manifests(snapshot):
-            yield from (one for one in self._entries(manifest) if one.status != DELETED)
+        for manifest in self.manifests(snapshot):
+            yield from self.held_by(manifest)
 
     def changes(self, snapshot: TableSnapshot) -> Iterator[ManifestEntry]:
         """The files that came or went by a snapshot."""
-        for manifest in self._manifests(snapshot):
+        for manifest in self.manifests(snapshot):
             if manifest.added_by == snapshot.id:
                 yield from (
                     one for one in self._entries(manifest) if one.status and one.snapshot_id == snapshot.id
                 )
 
+    def held_by(self, manifest: ManifestFile) -> Iterator[ManifestEntry]:
+        """The files that are live wherever a manifest is."""
+        return (one for one in self._entries(manifest) if one.status != DELETED)
+
     def read(self, named: str, *, by: str) -> bytes:
         """A file that another one names."""
-        return read_named(self._store, self._options, self.paths.path(named), by=by)
+        return self.read_own(self.paths.path(named), by=by)
 
-    def _manifests(self, snapshot: TableSnapshot) -> Sequence[ManifestFile]:
+    def read_own(self, path: str, *, by: str) -> bytes:
+        """A file, as `DataFile.path` has it."""
+        return read_named(self._store, self._options, path, by=by)
+
+    def of(self, metadata: TableMetadata) -> "TableContents":
+        """Those that older metadata of the table tells of, as they are now."""
+        return TableContents(self._store, self._options, metadata, KnownManifests())
+
+    def manifests(self, snapshot: TableSnapshot) -> Sequence[ManifestFile]:
+        """What lists the files of a snapshot."""
         if self._metadata.encrypted:
             raise UnreadableError("The table is encrypted: nobody here can read which files it has.", hint="")
         if snapshot.manifest_list is None:

@@ -12,9 +12,9 @@ from lakewarden.catalog.formats.iceberg.manifests import (
     ManifestEntry,
 )
 from lakewarden.catalog.formats.iceberg.metadata import TableMetadata
-from lakewarden.catalog.formats.port import DataFile, DeleteFiles, DeleteKind, Partition, Tombstone
+from lakewarden.catalog.formats.port import DataFile, DeleteFiles, DeleteKind, Partition
 
-__all__ = ["added_files", "deletes_of", "live_files", "tombstones_of"]
+__all__ = ["added_files", "deletes_of", "live_files"]
 
 _PARQUET: Final = "parquet"
 _PUFFIN: Final = "puffin"
@@ -61,23 +61,6 @@ def deletes_of(entries: Sequence[ManifestEntry]) -> tuple[DeleteFiles, ...]:
         )
         for kind, those in sorted(found.items())
     )
-
-
-def tombstones_of(
-    gone: Iterable[ManifestEntry], live: Iterable[ManifestEntry], metadata: TableMetadata, paths: FilePaths
-) -> tuple[Tombstone, ...]:
-    """Files removed by a remembered snapshot, in its order, and not in head (again)."""
-    held, found = {one.path for one in live}, dict[str, Tombstone]()
-    for one in gone:
-        snapshot = metadata.snapshots[one.snapshot_id]
-        if one.status == DELETED and one.path not in held:
-            found[one.path] = Tombstone(
-                path=paths.path(one.path),
-                removed_at=snapshot.at,
-                removed_in=snapshot.sequence or None,
-                size_bytes=one.size_bytes,
-            )
-    return tuple(found.values())
 
 
 def _kind(entry: ManifestEntry) -> DeleteKind | None:

@@ -53,6 +53,7 @@ class ManifestFile:
     spec_id: int
     entries: int | None
     """How many files it speaks of, None where the list does not say."""
+    size_bytes: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -146,6 +147,7 @@ def _manifest(record: Json) -> ManifestFile:
         added_by=int(record["added_snapshot_id"]),
         spec_id=int(record["partition_spec_id"]),
         entries=None if None in counts else sum(counts),
+        size_bytes=_count(record["manifest_length"]),
     )
 
 

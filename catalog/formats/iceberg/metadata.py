@@ -6,6 +6,7 @@ import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import pairwise
 from typing import Any, Final
 
 import orjson
@@ -14,7 +15,9 @@ from lakewarden.catalog.bounds import fits
 from lakewarden.catalog.clock import from_millis
 from lakewarden.catalog.formats.iceberg.errors import PROTOCOL, BrokenMetadataError, not_understood
 
-__all__ = ["PartitionField", "TableMetadata", "TableSnapshot", "parse_metadata"]
+__all__ = ["MAIN", "PartitionField", "SnapshotRef", "TableMetadata", "TableSnapshot", "parse_metadata"]
+
+MAIN: Final = "main"
 
 _NEWEST: Final = 3
 """The newest version of the format that is read here."""
@@ -45,6 +48,16 @@ class TableSnapshot:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class SnapshotRef:
+    """A branch or a tag."""
+
+    snapshot_id: int
+    is_branch: bool
+    least: int | None
+    """So many of a branch's snapshots have to stay; None: as the table's properties say."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class PartitionField:
     """One field that the table is partitioned by: a column's id, and what is made of its values."""
 
@@ -67,8 +80,11 @@ class TableMetadata:
     spec_names: Mapping[int, tuple[str, ...]]
     snapshots: Mapping[int, TableSnapshot]
     current: TableSnapshot | None
+    refs: Mapping[str, SnapshotRef]
     moved_at: int
     """When main was set last."""
+    left_at: Mapping[int, datetime]
+    """When main was set to another snapshot than these, last."""
     log: tuple[str, ...]
     """The metadata files before this one, oldest first, as far as they are remembered."""
     encrypted: bool
@@ -109,7 +125,9 @@ def _metadata(body: Json, version: int) -> TableMetadata:
     current = None if wanted in (None, _NO_SNAPSHOT) else snapshots[wanted]
     properties = _texts(body.get("properties") or {})
     specs = _specs(body)
-    moves = [_whole(one["timestamp-ms"]) for one in body.get("snapshot-log") or ()]
+    moves = [
+        (_whole(one["snapshot-id"]), _whole(one["timestamp-ms"])) for one in body.get("snapshot-log") or ()
+    ]
     return TableMetadata(
         format_version=version,
         uuid=str(uuid.UUID(body["table-uuid"])),
@@ -121,9 +139,20 @@ def _metadata(body: Json, version: int) -> TableMetadata:
         spec_names={key: tuple(one.name for one in fields) for key, fields in specs.items()},
         snapshots=snapshots,
         current=current,
-        moved_at=max(moves, default=0),
+        refs={_text(name): _ref(one) for name, one in (body.get("refs") or {}).items()},
+        moved_at=max((at for _, at in moves), default=0),
+        left_at={left: from_millis(at) for (left, _), (_, at) in pairwise(moves)},
         log=tuple(_text(one["metadata-file"]) for one in body.get("metadata-log") or ()),
         encrypted=bool(body.get("encryption-keys")) or any(one in properties for one in _KEY_PROPERTIES),
+    )
+
+
+def _ref(body: Json) -> SnapshotRef:
+    least = body.get("min-snapshots-to-keep")
+    return SnapshotRef(
+        snapshot_id=_whole(body["snapshot-id"]),
+        is_branch=_text(body["type"]) == "branch",
+        least=None if least is None else _whole(least),
     )
 
 

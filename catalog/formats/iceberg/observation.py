@@ -27,6 +27,8 @@ __all__ = ["ICEBERG", "HeadFiles", "head_token", "observation_of", "snapshot_in"
 
 ICEBERG: Final[TableFormat] = "iceberg"
 _IDENTITY: Final = "identity"
+_RENAMING: Final = ("file://", "hdfs://")
+"""Storages where a rename is made once or fails."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -57,13 +59,21 @@ def snapshot_in(head: str) -> tuple[str, int] | None:
     return parts[0], int(parts[1])
 
 
-def observation_of(location: str, metadata: TableMetadata, name: str, held: HeadFiles | None) -> Observation:
+def observation_of(
+    location: str, metadata: TableMetadata, name: str, held: HeadFiles | None, *, told_by_folder: bool
+) -> Observation:
     """Everything the metadata file `name` says, with the files that head `held`: None where nobody can read which.
     Raises KeyError, TypeError or ValueError for a schema that makes no sense."""
     current, paths = metadata.current, FilePaths(location, metadata.location)
     known = held or HeadFiles()
     elsewhere = common_folders(_folders_elsewhere(known))
-    obstacles = obstacles_of(metadata, paths, formats=known.formats, has_files_elsewhere=bool(elsewhere))
+    obstacles = obstacles_of(
+        metadata,
+        paths,
+        formats=known.formats,
+        has_files_elsewhere=bool(elsewhere),
+        commits_may_be_lost=told_by_folder and not location.startswith(_RENAMING),
+    )
     columns = columns_of(metadata.schema)
     line = list(metadata.line(current))
     seen = Observation(

@@ -2,11 +2,11 @@
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from lakewarden.catalog.errors import UnreadableError
+from lakewarden.catalog.errors import ConflictError, UnreadableError
 from lakewarden.catalog.formats.iceberg.commits import commit_of
 from lakewarden.catalog.formats.iceberg.contents import KnownManifests, TableContents, read_named
 from lakewarden.catalog.formats.iceberg.errors import (
@@ -16,7 +16,7 @@ from lakewarden.catalog.formats.iceberg.errors import (
     BrokenMetadataError,
     not_understood,
 )
-from lakewarden.catalog.formats.iceberg.files import added_files, deletes_of, live_files, tombstones_of
+from lakewarden.catalog.formats.iceberg.files import added_files, deletes_of, live_files
 from lakewarden.catalog.formats.iceberg.manifests import ManifestEntry
 from lakewarden.catalog.formats.iceberg.metadata import TableMetadata, TableSnapshot, parse_metadata
 from lakewarden.catalog.formats.iceberg.observation import (
@@ -32,6 +32,13 @@ from lakewarden.catalog.formats.iceberg.pointer import (
     catalogued_file,
     has_metadata,
     head_file,
+)
+from lakewarden.catalog.formats.iceberg.released import (
+    EXPIRING,
+    Expired,
+    expiring,
+    named_files,
+    tombstones_of,
 )
 from lakewarden.catalog.formats.port import Commit, DataFile, LogProblem, Observation, ProbeResult, Tombstone
 from lakewarden.catalog.formats.spec import FormatSpec, HeadOf, Sign
@@ -102,7 +109,7 @@ class IcebergReader:
     def observe(self, location: str, *, since: Observation | None = None) -> Observation | LogProblem:
         try:
             loaded = self._load(location)
-            held = None if loaded.metadata.encrypted else _held(loaded)
+            held = None if loaded.metadata.encrypted else self._held(loaded)
             seen = _observed(location, loaded, held)
         except BrokenMetadataError as broken:
             return broken.problem
@@ -159,7 +166,40 @@ class IcebergReader:
 
     def tombstones(self, location: str) -> Iterator[Tombstone]:
         loaded = self._load(location)
-        return iter(_stones(loaded, _live(loaded), list(loaded.metadata.snapshots.values())))
+        return iter(self._stones(loaded))
+
+    def expiring(self, location: str, *, head: str, before: int) -> tuple[int, ...]:
+        """The ids of the snapshots before a version that nothing needs. Raises `ConflictError` unless head is in that
+        state."""
+        metadata = self._at(location, head).metadata
+        return tuple(one.id for one in expiring(metadata, before))
+
+    def named_files(self, location: str) -> frozenset[str]:
+        """Every file that a snapshot has, or that tells of its files, as `DataFile.path` has it."""
+        loaded = self._load(location, KnownManifests())  # what was read once may be missing by now
+        return frozenset(named_files(loaded.metadata, loaded.contents))
+
+    def _at(self, location: str, head: str) -> "_Loaded":
+        loaded = self._load(location)
+        if head_token(loaded.metadata, loaded.name) != head:
+            raise ConflictError(f"The table at {location} moved past the head on which this was decided.")
+        return loaded
+
+    def _stones(self, loaded: "_Loaded") -> tuple[Tombstone, ...]:
+        return tombstones_of(loaded.metadata, loaded.contents, self._expired(loaded))
+
+    def _expired(self, loaded: "_Loaded") -> Iterator[Expired]:
+        """The snapshots whose files an expiry of ours that was interrupted has not all deleted."""
+        for path in loaded.metadata.properties.get(EXPIRING, "").splitlines():
+            try:
+                metadata = parse_metadata(loaded.contents.read_own(path, by=EXPIRING), path)
+            except BrokenMetadataError:
+                continue  # what is left of its files, a listing finds
+            if metadata.uuid == loaded.metadata.uuid:
+                theirs = loaded.contents.of(metadata)
+                for snapshot in metadata.snapshots.values():
+                    if snapshot.id not in loaded.metadata.snapshots:
+                        yield snapshot, theirs
 
     def _load(self, location: str, known: KnownManifests | None = None) -> "_Loaded":
         """Head's metadata, with what is `known` of its manifests (None: what this reader knows). Raises
@@ -203,6 +243,21 @@ class IcebergReader:
                 self._heads.popitem(last=False)
         return head
 
+    def _held(self, loaded: "_Loaded") -> HeadFiles:
+        """What head holds; where older snapshots cannot be read any more, what went by them is not known."""
+        entries, stones, problems = _live(loaded), tuple[Tombstone, ...](), tuple[LogProblem, ...]()
+        try:
+            stones = self._stones(loaded)
+        except BrokenMetadataError as broken:
+            problems = (LogProblem(check=HISTORY, message=f"Older versions are not whole: {broken}"),)
+        return HeadFiles(
+            files=tuple(live_files(entries, loaded.metadata, loaded.contents.paths)),
+            deletes=deletes_of(entries),
+            stones=stones,
+            formats=frozenset(one.format for one in entries),
+            problems=problems,
+        )
+
     def _store(self, location: str) -> FileStore:
         return open_store(location, self._storage(location))
 
@@ -223,38 +278,15 @@ class _Loaded:
 
 def _observed(location: str, loaded: _Loaded, held: HeadFiles | None) -> Observation:
     try:
-        return observation_of(location, loaded.metadata, loaded.name, held)
+        by_folder = loaded.file.entry is not None
+        return observation_of(location, loaded.metadata, loaded.name, held, told_by_folder=by_folder)
     except (KeyError, TypeError, ValueError) as error:
         raise not_understood(loaded.file.path) from error
-
-
-def _held(loaded: _Loaded) -> HeadFiles:
-    """What head holds; where older snapshots cannot be read any more, what went by them is not known."""
-    entries, stones, problems = _live(loaded), tuple[Tombstone, ...](), tuple[LogProblem, ...]()
-    try:
-        stones = _stones(loaded, entries, list(loaded.metadata.snapshots.values()))
-    except BrokenMetadataError as broken:
-        problems = (LogProblem(check=HISTORY, message=f"Older versions are not whole: {broken}"),)
-    return HeadFiles(
-        files=tuple(live_files(entries, loaded.metadata, loaded.contents.paths)),
-        deletes=deletes_of(entries),
-        stones=stones,
-        formats=frozenset(one.format for one in entries),
-        problems=problems,
-    )
 
 
 def _live(loaded: _Loaded) -> Sequence[ManifestEntry]:
     current = loaded.metadata.current
     return () if current is None else tuple(loaded.contents.live(current))
-
-
-def _stones(
-    loaded: _Loaded, live: Sequence[ManifestEntry], snapshots: Iterable[TableSnapshot]
-) -> tuple[Tombstone, ...]:
-    in_order = sorted(snapshots, key=lambda one: (one.sequence, one.at))
-    gone = (entry for one in in_order for entry in loaded.contents.changes(one))
-    return tombstones_of(gone, live, loaded.metadata, loaded.contents.paths)
 
 
 def _files(loaded: _Loaded, snapshot: TableSnapshot) -> Iterator[DataFile]:

@@ -30,7 +30,12 @@ class ObservedOnly:
 
 
 def obstacles_of(
-    metadata: TableMetadata, paths: FilePaths, *, formats: frozenset[str], has_files_elsewhere: bool
+    metadata: TableMetadata,
+    paths: FilePaths,
+    *,
+    formats: frozenset[str],
+    has_files_elsewhere: bool,
+    commits_may_be_lost: bool,
 ) -> tuple[ObservedOnly, ...]:
     """Every reason that the metadata tells; `formats` are those of head's files."""
     return tuple(
@@ -38,6 +43,7 @@ def obstacles_of(
         for feature, why, way_out in (
             *_version(metadata),
             *_place(metadata, paths),
+            *_commits(commits_may_be_lost),
             *_files(metadata, paths, has_files_elsewhere),
             *_unknown(metadata, formats),
         )
@@ -45,11 +51,11 @@ def obstacles_of(
 
 
 def capabilities_of(obstacles: tuple[ObservedOnly, ...]) -> Capabilities:
-    """What may be done to the table: nothing yet, whatever stands against it."""
+    """What may be done to the table: nothing if anything stands against it."""
     return Capabilities(
         restore=False,
-        vacuum=False,
-        compact=False,
+        vacuum=not obstacles,
+        compact=not obstacles,
         file_statistics=False,
         unsupported=tuple(one.feature for one in obstacles),
     )
@@ -96,6 +102,18 @@ def _place(metadata: TableMetadata, paths: FilePaths) -> Iterator[tuple[str, str
                 "this copy of its metadata is only observed."
             ),
             "Register the table there, or give the copy paths of its own with the procedure rewrite_table_path.",
+        )
+
+
+def _commits(may_be_lost: bool) -> Iterator[tuple[str, str, str]]:
+    if may_be_lost:
+        yield (
+            "Hadoop's layout on an object store",
+            (
+                "Commits to the table are renames, which an object store does not have, so that one of two at a "
+                "time is lost: it is only observed."
+            ),
+            "Its owner can register it in a catalog.",
         )
 
 

@@ -68,7 +68,7 @@ def rollbacks_of_services(services: Services, *, timeout: timedelta | None = Non
         storage=services.storage,
         clock=services.clock,
         no_spark=services.no_spark,
-        no_engine=no_engine,
+        no_engine=lambda format_: no_engine(format_, Action.ROLLBACK),
     )
     return RollbackService(services=services, journal=journal, gatherer=gatherer, timeout=timeout)
 

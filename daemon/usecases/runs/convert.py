@@ -64,7 +64,7 @@ class ConvertRequest:
     def wanted(self, *, admin: bool) -> WantedConversion:
         """What the row is made of. Raises `NotAllowedError` for a retention below the floor, `RefusedError` for a
         format that no engine here works on."""
-        require_engine(self.format)
+        require_engine(self.format, Action.CONVERT)
         values = {} if self.retain_seconds is None else {"vacuum.retention": self.retain_seconds}
         return WantedConversion(
             name=self.name,

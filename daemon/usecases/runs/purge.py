@@ -3,7 +3,7 @@
 from typing import Any
 
 from lakewarden.catalog.errors import ConsentError
-from lakewarden.catalog.model.rows import DELTA, TableRow
+from lakewarden.catalog.model.rows import DELTA, Action, TableRow
 from lakewarden.catalog.policy.access import Actor
 from lakewarden.catalog.registry.other_installations import token_of
 from lakewarden.catalog.registry.removal import begin_purge, check_drop
@@ -23,7 +23,7 @@ def foresee_purge(services: Services, row: TableRow) -> dict[str, Any]:
     """The head, what it holds, and what else lies in the folder: `unknown_files` are in no log, `unknown_token` names
     exactly those in a consent, `inner_tables` stand in the way; `other_installations` manage or hold the table, and
     `other_installations_token` names them. Sizes in bytes. Raises like `require_engine`."""
-    require_engine(row.format or DELTA)
+    require_engine(row.format or DELTA, Action.PURGE)
     location = row.location or ""
     seen = services.registry.reader_at(location, row.name).observe(location)
     folder = _look(services, row)
@@ -73,7 +73,7 @@ def require_consent(
     """Raise `ConsentError` unless `token` names exactly the unknown files (None if there are none) and `others` exactly
     the other installations that manage or hold the table, `RefusedError` if another table lies in the folder; before
     that, what no consent helps against."""
-    require_engine(row.format or DELTA)
+    require_engine(row.format or DELTA, Action.PURGE)
     check_drop(services.registry, row, actor=actor, purge=True)
     _require_consent_to_others(services, row, others)
     folder = _look(services, row)

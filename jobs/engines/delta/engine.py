@@ -1,16 +1,14 @@
 """The Delta engine: the Engine port on one warm Spark session, composed of the functions beside it."""
 
-import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, suppress
-from functools import partial
 from typing import Final
 
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
 from lakewarden.catalog.clock import Clock, SystemClock
-from lakewarden.catalog.logs import get_log
+from lakewarden.catalog.formats.port import Head
 from lakewarden.catalog.model.lineage_record import LineageRecord
 from lakewarden.catalog.model.rows import DELTA, Action, TableFormat
 from lakewarden.catalog.storage.file_store import FileEntry, FileStore, StorageOptions, open_store
@@ -27,17 +25,18 @@ from lakewarden.jobs.engines.delta.added_files import additions, require_live, r
 from lakewarden.jobs.engines.delta.convert import convert
 from lakewarden.jobs.engines.delta.file_statistics import fill_file_statistics
 from lakewarden.jobs.engines.delta.log_cleanup import clean_log
+from lakewarden.jobs.engines.delta.own_commits import number_of
 from lakewarden.jobs.engines.delta.statistics import table_statistics
 from lakewarden.jobs.engines.delta.vacuum_log import log_begin, log_end
 from lakewarden.jobs.engines.delta.version_diff import row_diff
 from lakewarden.jobs.engines.empty_folders import delete_empty_folders
 from lakewarden.jobs.engines.spark.errors import is_stopped
-from lakewarden.jobs.engines.spark.session import forget_tables, require_safe_commits, stamped, start_session
+from lakewarden.jobs.engines.spark.session import forget_tables, require_safe_commits, stamped
+from lakewarden.jobs.engines.spark.worker_session import worker_session
 from lakewarden.jobs.engines.spec import EngineSpec
 from lakewarden.jobs.runs.installation import installation_of
 from lakewarden.jobs.runs.port import FileChange, Partition, TableStatistics
 from lakewarden.jobs.runs.row_diff import DiffRequest, RowDiff
-from lakewarden.jobs.runs.spark_settings import SparkSettings
 from lakewarden.jobs.runs.worker_config import WorkerConfig
 
 __all__ = ["DELTA_ENGINE", "DeltaEngine"]
@@ -93,15 +92,16 @@ class DeltaEngine:
         return maintenance.agreed(self._spark(location), self._store(location), candidates=candidates)
 
     def begin_vacuum(
-        self, location: str, *, requires: int, files: int, size_bytes: int, run_id: str
+        self, location: str, *, requires: Head, oldest: int, files: int, size_bytes: int, run_id: str
     ) -> int | None:
+        at = number_of(location, self._storage, requires)
         with self._stamped(location, run_id, Action.VACUUM) as spark:
             return log_begin(
                 spark,
                 self._store(location),
                 files=files,
                 size_bytes=size_bytes,
-                after=requires,
+                after=at,
                 run_id=run_id,
             )
 
@@ -116,17 +116,18 @@ class DeltaEngine:
         self,
         location: str,
         *,
-        requires: int,
+        requires: Head,
         partitions: Sequence[Partition] | None,
         target_bytes: int,
         run_id: str,
         beside_writers: bool = False,
     ) -> FileChange:
+        at = number_of(location, self._storage, requires)
         with self._stamped(location, run_id, Action.COMPACT) as spark:
             return maintenance.compact(
                 spark,
                 self._store(location),
-                requires=requires,
+                requires=at,
                 partitions=partitions,
                 target_bytes=target_bytes,
                 run_id=run_id,
@@ -137,58 +138,64 @@ class DeltaEngine:
         self,
         location: str,
         *,
-        requires: int,
+        requires: Head,
         partitions: Sequence[Partition] | None,
         run_id: str,
         beside_writers: bool = False,
     ) -> FileChange:
+        at = number_of(location, self._storage, requires)
         with self._stamped(location, run_id, Action.COMPACT) as spark:
             return maintenance.purge(
                 spark,
                 self._store(location),
-                requires=requires,
+                requires=at,
                 partitions=partitions,
                 run_id=run_id,
                 beside_writers=beside_writers,
             )
 
     def set_properties(
-        self, location: str, *, requires: int, properties: Sequence[tuple[str, str]], run_id: str
+        self, location: str, *, requires: Head, properties: Sequence[tuple[str, str]], run_id: str
     ) -> int:
+        at = number_of(location, self._storage, requires)
         version = rs_metadata.set_properties(
-            self._rs(location), requires=requires, properties=properties, run_id=run_id
+            self._rs(location), requires=at, properties=properties, run_id=run_id
         )
         if version is not None:
             return version
         with self._stamped(location, run_id, Action.PROPERTIES) as spark:
             return maintenance.set_properties(
-                spark, self._store(location), requires=requires, properties=properties, run_id=run_id
+                spark, self._store(location), requires=at, properties=properties, run_id=run_id
             )
 
-    def unset_properties(self, location: str, *, requires: int, names: Sequence[str], run_id: str) -> int:
+    def unset_properties(self, location: str, *, requires: Head, names: Sequence[str], run_id: str) -> int:
+        at = number_of(location, self._storage, requires)
         with self._stamped(location, run_id, Action.PROPERTIES) as spark:  # delta-rs 1.6 cannot take one away
             return maintenance.unset_properties(
-                spark, self._store(location), requires=requires, names=names, run_id=run_id
+                spark, self._store(location), requires=at, names=names, run_id=run_id
             )
 
-    def restore(self, location: str, *, requires: int, to: int, apps: Sequence[str], run_id: str) -> int:
-        version = rs_restore.restore(self._rs(location), requires=requires, to=to, run_id=run_id, apps=apps)
+    def restore(self, location: str, *, requires: Head, to: int, apps: Sequence[str], run_id: str) -> int:
+        at = number_of(location, self._storage, requires)
+        version = rs_restore.restore(self._rs(location), requires=at, to=to, run_id=run_id, apps=apps)
         if version is not None:
             return version
         with self._stamped(location, run_id, Action.ROLLBACK) as spark:
-            return restore.restore(spark, self._store(location), requires=requires, to=to)
+            return restore.restore(spark, self._store(location), requires=at, to=to)
 
     def remove_files(
-        self, location: str, *, requires: int, versions: Sequence[int], record: LineageRecord
+        self, location: str, *, requires: Head, versions: Sequence[int], record: LineageRecord
     ) -> int:
+        at = number_of(location, self._storage, requires)
         store = self._store(location)
         files = additions(store, versions)
-        require_live(store, self._storage(location), files, version=requires)
+        require_live(store, self._storage(location), files, version=at)
         with self._stamped(location, record.run_id, Action.ROLLBACK) as spark:
-            return file_transactions.remove_files(spark, store, files, requires=requires, record=record)
+            return file_transactions.remove_files(spark, store, files, requires=at, record=record)
 
-    def add_again(self, location: str, *, requires: int, version: int, record: LineageRecord) -> int:
-        done = rs_files.add_again(self._rs(location), requires=requires, version=version, record=record)
+    def add_again(self, location: str, *, requires: Head, version: int, record: LineageRecord) -> int:
+        at = number_of(location, self._storage, requires)
+        done = rs_files.add_again(self._rs(location), requires=at, version=version, record=record)
         if done is not None:
             return done
         store = self._store(location)
@@ -196,18 +203,19 @@ class DeltaEngine:
         require_on_disk(store, files)
         with self._stamped(location, record.run_id, Action.ROLLBACK) as spark:
             return file_transactions.add_again(
-                spark, store, files, requires=requires, version=version, record=record
+                spark, store, files, requires=at, version=version, record=record
             )
 
     def fence(
-        self, location: str, *, requires: int, run_id: str, app: str | None = None, number: int = 1
+        self, location: str, *, requires: Head, run_id: str, app: str | None = None, number: int = 1
     ) -> int:
+        at = number_of(location, self._storage, requires)
         made = None if app is None else (app, number)
-        version = rs_metadata.fence(self._rs(location), requires=requires, run_id=run_id, made=made)
+        version = rs_metadata.fence(self._rs(location), requires=at, run_id=run_id, made=made)
         if version is not None:
             return version
         with self._stamped(location, run_id, Action.ROLLBACK) as spark:
-            return restore.fence(spark, self._store(location), requires=requires, made=made)
+            return restore.fence(spark, self._store(location), requires=at, made=made)
 
     def begin_epoch(
         self, location: str, *, restored: int, to: int, apps: Sequence[str], run_id: str
@@ -219,9 +227,10 @@ class DeltaEngine:
                 spark, self._store(location), restored=restored, to=to, apps=apps, run_id=run_id
             )
 
-    def checkpoint(self, location: str, *, requires: int) -> None:
-        if not rs_metadata.checkpoint(self._rs(location), requires=requires):
-            maintenance.checkpoint(self._spark(location), self._store(location), requires=requires)
+    def checkpoint(self, location: str, *, requires: Head) -> None:
+        at = number_of(location, self._storage, requires)
+        if not rs_metadata.checkpoint(self._rs(location), requires=at):
+            maintenance.checkpoint(self._spark(location), self._store(location), requires=at)
 
     def clean_log(self, location: str, *, keep_from: int, proceed: Callable[[], None]) -> FileChange:
         return clean_log(self._store(location), keep_from=keep_from, now=self._clock.now(), proceed=proceed)
@@ -236,8 +245,9 @@ class DeltaEngine:
     def row_diff(self, request: DiffRequest) -> RowDiff:
         return row_diff(self._started(request.location), request)
 
-    def fill_file_statistics(self, location: str, *, requires: int, run_id: str) -> FileChange:
-        return fill_file_statistics(self._rs(location), requires=requires, run_id=run_id)
+    def fill_file_statistics(self, location: str, *, requires: Head, run_id: str) -> FileChange:
+        at = number_of(location, self._storage, requires)
+        return fill_file_statistics(self._rs(location), requires=at, run_id=run_id)
 
     def interrupt(self) -> None:
         if self._session is not None:
@@ -245,9 +255,9 @@ class DeltaEngine:
                 self._session.sparkContext.cancelAllJobs()
 
     def close(self) -> None:
-        if self._session is not None:
+        if self._session is not None and not is_stopped(self._session.sparkContext):
             self._session.stop()
-            self._session = None
+        self._session = None
 
     def _spark(self, location: str) -> SparkSession:
         """The session, for a table at a location. Raises `RefusedError` where its commits would not be safe."""
@@ -278,20 +288,11 @@ class DeltaEngine:
 
 def _engine(config: WorkerConfig) -> DeltaEngine:
     return DeltaEngine(
-        partial(_started, config.spark),
+        worker_session(config.spark),
         storage=config.storage.at,
         clock=SystemClock(),
         installation=installation_of(config),
     )
-
-
-def _started(settings: SparkSettings) -> SparkSession:
-    """The worker's session, and a word in its log how long that took."""
-    began = time.monotonic()
-    spark = start_session(settings)
-    seconds = round(time.monotonic() - began, 1)
-    get_log("worker").info("Spark has started", master=settings.master, seconds=seconds)
-    return spark
 
 
 DELTA_ENGINE: Final = EngineSpec(engine=_engine)

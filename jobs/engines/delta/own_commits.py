@@ -1,15 +1,18 @@
-"""What Delta's own log says about a commit of ours, read without Spark: is a version still head, what did a run do."""
+"""What Delta's own log says about a commit of ours, read without Spark: is a version still head, and still the commit
+that was decided on, what did a run do."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from lakewarden.catalog.errors import ConflictError
 from lakewarden.catalog.formats.delta.log_names import commit_path
-from lakewarden.catalog.storage.file_store import FileStore
+from lakewarden.catalog.formats.delta.reader import DeltaReader
+from lakewarden.catalog.formats.port import Head
+from lakewarden.catalog.storage.file_store import FileStore, StorageOptions
 
-__all__ = ["OurCommit", "commits_of", "require_head", "was_restored"]
+__all__ = ["OurCommit", "commits_of", "number_of", "require_head", "was_restored"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -29,6 +32,19 @@ def require_head(store: FileStore, version: int) -> None:
     """Raise `ConflictError` unless `version` is head."""
     if store.exists(commit_path(version + 1)):
         raise ConflictError(f"The table moved past version {version}, on which this was decided.")
+
+
+def number_of(location: str, storage: Callable[[str], StorageOptions], requires: Head) -> int:
+    """The number of the version to commit on. Raises `ConflictError` if it is another commit's by now."""
+    if requires.token is not None:
+        reader = DeltaReader(storage)
+        told = reader.has_head(location, version=requires.version, head=requires.token)
+        if told is False:
+            raise ConflictError(
+                f"Version {requires} of {location} is another commit than the one that this was decided on; "
+                "nothing was changed."
+            )
+    return requires.version
 
 
 def commits_of(store: FileStore, run_id: str, *, after: int) -> Iterator[OurCommit]:

@@ -40,7 +40,11 @@ _LOST_RACES: Final = (
     "DELTA_PROTOCOL_CHANGED",
     "DELTA_METADATA_CHANGED",
 )
-_LOST_RACE_CLASSES: Final = ("io.delta.exceptions.", "java.util.ConcurrentModificationException")
+_LOST_RACE_CLASSES: Final = (
+    "io.delta.exceptions.",
+    "java.util.ConcurrentModificationException",
+    "org.apache.iceberg.exceptions.CommitFailedException",
+)
 _SILENT_CLASSES: Final = (
     "java.net.ConnectException",
     "java.net.SocketTimeoutException",

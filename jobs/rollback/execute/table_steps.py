@@ -12,7 +12,7 @@ from typing import Final
 from lakewarden.catalog.errors import ConflictError, PreconditionError, UnreadableError
 from lakewarden.catalog.failpoints import reach
 from lakewarden.catalog.formats.heads import commit_at
-from lakewarden.catalog.formats.port import Commit, LogProblem, Observation, TableReader
+from lakewarden.catalog.formats.port import Commit, Head, LogProblem, Observation, TableReader
 from lakewarden.catalog.formats.registry import reader_of
 from lakewarden.catalog.lineage.versions import Effect, version_of
 from lakewarden.catalog.model.lineage_record import group_app
@@ -73,7 +73,7 @@ class StepExecutor:
         try:
             version = self.tools.engine(step.format).restore(
                 step.location,
-                requires=step.from_version,
+                requires=step.at,
                 to=step.to_version,
                 apps=step.apps,
                 run_id=mark_of(row),
@@ -97,7 +97,7 @@ class StepExecutor:
         self.permit(row, step)
         try:
             version = self.tools.engine(step.format).remove_files(
-                step.location, requires=step.from_version, versions=step.versions, record=record
+                step.location, requires=step.at, versions=step.versions, record=record
             )
         except ConflictError as error:
             answered = self.done(row, step)
@@ -123,7 +123,7 @@ class StepExecutor:
             try:
                 version = self.tools.engine(step.format).add_again(
                     step.location,
-                    requires=since[-1].version,
+                    requires=Head(since[-1].version),
                     version=step.to_version,
                     record=again_record(
                         step, self._original(row, step), mark=mark_of(row), user=row.actor or mark_of(row)
@@ -160,7 +160,7 @@ class StepExecutor:
             return None
         self.permit(row, step)
         version = self.tools.engine(step.format).set_properties(
-            step.location, requires=seen.version, properties=lost, run_id=mark_of(row)
+            step.location, requires=seen.at, properties=lost, run_id=mark_of(row)
         )
         reach("rollback.properties")
         return version
@@ -209,7 +209,7 @@ class StepExecutor:
             self.claim(row)
             try:
                 self.tools.engine(step.format).fence(
-                    step.location, requires=latest, run_id=undo, app=app, number=step.fence
+                    step.location, requires=Head(latest), run_id=undo, app=app, number=step.fence
                 )
             except ConflictError:
                 continue
@@ -281,7 +281,7 @@ class StepExecutor:
             self.permit(row, step)
             try:
                 self.tools.engine(step.format).set_properties(
-                    step.location, requires=seen.version, properties=lost, run_id=mark
+                    step.location, requires=seen.at, properties=lost, run_id=mark
                 )
             except ConflictError:
                 continue
@@ -297,7 +297,7 @@ class StepExecutor:
         undo = mark_of(row, undo=True)
         try:
             version = self.tools.engine(step.format).restore(
-                step.location, requires=head, to=step.from_version, apps=step.apps, run_id=undo
+                step.location, requires=Head(head), to=step.from_version, apps=step.apps, run_id=undo
             )
         except ConflictError:
             # The answer to our own commit was lost, or somebody else who is at it too came first.

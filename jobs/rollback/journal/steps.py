@@ -5,6 +5,7 @@ from dataclasses import replace
 from pydantic import TypeAdapter
 from pydantic.dataclasses import dataclass
 
+from lakewarden.catalog.formats.port import Head
 from lakewarden.catalog.model.rows import DELTA, RollbackStep, TableFormat
 
 __all__ = ["NO_VERSION", "TableStep", "decode_step", "encode_step"]
@@ -45,6 +46,11 @@ class TableStep:
     """The state of head it starts from, which tells equal versions of two tables apart (catalog/formats/heads.py)."""
     fence: int = 1
     """The number of a group's change."""
+
+    @property
+    def at(self) -> Head:
+        """The head that it starts from."""
+        return Head(self.from_version, self.head)
 
     def verified(
         self, *, head: str, apps: tuple[str, ...] = (), properties: tuple[tuple[str, str], ...] = ()

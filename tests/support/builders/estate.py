@@ -15,7 +15,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from lakewarden.catalog.formats.delta.reader import DeltaReader
-from lakewarden.catalog.formats.port import Observation
+from lakewarden.catalog.formats.port import Head, Observation
 from lakewarden.catalog.model.pending_purge import Purging
 from lakewarden.catalog.model.rows import Action, TableRow, TableState
 from lakewarden.catalog.state.port import Result, RunRequest
@@ -90,7 +90,7 @@ class Estate:
     def vacuum(self, where: str, **changes: object) -> Vacuum:
         """The vacuum that the rules decide on for a table whose retention has passed."""
         seen = self.seen(where)
-        values = {"requires": seen.version, "decided_on": seen.head, "max_share": 1.0}
+        values = {"requires": seen.at, "max_share": 1.0}
         action = values | {"retention_seconds": int(WEEK.total_seconds())} | changes
         return Vacuum(**action)  # type: ignore[arg-type]  # by name
 
@@ -98,8 +98,7 @@ class Estate:
         """The purge that the rules decide on for a table that waits for one."""
         wanted = Purging.of(self.row(where))
         return Purge(
-            requires=wanted.version,
-            decided_on=wanted.head,
+            requires=Head(wanted.version, wanted.head),
             unknown=wanted.unknown,
             others=wanted.others,
             files=1,

@@ -12,6 +12,7 @@ from lakewarden.catalog.formats.port import (
     Capabilities,
     Commit,
     DataFile,
+    Head,
     LogProblem,
     Observation,
     ProbeResult,
@@ -217,7 +218,7 @@ class AskedEngine:
 
     @_done_by
     def begin_vacuum(
-        self, location: str, *, requires: int, files: int, size_bytes: int, run_id: str
+        self, location: str, *, requires: Head, oldest: int, files: int, size_bytes: int, run_id: str
     ) -> int | None:
         self.asked.append(f"begin {files}")
         return self.begun
@@ -237,7 +238,7 @@ class AskedEngine:
         self,
         location: str,
         *,
-        requires: int,
+        requires: Head,
         partitions: Sequence[Partition] | None,
         target_bytes: int,
         run_id: str,
@@ -252,17 +253,17 @@ class AskedEngine:
         self,
         location: str,
         *,
-        requires: int,
+        requires: Head,
         partitions: Sequence[Partition] | None,
         run_id: str,
         beside_writers: bool = False,
     ) -> FileChange:
         self.asked.append(f"purge {requires}{' beside writers' if beside_writers else ''}")
         self.partitions = partitions
-        return FileChange(version=requires + 1, files_removed=1, files_added=1)
+        return FileChange(version=requires.version + 1, files_removed=1, files_added=1)
 
     @_done_by
-    def fill_file_statistics(self, location: str, *, requires: int, run_id: str) -> FileChange:
+    def fill_file_statistics(self, location: str, *, requires: Head, run_id: str) -> FileChange:
         self.asked.append(f"fill {requires}")
         return self.change
 
@@ -277,39 +278,39 @@ class AskedEngine:
 
     @_done_by
     def set_properties(
-        self, location: str, *, requires: int, properties: Sequence[tuple[str, str]], run_id: str
+        self, location: str, *, requires: Head, properties: Sequence[tuple[str, str]], run_id: str
     ) -> int:
         self.asked.append(f"set {properties}")
-        return requires + 1
+        return requires.version + 1
 
     @_done_by
-    def unset_properties(self, location: str, *, requires: int, names: Sequence[str], run_id: str) -> int:
+    def unset_properties(self, location: str, *, requires: Head, names: Sequence[str], run_id: str) -> int:
         self.asked.append(f"unset {names}")
-        return requires + 1
+        return requires.version + 1
 
     @_done_by
-    def restore(self, location: str, *, requires: int, to: int, apps: Sequence[str], run_id: str) -> int:
+    def restore(self, location: str, *, requires: Head, to: int, apps: Sequence[str], run_id: str) -> int:
         self.asked.append("restore")
-        return requires + 1
+        return requires.version + 1
 
     @_done_by
     def remove_files(
-        self, location: str, *, requires: int, versions: Sequence[int], record: LineageRecord
+        self, location: str, *, requires: Head, versions: Sequence[int], record: LineageRecord
     ) -> int:
         self.asked.append(f"remove files of {versions}")
-        return requires + 1
+        return requires.version + 1
 
     @_done_by
-    def add_again(self, location: str, *, requires: int, version: int, record: LineageRecord) -> int:
+    def add_again(self, location: str, *, requires: Head, version: int, record: LineageRecord) -> int:
         self.asked.append(f"add {version} again")
-        return requires + 1
+        return requires.version + 1
 
     @_done_by
     def fence(
-        self, location: str, *, requires: int, run_id: str, app: str | None = None, number: int = 1
+        self, location: str, *, requires: Head, run_id: str, app: str | None = None, number: int = 1
     ) -> int:
         self.asked.append("fence")
-        return requires + 1
+        return requires.version + 1
 
     @_done_by
     def begin_epoch(
@@ -319,7 +320,7 @@ class AskedEngine:
         return None
 
     @_done_by
-    def checkpoint(self, location: str, *, requires: int) -> None:
+    def checkpoint(self, location: str, *, requires: Head) -> None:
         self.asked.append(f"checkpoint {requires}")
 
     @_done_by

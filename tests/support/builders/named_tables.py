@@ -6,7 +6,7 @@ from pyspark.sql import SparkSession
 
 from lakewarden.catalog.clock import SystemClock
 from lakewarden.catalog.formats.delta.reader import DeltaReader
-from lakewarden.catalog.formats.port import Observation
+from lakewarden.catalog.formats.port import Head, Observation
 from lakewarden.catalog.metastore.hive import HiveMetastore
 from lakewarden.catalog.metastore.port import Entry
 from lakewarden.catalog.metastore.sync_plan import SyncPlan, plan_sync
@@ -56,12 +56,12 @@ class NamedTable:
         )
 
     def sync(self) -> Report:
-        action = SyncMetastore(requires=self.observe().version, name=self.name)
+        action = SyncMetastore(requires=Head(self.observe().version), name=self.name)
         return sync_metastore(self.context(), action)
 
     def refresh(self, *, requires: int | None = None, fill_files: bool = False) -> Report:
         version = self.observe().version if requires is None else requires
-        action = RefreshStatistics(requires=version, name=self.name, fill_files=fill_files)
+        action = RefreshStatistics(requires=Head(version), name=self.name, fill_files=fill_files)
         return refresh_statistics(self.context(), action)
 
     def context(self) -> JobContext:

@@ -64,8 +64,7 @@ class Estate:
         seen = self.bench.seen(row.location or "")
         action = Vacuum(
             **{
-                "requires": seen.version,
-                "decided_on": seen.head,
+                "requires": seen.at,
                 "retention_seconds": 0,
                 "max_share": 1.0,
                 **how,
@@ -76,7 +75,7 @@ class Estate:
     def purge(self, row: TableRow) -> Report:
         """Its files, whatever its row says."""
         seen = self.bench.seen(row.location or "")
-        action = Purge(requires=seen.version, decided_on=seen.head, unknown=None, files=1, bytes=1)
+        action = Purge(requires=seen.at, unknown=None, files=1, bytes=1)
         return purge(self.context(row), action)
 
 

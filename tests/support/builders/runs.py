@@ -16,7 +16,7 @@ from lakewarden.catalog.model.rows import Action
 from lakewarden.catalog.state.port import RunRequest
 from lakewarden.catalog.storage.file_store import StorageOptions, canonical
 from lakewarden.jobs.actions.answers import AnyAction
-from lakewarden.jobs.actions.registry import encode
+from lakewarden.jobs.actions.registry import encode, required_version
 from lakewarden.jobs.runs.port import JobContext, Target
 from lakewarden.jobs.worker.runner import Runner
 from support.fakes.engine import FakeEngine
@@ -48,7 +48,7 @@ def request_of(location: str, action: AnyAction, **changes: Any) -> RunRequest:
         "action": Action(action.kind),
         "payload": encode(action),
         "because": "a test asks for it",
-        "requires_version": getattr(action, "requires", None),
+        "requires_version": required_version(action),
     }
     return RunRequest(**{**values, **changes})
 

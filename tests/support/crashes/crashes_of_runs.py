@@ -6,6 +6,7 @@ __all__ = ["RUNS"]
 
 _DAEMON = "test_daemon_crash.py::test_killed_at_every_point_the_next_daemon_finishes_the_work"
 _STREAMS = "test_stream_crash.py::test_killed_between_rows_and_notes_the_next_cycle_adds_nothing"
+_ICEBERG = "test_iceberg_maintenance.py::test_a_compaction_that_is_killed_leaves_nothing_that_stays"
 _WORKER = "test_worker_crash.py::test_killed_at_every_point_each_run_is_done_once"
 _PURGE_ENDS = "test_purge_ends.py::test_killed_at_its_very_end_in_an_otherwise_empty_folder_it_ends"
 """With the system tables, which the other's workers do without; there the point ends the run, not its process."""
@@ -214,6 +215,27 @@ RUNS = (
         left="a commit that carries the run's id",
         then="the run counts as done",
         test=_SPARK,
+    ),
+    Crash(
+        point="iceberg.branched",
+        killed="worker, after it made a branch to compact an Iceberg table on",
+        left="a branch at head",
+        then="the next compaction drops it",
+        test=_ICEBERG,
+    ),
+    Crash(
+        point="iceberg.rewritten",
+        killed="worker, before the branch on which it compacted becomes main",
+        left="a branch with a snapshot of its own; main as it was",
+        then="the next compaction drops it, a vacuum deletes its files",
+        test=_ICEBERG,
+    ),
+    Crash(
+        point="iceberg.published",
+        killed="worker, after the branch on which it compacted became main",
+        left="a snapshot that carries the run's id",
+        then="the run counts as done",
+        test=_ICEBERG,
     ),
     Crash(
         point="vacuum.decided",

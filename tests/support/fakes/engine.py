@@ -21,6 +21,7 @@ from deltalake.schema import Field, PrimitiveType
 from lakewarden.catalog.clock import Clock, to_millis
 from lakewarden.catalog.errors import ConflictError, ExecutionError, RefusedError
 from lakewarden.catalog.formats.delta.log_names import FOLDER
+from lakewarden.catalog.formats.port import Head
 from lakewarden.catalog.metastore.port import Metastore
 from lakewarden.catalog.model.lineage_record import LineageRecord, custom_metadata
 from lakewarden.catalog.model.rows import DELTA, TableFormat
@@ -29,7 +30,7 @@ from lakewarden.jobs.engines.delta import rs_files, rs_metadata, rs_restore
 from lakewarden.jobs.engines.delta.added_files import Addition, additions, require_live
 from lakewarden.jobs.engines.delta.file_statistics import fill_file_statistics
 from lakewarden.jobs.engines.delta.log_cleanup import clean_log
-from lakewarden.jobs.engines.delta.own_commits import require_head
+from lakewarden.jobs.engines.delta.own_commits import number_of, require_head
 from lakewarden.jobs.runs.parquet_folder import data_files
 from lakewarden.jobs.runs.port import ColumnStatistics, FileChange, Partition, TableStatistics
 from lakewarden.jobs.runs.row_diff import DiffRequest, RowDiff
@@ -82,8 +83,9 @@ class FakeEngine:
         return [entry for entry in candidates if entry.path in found]
 
     def begin_vacuum(
-        self, location: str, *, requires: int, files: int, size_bytes: int, run_id: str
+        self, location: str, *, requires: Head, oldest: int, files: int, size_bytes: int, run_id: str
     ) -> int | None:
+        _number(location, requires)
         return None  # delta-rs makes no empty commits
 
     def end_vacuum(self, location: str, *, after: int, files: int, run_id: str) -> int | None:
@@ -96,15 +98,16 @@ class FakeEngine:
         self,
         location: str,
         *,
-        requires: int,
+        requires: Head,
         partitions: Sequence[Partition] | None,
         target_bytes: int,
         run_id: str,
         beside_writers: bool = False,
     ) -> FileChange:
+        at = _number(location, requires)
         if not beside_writers:
-            require_head(_store(location), requires)
-        table = DeltaTable(location, version=None if beside_writers else requires)
+            require_head(_store(location), at)
+        table = DeltaTable(location, version=None if beside_writers else at)
         total = FileChange(version=None)
         for partition in [None] if partitions is None else partitions:
             with _translated(location):
@@ -127,46 +130,49 @@ class FakeEngine:
         self,
         location: str,
         *,
-        requires: int,
+        requires: Head,
         partitions: Sequence[Partition] | None,
         run_id: str,
         beside_writers: bool = False,
     ) -> FileChange:
+        at = _number(location, requires)
         if not beside_writers:
-            require_head(_store(location), requires)
+            require_head(_store(location), at)
         return FileChange(version=None)
 
     def set_properties(
-        self, location: str, *, requires: int, properties: Sequence[tuple[str, str]], run_id: str
+        self, location: str, *, requires: Head, properties: Sequence[tuple[str, str]], run_id: str
     ) -> int:
-        version = rs_metadata.set_properties(
-            _rs(location), requires=requires, properties=properties, run_id=run_id
-        )
+        at = _number(location, requires)
+        version = rs_metadata.set_properties(_rs(location), requires=at, properties=properties, run_id=run_id)
         if version is None:
             raise ExecutionError(f"{location} uses features that only Spark can write.")
         return version
 
-    def unset_properties(self, location: str, *, requires: int, names: Sequence[str], run_id: str) -> int:
-        table = rs_metadata.open_version(_rs(location), requires)
+    def unset_properties(self, location: str, *, requires: Head, names: Sequence[str], run_id: str) -> int:
+        at = _number(location, requires)
+        table = rs_metadata.open_version(_rs(location), at)
         if table is None:
             raise ExecutionError(f"{location} uses features that only Spark can write.")
-        return self._append(location, requires, run_id, _without(table, names, run_id, self._clock))
+        return self._append(location, at, run_id, _without(table, names, run_id, self._clock))
 
-    def restore(self, location: str, *, requires: int, to: int, apps: Sequence[str], run_id: str) -> int:
-        version = rs_restore.restore(_rs(location), requires=requires, to=to, run_id=run_id, apps=apps)
+    def restore(self, location: str, *, requires: Head, to: int, apps: Sequence[str], run_id: str) -> int:
+        at = _number(location, requires)
+        version = rs_restore.restore(_rs(location), requires=at, to=to, run_id=run_id, apps=apps)
         if version is None:
             raise ExecutionError(f"{location} has features or paths that only Spark can write.")
         return version
 
     def remove_files(
-        self, location: str, *, requires: int, versions: Sequence[int], record: LineageRecord
+        self, location: str, *, requires: Head, versions: Sequence[int], record: LineageRecord
     ) -> int:
+        at = _number(location, requires)
         store = _store(location)
-        if rs_metadata.open_version(_rs(location), requires) is None:
+        if rs_metadata.open_version(_rs(location), at) is None:
             raise ExecutionError(f"{location} uses features that only Spark can write.")
         files = additions(store, versions)
-        require_live(store, StorageOptions(), files, version=requires)
-        return self._append(location, requires, record.run_id, _removal(files, record, self._clock))
+        require_live(store, StorageOptions(), files, version=at)
+        return self._append(location, at, record.run_id, _removal(files, record, self._clock))
 
     def _append(self, location: str, requires: int, name: str, content: bytes) -> int:
         """Make a commit by hand, as the version after `requires`."""
@@ -182,17 +188,19 @@ class FakeEngine:
             staged.unlink()
         return requires + 1
 
-    def add_again(self, location: str, *, requires: int, version: int, record: LineageRecord) -> int:
-        done = rs_files.add_again(_rs(location), requires=requires, version=version, record=record)
+    def add_again(self, location: str, *, requires: Head, version: int, record: LineageRecord) -> int:
+        at = _number(location, requires)
+        done = rs_files.add_again(_rs(location), requires=at, version=version, record=record)
         if done is None:
             raise ExecutionError(f"{location} has features or paths that only Spark can write.")
         return done
 
     def fence(
-        self, location: str, *, requires: int, run_id: str, app: str | None = None, number: int = 1
+        self, location: str, *, requires: Head, run_id: str, app: str | None = None, number: int = 1
     ) -> int:
+        at = _number(location, requires)
         made = None if app is None else (app, number)
-        version = rs_metadata.fence(_rs(location), requires=requires, run_id=run_id, made=made)
+        version = rs_metadata.fence(_rs(location), requires=at, run_id=run_id, made=made)
         if version is None:
             raise ExecutionError(f"{location} uses features that only Spark can write.")
         return version
@@ -204,8 +212,8 @@ class FakeEngine:
             raise ExecutionError(f"{location} uses features that only Spark can write.")
         return None  # the restore has taken them back
 
-    def checkpoint(self, location: str, *, requires: int) -> None:
-        rs_metadata.checkpoint(_rs(location), requires=requires)
+    def checkpoint(self, location: str, *, requires: Head) -> None:
+        rs_metadata.checkpoint(_rs(location), requires=_number(location, requires))
 
     def clean_log(self, location: str, *, keep_from: int, proceed: Callable[[], None]) -> FileChange:
         return clean_log(_store(location), keep_from=keep_from, now=self._clock.now(), proceed=proceed)
@@ -231,8 +239,8 @@ class FakeEngine:
             ),
         )
 
-    def fill_file_statistics(self, location: str, *, requires: int, run_id: str) -> FileChange:
-        return fill_file_statistics(_rs(location), requires=requires, run_id=run_id)
+    def fill_file_statistics(self, location: str, *, requires: Head, run_id: str) -> FileChange:
+        return fill_file_statistics(_rs(location), requires=_number(location, requires), run_id=run_id)
 
     def row_diff(self, request: DiffRequest) -> RowDiff:
         place = local_path(request.location)
@@ -343,6 +351,10 @@ def _once(run_id: str) -> CommitProperties:
 
 def _rs(location: str) -> rs_metadata.RsTable:
     return rs_metadata.RsTable(location=location, storage=StorageOptions())
+
+
+def _number(location: str, requires: Head) -> int:
+    return number_of(location, lambda _: StorageOptions(), requires)
 
 
 def _store(location: str) -> FileStore:

@@ -18,6 +18,7 @@ from pyspark.sql import SparkSession
 
 from lakewarden.catalog import failpoints
 from lakewarden.catalog.errors import PreconditionError
+from lakewarden.catalog.formats.port import Head
 from lakewarden.catalog.model.lineage_record import STATEMENT
 from lakewarden.catalog.model.rollbacks import GROUP_PATIENCE
 from lakewarden.catalog.registry.register import register
@@ -319,7 +320,7 @@ class GroupOperationLife:
             self._rollbacks += 1
             apps = tuple(f"{STATEMENT}{self.seed}{key}" for key in _IDS)
             mark, place = f"rollback-{self.seed}-{self._rollbacks}", canonical(str(book.place))
-            done = self.engine.restore(place, requires=before, to=to, run_id=mark, apps=apps)
+            done = self.engine.restore(place, requires=Head(before), to=to, run_id=mark, apps=apps)
             self.engine.begin_epoch(place, restored=done, to=to, apps=apps, run_id=mark)
         for version in range(before + 1, book.head + 1):
             book.held[version] = target

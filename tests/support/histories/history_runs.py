@@ -18,6 +18,7 @@ from deltalake.exceptions import DeltaError
 
 from lakewarden.catalog.clock import SystemClock
 from lakewarden.catalog.errors import LakewardenError
+from lakewarden.catalog.formats.port import Head
 from lakewarden.catalog.model.rollbacks import Rollback
 from lakewarden.catalog.model.rows import RollbackState, RollbackStep
 from lakewarden.daemon.settings.settings import Settings, load_settings
@@ -59,7 +60,7 @@ class Meddler(FakeEngine):
     meanwhile: Callable[[], None] | None = None
     turn = 0
 
-    def restore(self, location: str, *, requires: int, to: int, apps: Sequence[str], run_id: str) -> int:
+    def restore(self, location: str, *, requires: Head, to: int, apps: Sequence[str], run_id: str) -> int:
         if self.meanwhile is not None and self.turn == 0:
             meanwhile, self.meanwhile = self.meanwhile, None
             meanwhile()

@@ -16,6 +16,7 @@ from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from lakewarden.catalog.errors import PreconditionError
+from lakewarden.catalog.formats.port import Head
 from lakewarden.catalog.model.lineage_record import STATEMENT
 from lakewarden.catalog.storage.file_store import canonical
 from lakewarden.jobs.engines.delta.engine import DeltaEngine
@@ -164,7 +165,7 @@ class OperationLife:
             self._rollbacks += 1
             apps = tuple(f"{STATEMENT}{self.seed}{key}" for key in _IDS)
             mark, place = f"rollback-{self.seed}-{self._rollbacks}", canonical(str(self._place))
-            done = self.engine.restore(place, requires=before, to=to, run_id=mark, apps=apps)
+            done = self.engine.restore(place, requires=Head(before), to=to, run_id=mark, apps=apps)
             self.engine.begin_epoch(place, restored=done, to=to, apps=apps, run_id=mark)
         self._now_holds(before, self._book[to], between=self._book[to])
 

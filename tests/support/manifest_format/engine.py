@@ -7,6 +7,7 @@ from typing import Final, NoReturn
 import pyarrow.compute as pc
 
 from lakewarden.catalog.errors import ConflictError, ExecutionError, PreconditionError, RefusedError
+from lakewarden.catalog.formats.port import Head
 from lakewarden.catalog.model.lineage_record import LineageRecord, encode_record
 from lakewarden.catalog.model.rows import TableFormat
 from lakewarden.catalog.storage.file_store import FileEntry, local_path
@@ -67,7 +68,7 @@ class ManifestEngine:
         return [one for one in candidates if one.path not in live]
 
     def begin_vacuum(
-        self, location: str, *, requires: int, files: int, size_bytes: int, run_id: str
+        self, location: str, *, requires: Head, oldest: int, files: int, size_bytes: int, run_id: str
     ) -> int | None:
         return _commit(location, requires, "expire", _main(_at(location, requires)).files, run_id=run_id)
 
@@ -95,7 +96,7 @@ class ManifestEngine:
         self,
         location: str,
         *,
-        requires: int,
+        requires: Head,
         partitions: Sequence[Partition] | None,
         target_bytes: int,
         run_id: str,
@@ -119,7 +120,7 @@ class ManifestEngine:
         self,
         location: str,
         *,
-        requires: int,
+        requires: Head,
         partitions: Sequence[Partition] | None,
         run_id: str,
         beside_writers: bool = False,
@@ -128,24 +129,24 @@ class ManifestEngine:
         return FileChange(version=None)
 
     def set_properties(
-        self, location: str, *, requires: int, properties: Sequence[tuple[str, str]], run_id: str
+        self, location: str, *, requires: Head, properties: Sequence[tuple[str, str]], run_id: str
     ) -> int:
         return _redefined(location, requires, run_id, lambda known: {**known, **dict(properties)})
 
-    def unset_properties(self, location: str, *, requires: int, names: Sequence[str], run_id: str) -> int:
+    def unset_properties(self, location: str, *, requires: Head, names: Sequence[str], run_id: str) -> int:
         def without(known: dict[str, str]) -> dict[str, str]:
             return {name: value for name, value in known.items() if name not in names}
 
         return _redefined(location, requires, run_id, without)
 
-    def restore(self, location: str, *, requires: int, to: int, apps: Sequence[str], run_id: str) -> int:
+    def restore(self, location: str, *, requires: Head, to: int, apps: Sequence[str], run_id: str) -> int:
         target = _at(location, requires).versions.get(to)
         if target is None or not all((_folder(location) / file.path).exists() for file in target.files):
             raise ExecutionError(f"Version {to} of {location} is not whole any more.")
         return _commit(location, requires, "restore", target.files, run_id=run_id, back_to=to)
 
     def fence(
-        self, location: str, *, requires: int, run_id: str, app: str | None = None, number: int = 1
+        self, location: str, *, requires: Head, run_id: str, app: str | None = None, number: int = 1
     ) -> int:
         return _commit(location, requires, "fence", _main(_at(location, requires)).files, run_id=run_id)
 
@@ -155,7 +156,7 @@ class ManifestEngine:
         return None  # no stream writes such tables
 
     def remove_files(
-        self, location: str, *, requires: int, versions: Sequence[int], record: LineageRecord
+        self, location: str, *, requires: Head, versions: Sequence[int], record: LineageRecord
     ) -> int:
         manifest = _at(location, requires)
         going = {file.path for number in versions for file in _added(manifest, number)}
@@ -167,14 +168,14 @@ class ManifestEngine:
             location, requires, "remove", left, run_id=record.run_id, lineage=encode_record(record)
         )
 
-    def add_again(self, location: str, *, requires: int, version: int, record: LineageRecord) -> int:
+    def add_again(self, location: str, *, requires: Head, version: int, record: LineageRecord) -> int:
         manifest = _at(location, requires)
         files = [*_main(manifest).files, *_added(manifest, version)]
         return _commit(
             location, requires, "append", files, run_id=record.run_id, lineage=encode_record(record)
         )
 
-    def checkpoint(self, location: str, *, requires: int) -> None:
+    def checkpoint(self, location: str, *, requires: Head) -> None:
         """Every generation of a manifest is whole."""
 
     def clean_log(self, location: str, *, keep_from: int, proceed: Callable[[], None]) -> FileChange:
@@ -215,7 +216,7 @@ class ManifestEngine:
         size = sum(file.size_bytes for file in files)
         return TableStatistics(version=version, total_bytes=size, rows=rows.num_rows, columns=tuple(told))
 
-    def fill_file_statistics(self, location: str, *, requires: int, run_id: str) -> FileChange:
+    def fill_file_statistics(self, location: str, *, requires: Head, run_id: str) -> FileChange:
         return FileChange(version=None)
 
     def row_diff(self, request: DiffRequest) -> RowDiff:
@@ -240,9 +241,9 @@ def _refuse(location: str) -> NoReturn:
     raise RefusedError(f"Manifest tables lie in local folders, not at {location}.")
 
 
-def _at(location: str, requires: int) -> Manifest:
+def _at(location: str, requires: Head) -> Manifest:
     manifest = load(_folder(location))
-    if manifest.main != requires:
+    if manifest.main != requires.version or requires.token not in (None, manifest.head):
         raise ConflictError(f"{location} is at version {manifest.main}, not at {requires}.")
     return manifest
 
@@ -258,20 +259,21 @@ def _added(manifest: Manifest, number: int) -> Sequence[File]:
     return [file for file in version.files if file not in before]
 
 
-def _commit(location: str, requires: int, operation: str, files: Sequence[File], **more: object) -> int:
+def _commit(location: str, requires: Head, operation: str, files: Sequence[File], **more: object) -> int:
     folder = _folder(location)
     return changed(
-        folder, lambda before: with_entry(before, operation, files, **more), requires=requires
+        folder, lambda before: with_entry(before, operation, files, **more), requires=requires.version
     ).main
 
 
 def _redefined(
-    location: str, requires: int, run_id: str, change: Callable[[dict[str, str]], dict[str, str]]
+    location: str, requires: Head, run_id: str, change: Callable[[dict[str, str]], dict[str, str]]
 ) -> int:
+    _at(location, requires)
     return changed(
         _folder(location),
         lambda before: with_properties(before, change(dict(before.properties)), run_id),
-        requires=requires,
+        requires=requires.version,
     ).main
 
 

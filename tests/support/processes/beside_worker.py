@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from deltalake import DeltaTable
 
+from lakewarden.catalog.formats.port import Head
 from support.fakes.engine import FakeEngine
 from support.processes import fake_worker, writer_beside
 
@@ -20,7 +21,7 @@ class BesideEngine(FakeEngine):
 
     writes = False
 
-    def restore(self, location: str, *, requires: int, to: int, apps: Sequence[str], run_id: str) -> int:
+    def restore(self, location: str, *, requires: Head, to: int, apps: Sequence[str], run_id: str) -> int:
         version = super().restore(location, requires=requires, to=to, apps=apps, run_id=run_id)
         if not self.writes:
             self.writes = True

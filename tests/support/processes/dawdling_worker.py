@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Sequence
 
+from lakewarden.catalog.formats.port import Head
 from lakewarden.jobs.runs.port import FileChange, Partition
 from support.fakes.engine import FakeEngine
 from support.processes import fake_worker
@@ -38,7 +39,7 @@ class DawdlingEngine(FakeEngine):
         self,
         location: str,
         *,
-        requires: int,
+        requires: Head,
         partitions: Sequence[Partition] | None,
         target_bytes: int,
         run_id: str,
@@ -57,7 +58,7 @@ class DawdlingEngine(FakeEngine):
         return change
 
     def set_properties(
-        self, location: str, *, requires: int, properties: Sequence[tuple[str, str]], run_id: str
+        self, location: str, *, requires: Head, properties: Sequence[tuple[str, str]], run_id: str
     ) -> int:
         dawdle()
         version = super().set_properties(location, requires=requires, properties=properties, run_id=run_id)

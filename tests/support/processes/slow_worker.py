@@ -7,6 +7,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from lakewarden.catalog.formats.port import Head
 from lakewarden.jobs.runs.port import FileChange, Partition
 from support.fakes.engine import FakeEngine
 from support.processes import fake_worker
@@ -25,7 +26,7 @@ class SlowEngine(FakeEngine):
         self,
         location: str,
         *,
-        requires: int,
+        requires: Head,
         partitions: Sequence[Partition] | None,
         target_bytes: int,
         run_id: str,
@@ -41,7 +42,7 @@ class SlowEngine(FakeEngine):
             beside_writers=beside_writers,
         )
 
-    def restore(self, location: str, *, requires: int, to: int, apps: Sequence[str], run_id: str) -> int:
+    def restore(self, location: str, *, requires: Head, to: int, apps: Sequence[str], run_id: str) -> int:
         held()
         return super().restore(location, requires=requires, to=to, apps=apps, run_id=run_id)
 

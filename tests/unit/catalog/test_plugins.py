@@ -76,7 +76,7 @@ def test_nobody_takes_the_name_of_a_format_that_is_there(site: Path) -> None:
 
 
 def test_a_format_that_is_not_installed_is_refused_in_words() -> None:
-    assert engine_formats() == (DELTA,)
+    assert engine_formats() == (DELTA, "iceberg")
     with pytest.raises(RefusedError, match="The table format odd is not installed here."):
         reader_of(readers(lambda _: StorageOptions()), "odd")
     with pytest.raises(RefusedError, match="No engine for the table format odd is installed here."):

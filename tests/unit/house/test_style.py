@@ -22,6 +22,7 @@ LEVELS = (
     "daemon/cli/commands",
     "daemon/usecases",
     "jobs/actions",
+    "jobs/engines/iceberg",
     "jobs/engines",
     "jobs/executors",
     "jobs/sql",

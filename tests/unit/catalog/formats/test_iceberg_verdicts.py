@@ -61,6 +61,7 @@ def test_it_is_observed_only_for_a_reason_with_a_way_out(
     table.publish() if table.told == "s3a://lake/t" else table.commit(add=(("a.parquet", 100),))
     seen = observed(table)
     assert seen.capabilities.unsupported == (feature,)
+    assert not (seen.capabilities.vacuum or seen.capabilities.compact)
     (warning,) = seen.warnings
     assert warning.check == "features_actionable" and "only observed" in warning.message
     assert way_out in warning.message

@@ -10,6 +10,7 @@ from deltalake import CommitProperties, DeltaTable
 
 from lakewarden.catalog.errors import ConflictError, ExecutionError
 from lakewarden.catalog.formats.delta.retention import CLEANUP, FILES, LOG
+from lakewarden.catalog.formats.port import Head
 from lakewarden.catalog.model.lineage_record import LineageInput, LineageRecord, Operation, custom_metadata
 from lakewarden.catalog.model.rows import DELTA, TableRow, TableState
 from lakewarden.catalog.policy.original_properties import (
@@ -131,7 +132,7 @@ class Office:
 
     def we_set(self, **changes: str) -> None:
         wanted = tuple({**dict(WANTED), **changes}.items())
-        execute(self.ctx, SetProperties(requires=self.head, properties=wanted, lowers=(LOG, FILES)))
+        execute(self.ctx, SetProperties(requires=Head(self.head), properties=wanted, lowers=(LOG, FILES)))
 
     def drop(self) -> None:
         gone = replace(self.row, state=TableState.DROPPED)
@@ -219,7 +220,7 @@ class FailsAfterwards(FakeEngine):
 
     commits = True
 
-    def unset_properties(self, location: str, *, requires: int, names: Sequence[str], run_id: str) -> int:
+    def unset_properties(self, location: str, *, requires: Head, names: Sequence[str], run_id: str) -> int:
         if self.commits:
             super().unset_properties(location, requires=requires, names=names, run_id=run_id)
         raise ExecutionError("'soon' is no interval.")

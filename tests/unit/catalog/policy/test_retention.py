@@ -8,6 +8,7 @@ import pytest
 from deltalake import DeltaTable
 
 from lakewarden.catalog.formats.delta.retention import CLEANUP, DELTA_RETENTION, FILES, LOG
+from lakewarden.catalog.formats.port import Head
 from lakewarden.catalog.model.rows import PolicySettings, Source
 from lakewarden.catalog.policy.effective import DownstreamPromise, EffectivePolicy, effective
 from lakewarden.catalog.policy.retention_properties import interval_seconds
@@ -93,7 +94,7 @@ def test_an_owners_year_survives_that_another_property_was_unset(tmp_path: Path,
     DeltaTable(location).alter.set_table_properties(owners)
     version = bench.seen(location).version
     report = set_properties(
-        bench.context(location), properties_action(policy(), DELTA_RETENTION, version, decided_on=None)
+        bench.context(location), properties_action(policy(), DELTA_RETENTION, Head(version))
     )
     assert report.message == f"set {unset}"
     assert owners.items() <= bench.seen(location).properties.items()
@@ -102,9 +103,7 @@ def test_an_owners_year_survives_that_another_property_was_unset(tmp_path: Path,
 def test_an_owner_who_sets_a_year_after_the_run_was_queued_keeps_it(tmp_path: Path) -> None:
     location, bench = delta_table(tmp_path / "t"), Bench()
     DeltaTable(location).alter.set_table_properties({**LONG, CLEANUP: "false"})
-    planned = decode(
-        encode(properties_action(policy(), DELTA_RETENTION, bench.seen(location).version, decided_on=None))
-    )
+    planned = decode(encode(properties_action(policy(), DELTA_RETENTION, Head(bench.seen(location).version))))
     assert isinstance(planned, SetProperties)
     assert set_properties(bench.context(location), planned).skipped
 
@@ -137,7 +136,7 @@ def test_log_care_honours_the_tables_own_log_retention(own: dict[str, str], aske
         observation=seen("file:///t", 18, committed_at=history[-1].committed_at, properties=own),
         history=history,
     )
-    action = LogCare(requires=18, retention_seconds=7 * DAY, checkpoint=False, clean_before_version=18)
+    action = LogCare(requires=Head(18), retention_seconds=7 * DAY, checkpoint=False, clean_before_version=18)
     report = log_care(context("/t", one, engine), action)
     assert engine.asked == asked and report.skipped
     assert ("is not a duration" in report.message) == (not asked)

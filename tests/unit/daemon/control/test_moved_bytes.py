@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+from lakewarden.catalog.formats.port import Head
 from lakewarden.catalog.model.rows import Action, Outcome, RunRow
 from lakewarden.daemon.control.run_recorder import _moved_bytes
 from lakewarden.daemon.telemetry.metrics import Metrics
@@ -12,7 +13,7 @@ from lakewarden.jobs.actions.compact import Compact
 from lakewarden.jobs.actions.registry import encode
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
-COMPACT = Compact(requires=1, target_bytes=1, min_small_files=2, quiet_seconds=0)
+COMPACT = Compact(requires=Head(1), target_bytes=1, min_small_files=2, quiet_seconds=0)
 DONE = RunRow(
     run_id="r", table_id="t", name="db.t", action=Action.COMPACT, because="small files",
     outcome=Outcome.SUCCEEDED, actual_bytes=30, payload=encode(COMPACT), queued_at=NOW, finished_at=NOW,

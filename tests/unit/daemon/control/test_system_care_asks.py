@@ -10,6 +10,7 @@ from deltalake import DeltaTable
 
 from lakewarden.catalog import failpoints
 from lakewarden.catalog.errors import ConflictError, FencedError
+from lakewarden.catalog.formats.port import Head
 from lakewarden.catalog.model.rows import Outcome, TableRow
 from lakewarden.catalog.storage.file_store import StorageOptions, canonical
 from lakewarden.catalog.system.commits import Note
@@ -64,7 +65,7 @@ def planned(store: DeltaSystemStore) -> PlannedRun:
         table_id=system_table_id(RUNS.name),
         name="lakewarden.runs",
         location=store.location(RUNS),
-        due=Due(action=Vacuum(requires=4, retention_seconds=LONG), because="it is due"),
+        due=Due(action=Vacuum(requires=Head(4), retention_seconds=LONG), because="it is due"),
         estimate=Estimate(files=1, bytes=1, seconds=1.0),
         rank=1.0,
     )

@@ -7,6 +7,7 @@ import pytest
 
 from lakewarden.catalog.clock import SystemClock
 from lakewarden.catalog.errors import ConsentError, RefusedError, UnavailableError
+from lakewarden.catalog.formats.port import Head
 from lakewarden.catalog.metastore.parameters import INSTALLATION
 from lakewarden.catalog.metastore.port import Entry
 from lakewarden.catalog.model.pending_purge import Purging
@@ -134,7 +135,7 @@ def test_who_came_to_manage_it_in_the_grace_period_stops_the_deletion(
     here, there = both
     wanted = Purging.of(purged(here, managed(here, place)))
     managed(there, place)
-    action = Purge(requires=wanted.version, decided_on=wanted.head, others=wanted.others, files=1, bytes=1)
+    action = Purge(requires=Head(wanted.version, wanted.head), others=wanted.others, files=1, bytes=1)
     bench = Bench(clock=SystemClock())
     ctx = replace(bench.context(place), others=here.others)
     with pytest.raises(RefusedError, match="nobody agreed to delete") as refused:

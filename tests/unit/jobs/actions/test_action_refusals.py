@@ -6,6 +6,7 @@ from itertools import product
 
 import pytest
 
+from lakewarden.catalog.formats.port import Head
 from lakewarden.catalog.model.pending_purge import PURGE_AFTER, PURGE_HEAD, PURGE_VERSION
 from lakewarden.catalog.model.rollbacks import RollbackLock
 from lakewarden.catalog.model.rows import GONE, Mode, PolicySettings, TableState
@@ -26,15 +27,15 @@ from lakewarden.jobs.actions.world import Standing
 from support.builders.worlds import NOW, row
 
 ACTIONS: tuple[AnyAction, ...] = (
-    Compact(requires=3, target_bytes=1, min_small_files=2, quiet_seconds=0),
+    Compact(requires=Head(3), target_bytes=1, min_small_files=2, quiet_seconds=0),
     Convert(name=None, location="file:///lake/db/t"),
-    LogCare(requires=3, retention_seconds=1),
-    Purge(requires=3, decided_on="u@3@1", files=1, bytes=1),
-    RefreshStatistics(requires=3, name=None),
+    LogCare(requires=Head(3), retention_seconds=1),
+    Purge(requires=Head(3, "u@3@1"), files=1, bytes=1),
+    RefreshStatistics(requires=Head(3), name=None),
     RollBack(rollback_id="r1"),
-    SetProperties(requires=3),
-    SyncMetastore(requires=3, name="db.t"),
-    Vacuum(requires=3, retention_seconds=1),
+    SetProperties(requires=Head(3)),
+    SyncMetastore(requires=Head(3), name="db.t"),
+    Vacuum(requires=Head(3), retention_seconds=1),
 )
 AGREED = {PURGE_AFTER: (NOW - timedelta(days=1)).isoformat(), PURGE_VERSION: "3", PURGE_HEAD: "u@3@1"}
 OFF = PolicySettings(
@@ -78,7 +79,7 @@ def test_everything_that_stands_against_an_action_is_told_the_most_final_first()
     lock = RollbackLock(rollback_id="r2", leads=True, waits=False, undo=False)
     off = row(state=TableState.DROPPED, state_reason="by bea", paused="p", hold="h", policy=OFF)
     standing = Standing(governed=govern(off, {}), rollback=lock)
-    vacuum = Vacuum(requires=3, retention_seconds=1)
+    vacuum = Vacuum(requires=Head(3), retention_seconds=1)
     found = list(refusals(standing, spec_of(vacuum), Acting(action=vacuum, now=NOW, ordered=False)))
     assert found == [
         ActionRefusal(why=WhyNot.NOT_ACTIVE, said="is dropped: by bea", planned="the table is dropped"),

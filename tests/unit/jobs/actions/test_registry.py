@@ -3,6 +3,7 @@
 import pytest
 
 from lakewarden.catalog.errors import UnreadableError
+from lakewarden.catalog.formats.port import Head
 from lakewarden.catalog.model.rows import Action
 from lakewarden.jobs.actions.registry import SPECS, decode, encode, required_version, spec_of
 from lakewarden.jobs.actions.rollback import RollBack
@@ -20,7 +21,7 @@ def test_a_value_says_which_action_it_is() -> None:
 
 
 def test_a_value_comes_back_as_it_was_queued() -> None:
-    vacuum = Vacuum(requires=3, retention_seconds=60, excluded=("file:///t/inner",))
+    vacuum = Vacuum(requires=Head(3), retention_seconds=60, excluded=("file:///t/inner",))
     assert decode(encode(vacuum)) == vacuum
     assert spec_of(vacuum).value is Vacuum and required_version(vacuum) == 3
     assert required_version(RollBack(rollback_id="r1")) is None

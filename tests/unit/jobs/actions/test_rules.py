@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from lakewarden.catalog.formats.port import Head
 from lakewarden.catalog.model.pending_conversion import Conversion
 from lakewarden.catalog.model.pending_purge import PURGE_AFTER, PURGE_HEAD, PURGE_VERSION
 from lakewarden.catalog.model.rows import (
@@ -72,7 +73,7 @@ def test_old_garbage_is_vacuumed_with_the_reason_in_words() -> None:
     assert answer.because == (
         "412 removed files (1.0 GiB), the oldest removed 9 days ago, retention is 7 days"
     )
-    assert answer.action == Vacuum(requires=10, retention_seconds=7 * 86_400, max_share=0.5)
+    assert answer.action == Vacuum(requires=Head(10), retention_seconds=7 * 86_400, max_share=0.5)
 
 
 @pytest.mark.parametrize("action", [Action.VACUUM, Action.PURGE])
@@ -244,7 +245,7 @@ def test_checkpoints_are_written_and_the_log_is_cleaned_now_and_then() -> None:
     long = view(version=500)
     cleaning = due(long, Action.LOG_CARE)
     assert cleaning.action == LogCare(
-        requires=500, retention_seconds=30 * 86_400, checkpoint=False, clean_before_version=500
+        requires=Head(500), retention_seconds=30 * 86_400, checkpoint=False, clean_before_version=500
     )
     done = with_past(
         long, run(Action.LOG_CARE, Outcome.SKIPPED, payload=encode(cleaning.action), ago=DAY / 2)
@@ -297,7 +298,7 @@ def test_a_purge_waits_for_its_grace_period_and_for_no_hold() -> None:
     assert why_not(early, Action.PURGE).why is WhyNot.GRACE_PERIOD
     marks = {PURGE_AFTER: (NOW - DAY).isoformat(), PURGE_VERSION: "10"}
     ripe = view(row_changes={"state": TableState.PURGING, "properties": marks})
-    assert due(ripe, Action.PURGE).action == Purge(requires=10, files=100, bytes=100 * 2**27)
+    assert due(ripe, Action.PURGE).action == Purge(requires=Head(10), files=100, bytes=100 * 2**27)
     held = view(row_changes={"state": TableState.PURGING, "properties": marks, "hold": "case 4711"})
     assert why_not(held, Action.PURGE).why is WhyNot.ON_HOLD
 

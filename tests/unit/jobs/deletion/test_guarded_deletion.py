@@ -13,7 +13,7 @@ from lakewarden.catalog.formats.delta.log import DeltaLog
 from lakewarden.catalog.formats.delta.reader import DeltaReader
 from lakewarden.catalog.formats.delta.segment import LogListing
 from lakewarden.catalog.formats.files_elsewhere import READS_ELSEWHERE, Look
-from lakewarden.catalog.formats.port import Observation
+from lakewarden.catalog.formats.port import Head, Observation
 from lakewarden.catalog.model.rows import DELTA, RowKind, Source, TableRow, TableState
 from lakewarden.catalog.storage.file_store import canonical, open_store
 from lakewarden.jobs.actions.vacuum import Vacuum
@@ -104,7 +104,7 @@ class Place:
         return replace(context(str(self.folder), self.reader, self.engine), guard=self.guard)
 
     def vacuum(self, **changes: object) -> str:
-        action = {"requires": 3, "retention_seconds": WEEK, "max_share": 1.0} | changes
+        action = {"requires": Head(3), "retention_seconds": WEEK, "max_share": 1.0} | changes
         return vacuum(self.ctx(), Vacuum(**action)).message  # type: ignore[arg-type]  # by name
 
 
@@ -146,7 +146,7 @@ def test_a_claim_that_is_over_stops_between_two_files(place: Place) -> None:
     with pytest.raises(ConflictError, match="lease was lost"):
         vacuum(
             replace(place.ctx(), still_ours=over),
-            Vacuum(requires=3, retention_seconds=WEEK, max_share=1.0),
+            Vacuum(requires=Head(3), retention_seconds=WEEK, max_share=1.0),
         )
     assert 7 <= len(place.left) < 10
 
@@ -221,7 +221,7 @@ def test_a_rollback_that_needs_older_versions_by_now_stops_it(place: Place) -> N
     with pytest.raises(ConflictError, match="needs version 0 by now"):
         vacuum(
             replace(place.ctx(), rollbacks=needs),  # type: ignore[arg-type]  # only this is asked
-            Vacuum(requires=3, retention_seconds=WEEK, max_share=1.0),
+            Vacuum(requires=Head(3), retention_seconds=WEEK, max_share=1.0),
         )
     assert len(place.left) == 8
 

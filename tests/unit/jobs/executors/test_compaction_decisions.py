@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lakewarden.catalog.errors import ConflictError
-from lakewarden.catalog.formats.port import Capabilities, DataFile
+from lakewarden.catalog.formats.port import Capabilities, DataFile, Head
 from lakewarden.catalog.units import MIB
 from lakewarden.jobs.actions.compact import Compact
 from lakewarden.jobs.executors.compact import compact
@@ -36,7 +36,7 @@ def table(live: Sequence[DataFile], **changes: object) -> ValueReader:
 
 
 def action(**changes: object) -> Compact:
-    base = Compact(requires=9, target_bytes=TARGET, min_small_files=4, quiet_seconds=900)
+    base = Compact(requires=Head(9), target_bytes=TARGET, min_small_files=4, quiet_seconds=900)
     return replace(base, **changes)  # type: ignore[arg-type]  # by name
 
 
@@ -149,7 +149,7 @@ def test_what_was_committed_since_it_was_planned_is_looked_at() -> None:
     reader.past[8] = files(9, MIB, A)  # what it was planned for; version 9 wrote all of B an hour ago
     reader.history = [*reader.history[:9], commit(9, 1 / 24)]
     engine = AskedEngine(change=FileChange(version=10, files_removed=9, files_added=1))
-    report = compact(context("/t", reader, engine), action(requires=8, quiet_seconds=7200))
+    report = compact(context("/t", reader, engine), action(requires=Head(8), quiet_seconds=7200))
     assert engine.asked == ["compact 9"] and engine.partitions == (A,) and report.committed_version == 10
 
 
@@ -179,5 +179,5 @@ def test_a_table_that_is_not_what_was_planned_for_is_a_conflict(
 ) -> None:
     engine = AskedEngine()
     with pytest.raises(ConflictError, match=sentence):
-        compact(context("/t", table(files(9, MIB), **changes), engine), action(requires=planned))
+        compact(context("/t", table(files(9, MIB), **changes), engine), action(requires=Head(planned)))
     assert engine.asked == []

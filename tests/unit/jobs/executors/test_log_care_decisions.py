@@ -5,7 +5,7 @@ import json
 import pytest
 
 from lakewarden.catalog.errors import ConflictError, UnreadableError
-from lakewarden.catalog.formats.port import Observation
+from lakewarden.catalog.formats.port import Head, Observation
 from lakewarden.jobs.actions.log_care import LogCare
 from lakewarden.jobs.actions.properties import SetProperties
 from lakewarden.jobs.executors.log_care import log_care
@@ -28,14 +28,14 @@ def head(**changes: object) -> Observation:
 def test_a_log_that_is_another_one_by_now_loses_nothing() -> None:
     one = table()
     one.history = [*HISTORY[:19], commit(19, 0.5)]
-    action = LogCare(requires=19, retention_seconds=WEEK, checkpoint=False, clean_before_version=19)
+    action = LogCare(requires=Head(19), retention_seconds=WEEK, checkpoint=False, clean_before_version=19)
     with pytest.raises(ConflictError, match="made anew or replaced"):
         log_care(context("/t", one, AskedEngine()), action)
 
 
 def test_a_checkpoint_is_written_where_there_is_none() -> None:
     engine = AskedEngine()
-    report = log_care(context("/t", table(), engine), LogCare(requires=18, retention_seconds=WEEK))
+    report = log_care(context("/t", table(), engine), LogCare(requires=Head(18), retention_seconds=WEEK))
     assert engine.asked == ["checkpoint 18"]
     assert (report.message, report.committed_version) == ("wrote a checkpoint of version 18", None)
 
@@ -43,13 +43,13 @@ def test_a_checkpoint_is_written_where_there_is_none() -> None:
 def test_a_newer_checkpoint_is_enough() -> None:
     engine = AskedEngine()
     one = table(checkpoint_version=19)
-    report = log_care(context("/t", one, engine), LogCare(requires=18, retention_seconds=WEEK))
+    report = log_care(context("/t", one, engine), LogCare(requires=Head(18), retention_seconds=WEEK))
     assert report.skipped and engine.asked == []
 
 
 def test_the_log_is_cleaned_behind_the_promise_only() -> None:
     engine = AskedEngine(change=FileChange(version=10, files_removed=21, bytes_removed=2048))
-    action = LogCare(requires=19, retention_seconds=WEEK, checkpoint=False, clean_before_version=19)
+    action = LogCare(requires=Head(19), retention_seconds=WEEK, checkpoint=False, clean_before_version=19)
     report = log_care(context("/t", table(), engine), action)
     # Version 14 is the first younger than a week: 13 has to be restorable.
     assert engine.asked == ["clean 13"]
@@ -59,7 +59,7 @@ def test_the_log_is_cleaned_behind_the_promise_only() -> None:
 
 def test_what_was_asked_for_limits_the_cleanup_too() -> None:
     engine = AskedEngine()
-    action = LogCare(requires=19, retention_seconds=WEEK, checkpoint=False, clean_before_version=5)
+    action = LogCare(requires=Head(19), retention_seconds=WEEK, checkpoint=False, clean_before_version=5)
     report = log_care(context("/t", table(), engine), action)
     assert engine.asked == ["clean 5"] and report.skipped
 
@@ -67,7 +67,7 @@ def test_what_was_asked_for_limits_the_cleanup_too() -> None:
 def test_a_log_with_a_hole_keeps_everything() -> None:
     engine = AskedEngine()
     one = ValueReader(observation=head(), history=[*HISTORY[:15], *HISTORY[17:]])
-    action = LogCare(requires=19, retention_seconds=WEEK, checkpoint=False, clean_before_version=19)
+    action = LogCare(requires=Head(19), retention_seconds=WEEK, checkpoint=False, clean_before_version=19)
     log_care(context("/t", one, engine), action)
     assert engine.asked == ["clean 0"]
 
@@ -75,7 +75,7 @@ def test_a_log_with_a_hole_keeps_everything() -> None:
 def test_properties_that_differ_are_set_together() -> None:
     engine = AskedEngine()
     one = table(properties={"a": "1", "b": "2"})
-    action = SetProperties(requires=19, properties=(("a", "1"), ("b", "3"), ("c", "4")))
+    action = SetProperties(requires=Head(19), properties=(("a", "1"), ("b", "3"), ("c", "4")))
     report = set_properties(context("/t", one, engine), action)
     assert engine.asked == ["set (('b', '3'), ('c', '4'))"] and report.committed_version == 20
     assert report.message == "set b, c"
@@ -84,21 +84,25 @@ def test_properties_that_differ_are_set_together() -> None:
 def test_properties_that_are_set_make_no_commit() -> None:
     engine = AskedEngine()
     one = table(properties={"a": "1"})
-    report = set_properties(context("/t", one, engine), SetProperties(requires=19, properties=(("a", "1"),)))
+    report = set_properties(
+        context("/t", one, engine), SetProperties(requires=Head(19), properties=(("a", "1"),))
+    )
     assert report.skipped and engine.asked == []
 
 
 def test_properties_are_not_set_on_a_table_that_moved() -> None:
     engine = AskedEngine()
     with pytest.raises(ConflictError):
-        set_properties(context("/t", table(), engine), SetProperties(requires=18, properties=(("a", "1"),)))
+        set_properties(
+            context("/t", table(), engine), SetProperties(requires=Head(18), properties=(("a", "1"),))
+        )
     assert engine.asked == []
 
 
 def test_a_damaged_checkpoint_fails_the_run_in_words_after_what_could_be_done() -> None:
     damaged = FileChange(version=4, files_removed=4, problems=("The checkpoint of version 10 is not it.",))
     engine = AskedEngine(change=damaged)
-    action = LogCare(requires=19, retention_seconds=WEEK, checkpoint=False, clean_before_version=19)
+    action = LogCare(requires=Head(19), retention_seconds=WEEK, checkpoint=False, clean_before_version=19)
     with pytest.raises(
         UnreadableError, match=r"^The checkpoint of version 10 .*; removed 4 log files"
     ) as said:

@@ -8,6 +8,7 @@ import pytest
 from deltalake import DeltaTable
 
 from lakewarden.catalog.errors import ConflictError
+from lakewarden.catalog.formats.port import Head
 from lakewarden.jobs.actions.log_care import LogCare
 from lakewarden.jobs.executors.log_care import log_care
 from lakewarden.jobs.runs.port import FileChange
@@ -41,8 +42,7 @@ def test_the_log_stays_that_its_owner_wants_kept_meanwhile(tmp_path: Path) -> No
     engine = _Between(bench.engine, keep)
     ctx = replace(bench.context(location), engine=engine)  # type: ignore[arg-type]  # but for that it is one
     action = LogCare(
-        requires=seen.version,
-        decided_on=seen.head,
+        requires=seen.at,
         checkpoint=False,
         clean_before_version=11,
         retention_seconds=0,
@@ -50,4 +50,4 @@ def test_the_log_stays_that_its_owner_wants_kept_meanwhile(tmp_path: Path) -> No
     with pytest.raises(ConflictError, match="keep more by now"):
         log_care(ctx, action)
     assert len(list((tmp_path / "t" / "_delta_log").glob("*.json"))) == 13
-    assert log_care(bench.context(location), replace(action, requires=12, decided_on=None)).skipped
+    assert log_care(bench.context(location), replace(action, requires=Head(12))).skipped

@@ -9,6 +9,7 @@ import pytest
 from deltalake import write_deltalake
 
 from lakewarden.catalog.errors import ConflictError, PreconditionError, RefusedError, UnavailableError
+from lakewarden.catalog.formats.port import Head
 from lakewarden.catalog.metastore.entry_statistics import recorded_in
 from lakewarden.catalog.metastore.parameters import long_value
 from lakewarden.catalog.metastore.port import Entry
@@ -70,7 +71,7 @@ def listed(tmp_path: Path) -> Listed:
 
 
 def refresh(table: Listed, **changes: object) -> RefreshStatistics:
-    values: dict[str, object] = {"requires": table.version, "name": NAME, "fill_files": False}
+    values: dict[str, object] = {"requires": Head(table.version), "name": NAME, "fill_files": False}
     return RefreshStatistics(**(values | changes))  # type: ignore[arg-type]  # by name
 
 
@@ -89,7 +90,7 @@ def test_a_refresh_is_recorded_with_its_version_and_done_once(listed: Listed) ->
 def test_a_refresh_of_a_version_that_is_no_longer_head_is_refused(listed: Listed) -> None:
     listed.append(1)
     with pytest.raises(ConflictError, match="is at version 1; this was decided on 0"):
-        refresh_statistics(listed.context, refresh(listed, requires=0))
+        refresh_statistics(listed.context, refresh(listed, requires=Head(0)))
 
 
 def test_without_an_entry_or_a_metastore_there_is_nothing_to_refresh(listed: Listed) -> None:
@@ -158,7 +159,7 @@ def test_columns_are_written_as_spark_reads_them() -> None:
 
 
 def test_a_sync_repeats_quietly_and_says_what_it_changed(listed: Listed) -> None:
-    action = SyncMetastore(requires=0, name=NAME)
+    action = SyncMetastore(requires=Head(0), name=NAME)
     assert sync_metastore(listed.context, action).message == "the metastore agrees already"
     entry = listed.entry()
     listed.bench.metastore.replace(replace(entry, columns=()), expected=entry)
@@ -170,7 +171,7 @@ def test_a_sync_repeats_quietly_and_says_what_it_changed(listed: Listed) -> None
 def test_a_table_that_grew_loses_its_statistics_without_spark(listed: Listed) -> None:
     refresh_statistics(listed.context, refresh(listed))
     listed.append(1000)
-    assert not sync_metastore(listed.context, SyncMetastore(requires=1, name=NAME)).skipped
+    assert not sync_metastore(listed.context, SyncMetastore(requires=Head(1), name=NAME)).skipped
     assert recorded_in(listed.entry().parameters) is None
 
 
@@ -179,19 +180,19 @@ def test_a_sync_waits_for_a_metastore_that_is_away_and_then_catches_up(listed: L
     listed.bench.metastore.replace(replace(entry, provider="parquet"), expected=entry)
     listed.bench.metastore.down = True
     with pytest.raises(UnavailableError) as error:
-        sync_metastore(listed.context, SyncMetastore(requires=0, name=NAME))
+        sync_metastore(listed.context, SyncMetastore(requires=Head(0), name=NAME))
     assert error.value.retry
     listed.bench.metastore.down = False
-    assert not sync_metastore(listed.context, SyncMetastore(requires=0, name=NAME)).skipped
+    assert not sync_metastore(listed.context, SyncMetastore(requires=Head(0), name=NAME)).skipped
     assert listed.entry().provider == "delta"
 
 
 def test_a_sync_refuses_what_it_cannot_do(listed: Listed) -> None:
-    action = SyncMetastore(requires=0, name=NAME)
+    action = SyncMetastore(requires=Head(0), name=NAME)
     with pytest.raises(PreconditionError, match="no metastore is configured"):
         sync_metastore(replace(listed.context, metastore=None), action)
     with pytest.raises(ConflictError, match="is at version 0; this was decided on 9"):
-        sync_metastore(listed.context, replace(action, requires=9))
+        sync_metastore(listed.context, replace(action, requires=Head(9)))
     entry = listed.entry()
     stranger = {key: value for key, value in entry.parameters.items() if key != "lakewarden.table_id"}
     moved = replace(entry, location="file:/elsewhere", parameters=stranger)

@@ -10,7 +10,7 @@ import pytest
 
 from lakewarden.catalog.errors import ConflictError, ConsentError, PreconditionError, UnreadableError
 from lakewarden.catalog.formats.delta.retention import FILES
-from lakewarden.catalog.formats.port import LogProblem, Tombstone
+from lakewarden.catalog.formats.port import Head, LogProblem, Tombstone
 from lakewarden.catalog.storage.file_store import canonical
 from lakewarden.jobs.actions.vacuum import Vacuum
 from lakewarden.jobs.executors.vacuum import vacuum
@@ -56,7 +56,7 @@ def on_disk(folder: Path) -> set[str]:
 
 
 def lite(**changes: object) -> Vacuum:
-    return Vacuum(**({"requires": 3, "retention_seconds": WEEK} | changes))  # type: ignore[arg-type]  # by name
+    return Vacuum(**({"requires": Head(3), "retention_seconds": WEEK} | changes))  # type: ignore[arg-type]  # by name
 
 
 def test_only_files_that_no_protected_version_reads_are_deleted(tmp_path: Path) -> None:
@@ -146,7 +146,8 @@ def test_beyond_the_size_breaker_somebody_has_to_agree(tmp_path: Path, head: dic
 def test_a_table_that_moved_on_is_vacuumed_as_it_is_now(tmp_path: Path) -> None:
     made(tmp_path, "f")
     report = vacuum(
-        context(str(tmp_path), reader(tmp_path, [tombstone("f", 1, 20)]), AskedEngine()), lite(requires=2)
+        context(str(tmp_path), reader(tmp_path, [tombstone("f", 1, 20)]), AskedEngine()),
+        lite(requires=Head(2)),
     )
     assert report.files == 1 and on_disk(tmp_path) == set()
 
@@ -154,9 +155,9 @@ def test_a_table_that_moved_on_is_vacuumed_as_it_is_now(tmp_path: Path) -> None:
 def test_a_table_that_went_back_or_is_broken_is_left_alone(tmp_path: Path) -> None:
     engine = AskedEngine()
     with pytest.raises(ConflictError, match="at version 3, below 4"):
-        vacuum(context(str(tmp_path), reader(tmp_path, []), engine), lite(requires=4))
+        vacuum(context(str(tmp_path), reader(tmp_path, []), engine), lite(requires=Head(4)))
     with pytest.raises(ConflictError, match="at version 3; this was decided on 2"):
-        vacuum(context(str(tmp_path), reader(tmp_path, []), engine), lite(requires=2, consented=True))
+        vacuum(context(str(tmp_path), reader(tmp_path, []), engine), lite(requires=Head(2), consented=True))
     broken = ValueReader(observation=LogProblem(check="log_readable", message="Version 2 is not JSON."))
     with pytest.raises(UnreadableError, match="not JSON"):
         vacuum(context(str(tmp_path), broken, engine), lite())

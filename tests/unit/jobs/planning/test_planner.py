@@ -139,7 +139,9 @@ def test_the_words_are_the_same_everywhere() -> None:
 
 def test_a_table_of_a_format_without_an_engine_here_is_left_alone_and_why_says_so() -> None:
     because = "no engine for the table format odd is installed here"
-    bare = replace(view("db.a", row_changes={"format": "odd"}, small_files=50), no_engine=because)
+    bare = replace(
+        view("db.a", row_changes={"format": "odd"}, small_files=50), unable=dict.fromkeys(Action, because)
+    )
     made = plan(world(bare), NOW)
     assert made.runs == ()
     assert {one.because for one in explain(made) if one.verdict is WhyNot.UNSUPPORTED} == {because}
@@ -147,7 +149,10 @@ def test_a_table_of_a_format_without_an_engine_here_is_left_alone_and_why_says_s
 
 @pytest.mark.parametrize("action", Action)
 def test_nothing_may_be_ordered_by_hand_for_a_table_of_a_format_without_an_engine(action: Action) -> None:
-    bare = replace(view("db.a", row_changes={"format": "odd"}, small_files=50), no_engine="nobody changes it")
+    bare = replace(
+        view("db.a", row_changes={"format": "odd"}, small_files=50),
+        unable=dict.fromkeys(Action, "nobody changes it"),
+    )
     against = forbidden(bare, action)
     assert against is not None
     nothing_asked = action in (Action.CONVERT, Action.PURGE)

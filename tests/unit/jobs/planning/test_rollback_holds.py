@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from lakewarden.catalog.errors import ConflictError
+from lakewarden.catalog.formats.port import Head
 from lakewarden.catalog.model.rollbacks import (
     Rollback,
     RollbackLock,
@@ -140,7 +141,7 @@ def test_a_run_that_comes_late_to_a_held_table_changes_nothing(tmp_path: Path) -
         undo_for=DAY,
         queue=bench.queue,
     )
-    action = Compact(requires=5, target_bytes=1_000_000, min_small_files=2, quiet_seconds=0)
+    action = Compact(requires=Head(5), target_bytes=1_000_000, min_small_files=2, quiet_seconds=0)
     bench.queue.enqueue([request_of(lake.location("source"), action, table_id="id-source")])
     finished = bench.runner(rollbacks=journal).run_next()
     assert finished is not None and finished.result.error_class == ConflictError.__name__
@@ -163,7 +164,7 @@ def test_a_rollback_runs_from_the_queue_and_ends_other_runs_first(tmp_path: Path
         undo_for=DAY,
         queue=bench.queue,
     )
-    late = Compact(requires=2, target_bytes=1_000_000, min_small_files=2, quiet_seconds=0)
+    late = Compact(requires=Head(2), target_bytes=1_000_000, min_small_files=2, quiet_seconds=0)
     bench.queue.enqueue(
         [
             request_of(lake.location("derived"), late, run_id="late", table_id="id-derived"),

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from lakewarden.catalog.errors import ExitCode, UnfinishedError
+from lakewarden.catalog.formats.port import Head
 from lakewarden.catalog.model.rollbacks import Rollback
 from lakewarden.catalog.model.rows import RollbackRow, RollbackState, RollbackStep
 from lakewarden.daemon.usecases.rollbacks.rollback_wait import Wait
@@ -120,7 +121,9 @@ def test_what_the_rollback_itself_waits_for_is_named(tmp_path: Path) -> None:
     wait = waiting(tmp_path, watch, said)
     wait.journal.put([step(1, "a", PLANNED)], because="test")
     wait.queue = queue = FakeQueue(wait.clock)
-    queue.enqueue([request_of("file:///lake/a", LogCare(requires=3, retention_seconds=1), table_id="a")])
+    queue.enqueue(
+        [request_of("file:///lake/a", LogCare(requires=Head(3), retention_seconds=1), table_id="a")]
+    )
     assert queue.claim("w-1", timedelta(hours=1)) is not None
     wait.look()
     assert "0 of 1 step done; waits for the log_care of db.t to end (w-1 has it), since " in said[0]

@@ -10,6 +10,7 @@ import pytest
 
 from lakewarden.catalog.errors import ConflictError
 from lakewarden.catalog.formats.files_elsewhere import Look
+from lakewarden.catalog.formats.port import Head
 from lakewarden.catalog.model.rows import Outcome, Source, TableRow, TableState
 from lakewarden.catalog.model.rows import RollbackState as State
 from lakewarden.catalog.policy.scopes import govern
@@ -155,7 +156,7 @@ def test_what_an_earlier_attempt_may_be_about_to_commit_is_kept_off_a_table_unde
     assert lake.states() == {"*": [State.CONFLICT], "source": [State.CONFLICT], "derived": [State.PLANNED]}
     assert (lake.head("source"), lake.rows("source")) == (3, [1, 2, 3])
     with pytest.raises(ConflictError):
-        lake.engine.restore(lake.location("source"), requires=2, to=1, apps=(), run_id=mark_of(row))
+        lake.engine.restore(lake.location("source"), requires=Head(2), to=1, apps=(), run_id=mark_of(row))
     changed(lake, "source", **{forbidden: None})
     assert lake.undo().head.state is State.COMPENSATED
     assert lake.contents("source", "derived") == {"source": [1, 2, 3], "derived": [1, 2, 3]}

@@ -9,6 +9,7 @@ import pytest
 from deltalake import DeltaTable
 
 from lakewarden.catalog.errors import ConflictError, ConsentError, PreconditionError
+from lakewarden.catalog.formats.port import Head
 from lakewarden.catalog.model.rollbacks import Rollback
 from lakewarden.catalog.model.rows import RollbackState as State
 from lakewarden.jobs.rollback.execute import table_steps
@@ -219,7 +220,7 @@ def test_what_an_owner_sets_between_the_restore_and_the_properties_stays(
 ) -> None:
     lake.engine.set_properties(
         lake.location("source"),
-        requires=2,
+        requires=Head(2),
         properties=[("delta.deletedFileRetentionDuration", "interval 7 days"), ("lakewarden.note", "x")],
         run_id="r",
     )
@@ -227,7 +228,9 @@ def test_what_an_owner_sets_between_the_restore_and_the_properties_stays(
 
     def owner(point: str) -> None:
         if point == "rollback.restored":
-            lake.engine.set_properties(lake.location("source"), requires=4, properties=longer, run_id="owner")
+            lake.engine.set_properties(
+                lake.location("source"), requires=Head(4), properties=longer, run_id="owner"
+            )
 
     monkeypatch.setattr(table_steps, "reach", owner)
     lake.begin(lake.step("source", 1))
@@ -241,7 +244,7 @@ def test_what_an_owner_sets_between_the_restore_and_the_properties_stays(
 def test_properties_of_ours_survive_the_restore_as_a_step_of_its_own(lake: Lake) -> None:
     lake.engine.set_properties(
         lake.location("source"),
-        requires=2,
+        requires=Head(2),
         properties=[("delta.deletedFileRetentionDuration", "interval 30 days"), ("lakewarden.note", "x")],
         run_id="before",
     )
@@ -266,7 +269,7 @@ def test_a_retention_that_is_set_after_the_rollback_outlives_the_undo(lake: Lake
         head = lake.head("source")
         retention = [(KEPT, f"interval {days} days")]
         lake.engine.set_properties(
-            lake.location("source"), requires=head, properties=retention, run_id="daemon"
+            lake.location("source"), requires=Head(head), properties=retention, run_id="daemon"
         )
     assert lake.undo().head.state is State.COMPENSATED
     assert lake.rows("source") == [1, 2, 3] and lake.seen("source").properties[KEPT] == "interval 60 days"
@@ -282,7 +285,7 @@ def test_killed_before_it_is_set_again_the_next_attempt_does_so_but_not_over_wha
     for name in ("source", "other"):
         retention = [(KEPT, "interval 60 days")]
         lake.engine.set_properties(
-            lake.location(name), requires=lake.head(name), properties=retention, run_id="daemon"
+            lake.location(name), requires=Head(lake.head(name)), properties=retention, run_id="daemon"
         )
 
     def killed(point: str) -> None:
@@ -296,7 +299,7 @@ def test_killed_before_it_is_set_again_the_next_attempt_does_so_but_not_over_wha
     assert KEPT not in lake.seen("source").properties, "the undo has rewound it"
     theirs = [(KEPT, "interval 90 days")]
     lake.engine.set_properties(
-        lake.location("source"), requires=lake.head("source"), properties=theirs, run_id="owner"
+        lake.location("source"), requires=Head(lake.head("source")), properties=theirs, run_id="owner"
     )
     assert lake.undo().head.state is State.COMPENSATED
     assert lake.rows("source") == [1, 2, 3] and lake.seen("source").properties[KEPT] == "interval 90 days"
@@ -306,7 +309,7 @@ def test_killed_before_it_is_set_again_the_next_attempt_does_so_but_not_over_wha
 def set_by(lake: Lake, name: str, value: str, key: str = KEPT) -> None:
     """Somebody sets a property on head."""
     lake.engine.set_properties(
-        lake.location(name), requires=lake.head(name), properties=[(key, value)], run_id="owner"
+        lake.location(name), requires=Head(lake.head(name)), properties=[(key, value)], run_id="owner"
     )
 
 
@@ -411,7 +414,7 @@ def test_any_other_property_that_somebody_sets_stands_in_the_way(lake: Lake) -> 
     lake.begin(lake.step("source", 1))
     lake.go_on()
     lake.engine.set_properties(
-        lake.location("source"), requires=3, properties=[("owner.note", "x")], run_id="owner"
+        lake.location("source"), requires=Head(3), properties=[("owner.note", "x")], run_id="owner"
     )
     assert lake.undo().head.state is State.CONFLICT and lake.rows("source") == [1, 2]
 

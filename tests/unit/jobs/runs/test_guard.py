@@ -7,6 +7,7 @@ import pytest
 
 from lakewarden.catalog.errors import ConflictError, RevokedError
 from lakewarden.catalog.formats.files_elsewhere import Look
+from lakewarden.catalog.formats.port import Head
 from lakewarden.catalog.model.pending_purge import PURGE_AFTER, PURGE_HEAD, PURGE_UNKNOWN, PURGE_VERSION
 from lakewarden.catalog.model.pending_quarantine import quarantined
 from lakewarden.catalog.model.rollbacks import RollbackLock
@@ -42,16 +43,16 @@ ROW = TableRow(
     updated_at=NOW,
     updated_by="ana",
 )
-VACUUM = Vacuum(requires=3, retention_seconds=30 * DAY)
-CLEANING = LogCare(requires=3, retention_seconds=400 * DAY, clean_before_version=3)
-CHECKPOINT = LogCare(requires=3, retention_seconds=400 * DAY)
-COMPACT = Compact(requires=3, target_bytes=1, min_small_files=2, quiet_seconds=0)
-PURGE = Purge(requires=3, decided_on="u@3@1", files=1, bytes=1)
+VACUUM = Vacuum(requires=Head(3), retention_seconds=30 * DAY)
+CLEANING = LogCare(requires=Head(3), retention_seconds=400 * DAY, clean_before_version=3)
+CHECKPOINT = LogCare(requires=Head(3), retention_seconds=400 * DAY)
+COMPACT = Compact(requires=Head(3), target_bytes=1, min_small_files=2, quiet_seconds=0)
+PURGE = Purge(requires=Head(3, "u@3@1"), files=1, bytes=1)
 CONVERT = Convert(name=None, location=HERE)
 ROLLBACK = RollBack(rollback_id="r1")
-STATISTICS = RefreshStatistics(requires=3, name=None)
-PROPERTIES = SetProperties(requires=3, properties=())
-SYNC = SyncMetastore(requires=3, name="db.t")
+STATISTICS = RefreshStatistics(requires=Head(3), name=None)
+PROPERTIES = SetProperties(requires=Head(3), properties=())
+SYNC = SyncMetastore(requires=Head(3), name="db.t")
 ACTIVE_ONLY = (VACUUM, CLEANING, CHECKPOINT, COMPACT, STATISTICS, PROPERTIES, SYNC)
 
 

@@ -15,6 +15,7 @@ from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 
 from lakewarden.catalog import failpoints
 from lakewarden.catalog.errors import ConflictError, PreconditionError
+from lakewarden.catalog.formats.port import Head
 from lakewarden.catalog.model.lineage_record import LineageRecord, Operation, custom_metadata
 from lakewarden.catalog.model.rollbacks import GROUP_PATIENCE, rollback_locks
 from lakewarden.catalog.storage.file_store import StorageOptions
@@ -246,7 +247,7 @@ def test_what_was_undone_in_part_is_refused_and_once_all_of_it_is_undone_it_is_d
         app = (operations.statement_app("load"),)
         registry.lake.engine.restore(
             registry.lake.location(name),
-            requires=registry.lake.head(name),
+            requires=Head(registry.lake.head(name)),
             to=1,
             apps=app,
             run_id="rollback-r-1",

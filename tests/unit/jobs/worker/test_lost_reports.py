@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from lakewarden.catalog.formats.port import Head
 from lakewarden.catalog.state.db import open_database
 from lakewarden.catalog.state.port import Queue
 from lakewarden.catalog.state.queue import DatabaseQueue
@@ -46,7 +47,7 @@ def office(tmp_path: Path) -> Office:
             path.unlink()
 
     def order(name: str) -> None:
-        action = SetProperties(requires=0, properties=KEEP)
+        action = SetProperties(requires=Head(0), properties=KEEP)
         queue.enqueue([request_of(delta_table(tmp_path / name), action, run_id=name)])
 
     runner = Bench().runner(queue=queue)

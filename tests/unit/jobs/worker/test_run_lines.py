@@ -11,6 +11,7 @@ import pytest
 import structlog
 
 from lakewarden.catalog.errors import UnavailableError
+from lakewarden.catalog.formats.port import Head
 from lakewarden.catalog.logs import get_log, send_to_stderr
 from lakewarden.catalog.model.rows import Outcome
 from lakewarden.catalog.state.port import RunLine
@@ -45,7 +46,7 @@ def lines() -> RunLines:
 @pytest.fixture
 def bench(tmp_path: Path) -> Bench:
     made = Bench()
-    action = SetProperties(requires=0, properties=(("delta.appendOnly", "false"),))
+    action = SetProperties(requires=Head(0), properties=(("delta.appendOnly", "false"),))
     made.queue.enqueue([request_of(delta_table(tmp_path / "t"), action)])
     return made
 

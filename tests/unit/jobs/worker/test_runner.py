@@ -17,6 +17,7 @@ from lakewarden.catalog.errors import (
     PreconditionError,
     UnavailableError,
 )
+from lakewarden.catalog.formats.port import Head
 from lakewarden.catalog.metastore.port import Entry
 from lakewarden.catalog.model.rows import Outcome
 from lakewarden.catalog.state.port import Result, Run, RunState
@@ -51,7 +52,7 @@ def test_an_empty_queue_is_no_work(bench: Bench) -> None:
 
 def test_a_run_is_executed_and_its_result_is_in_the_queue(bench: Bench, tmp_path: Path) -> None:
     location = delta_table(tmp_path / "t")
-    bench.queue.enqueue([request_of(location, SetProperties(requires=0, properties=KEEP))])
+    bench.queue.enqueue([request_of(location, SetProperties(requires=Head(0), properties=KEEP))])
     done = finish(bench)
     assert (done.result.outcome, done.result.committed_version, done.recorded) == (Outcome.SUCCEEDED, 1, True)
     assert bench.queue.finished(9)[0].result == done.result
@@ -69,13 +70,13 @@ def test_a_conversion_needs_no_version(bench: Bench, tmp_path: Path) -> None:
 
 def test_nothing_to_do_is_skipped(bench: Bench, tmp_path: Path) -> None:
     location = delta_table(tmp_path / "t")
-    bench.queue.enqueue([request_of(location, Vacuum(requires=0, retention_seconds=3_600))])
+    bench.queue.enqueue([request_of(location, Vacuum(requires=Head(0), retention_seconds=3_600))])
     assert finish(bench).result.outcome is Outcome.SKIPPED
 
 
 def test_a_stale_plan_changes_nothing_and_may_be_made_anew(bench: Bench, tmp_path: Path) -> None:
     location = delta_table(tmp_path / "t", commits=2)
-    bench.queue.enqueue([request_of(location, SetProperties(requires=0, properties=KEEP))])
+    bench.queue.enqueue([request_of(location, SetProperties(requires=Head(0), properties=KEEP))])
     result = finish(bench).result
     assert (result.outcome, result.error_class, result.retry) == (Outcome.FAILED, "ConflictError", True)
     assert bench.seen(location).version == 1
@@ -89,7 +90,7 @@ def test_an_entry_follows_the_head_of_the_same_table(bench: Bench, tmp_path: Pat
     bench.metastore.create(
         Entry(database="db", table="t", location=location, table_type="EXTERNAL_TABLE", provider=None)
     )
-    sync = SyncMetastore(requires=0, decided_on=bench.seen(location).head, name="db.t")
+    sync = SyncMetastore(requires=Head(0, bench.seen(location).head), name="db.t")
     bench.queue.enqueue([request_of(location, sync)])
     if anew:
         shutil.rmtree(tmp_path / "t")
@@ -106,7 +107,9 @@ def test_an_entry_follows_the_head_of_the_same_table(bench: Bench, tmp_path: Pat
 
 def test_a_payload_of_another_version_is_refused_with_a_sentence(bench: Bench, tmp_path: Path) -> None:
     location = delta_table(tmp_path / "t")
-    request = request_of(location, SetProperties(requires=0, properties=KEEP), payload='{"kind": "future"}')
+    request = request_of(
+        location, SetProperties(requires=Head(0), properties=KEEP), payload='{"kind": "future"}'
+    )
     bench.queue.enqueue([request])
     result = finish(bench).result
     assert result.error_class == "PreconditionError"
@@ -118,7 +121,7 @@ class BrokenEngine(FakeEngine):
     """An engine with a fault that nobody thought of."""
 
     def set_properties(
-        self, location: str, *, requires: int, properties: Sequence[tuple[str, str]], run_id: str
+        self, location: str, *, requires: Head, properties: Sequence[tuple[str, str]], run_id: str
     ) -> int:
         raise ZeroDivisionError(properties)
 
@@ -126,7 +129,7 @@ class BrokenEngine(FakeEngine):
 def test_a_fault_of_ours_fails_the_run_and_not_the_worker(bench: Bench, tmp_path: Path) -> None:
     location = delta_table(tmp_path / "t")
     bench.engine = BrokenEngine(bench.clock)
-    bench.queue.enqueue([request_of(location, SetProperties(requires=0, properties=KEEP))])
+    bench.queue.enqueue([request_of(location, SetProperties(requires=Head(0), properties=KEEP))])
     result = finish(bench).result
     assert (result.outcome, result.error_class, result.retry) == (Outcome.FAILED, "ExecutionError", False)
     assert "ZeroDivisionError" not in (result.message or "")
@@ -138,7 +141,7 @@ def test_a_second_attempt_finds_what_the_first_committed(bench: Bench, tmp_path:
     DeltaTable(location).alter.set_table_properties(
         dict(KEEP), commit_properties=CommitProperties(custom_metadata={"lakewarden.run_id": "run-1"})
     )
-    bench.queue.enqueue([request_of(location, SetProperties(requires=0, properties=KEEP), attempt=2)])
+    bench.queue.enqueue([request_of(location, SetProperties(requires=Head(0), properties=KEEP), attempt=2)])
     result = finish(bench).result
     assert (result.outcome, result.committed_version) == (Outcome.SUCCEEDED, 1)
     assert bench.seen(location).version == 1
@@ -146,7 +149,7 @@ def test_a_second_attempt_finds_what_the_first_committed(bench: Bench, tmp_path:
 
 def test_a_second_attempt_that_finds_nothing_does_the_work(bench: Bench, tmp_path: Path) -> None:
     location = delta_table(tmp_path / "t")
-    bench.queue.enqueue([request_of(location, SetProperties(requires=0, properties=KEEP), attempt=2)])
+    bench.queue.enqueue([request_of(location, SetProperties(requires=Head(0), properties=KEEP), attempt=2)])
     assert finish(bench).result.committed_version == 1
 
 
@@ -156,7 +159,7 @@ def test_a_vacuum_that_was_interrupted_is_not_begun_again(bench: Bench, tmp_path
         {"delta.appendOnly": "false"},
         commit_properties=CommitProperties(custom_metadata={"lakewarden.run_id": "run-1"}),
     )
-    bench.queue.enqueue([request_of(location, Vacuum(requires=0, retention_seconds=3_600), attempt=2)])
+    bench.queue.enqueue([request_of(location, Vacuum(requires=Head(0), retention_seconds=3_600), attempt=2)])
     assert finish(bench).result.outcome is Outcome.ABANDONED
 
 
@@ -174,7 +177,7 @@ class SlowEngine(FakeEngine):
         self,
         location: str,
         *,
-        requires: int,
+        requires: Head,
         partitions: Sequence[Partition] | None,
         target_bytes: int,
         run_id: str,
@@ -189,7 +192,7 @@ class SlowEngine(FakeEngine):
 def test_a_run_that_is_cancelled_while_it_runs_ends_as_cancelled(bench: Bench, tmp_path: Path) -> None:
     location = delta_table(tmp_path / "t", commits=6)
     slow = bench.engine = SlowEngine(bench)
-    action = Compact(requires=5, target_bytes=1_000_000, min_small_files=2, quiet_seconds=0)
+    action = Compact(requires=Head(5), target_bytes=1_000_000, min_small_files=2, quiet_seconds=0)
     bench.queue.enqueue([request_of(location, action)])
     assert finish(bench).result.outcome is Outcome.CANCELLED
     assert slow.interrupted
@@ -206,7 +209,7 @@ def test_a_worker_of_another_version_than_the_system_tables_gives_what_it_claims
         raise error
 
     location = delta_table(tmp_path / "t")
-    bench.queue.enqueue([request_of(location, SetProperties(requires=0, properties=KEEP))])
+    bench.queue.enqueue([request_of(location, SetProperties(requires=Head(0), properties=KEEP))])
     with pytest.raises(type(error)):
         bench.runner(require_current=unfit).run_next()
     (waits,) = bench.queue.unfinished()
@@ -218,7 +221,7 @@ class OvertakenEngine(FakeEngine):
     """An engine beside which the system tables are upgraded while it works."""
 
     def set_properties(
-        self, location: str, *, requires: int, properties: Sequence[tuple[str, str]], run_id: str
+        self, location: str, *, requires: Head, properties: Sequence[tuple[str, str]], run_id: str
     ) -> int:
         super().set_properties(location, requires=requires, properties=properties, run_id=run_id)
         raise OutdatedError("lakewarden.tables has schema version 99.")
@@ -227,7 +230,7 @@ class OvertakenEngine(FakeEngine):
 def test_a_run_overtaken_by_an_upgrade_does_not_count_as_failed(bench: Bench, tmp_path: Path) -> None:
     location = delta_table(tmp_path / "t")
     bench.engine = OvertakenEngine(bench.clock)
-    request = request_of(location, SetProperties(requires=0, properties=KEEP))
+    request = request_of(location, SetProperties(requires=Head(0), properties=KEEP))
     bench.queue.enqueue([request])
     with pytest.raises(OutdatedError):
         bench.runner().run_next()
@@ -260,7 +263,7 @@ def test_a_result_is_told_again_until_the_lease_is_over(
     location = delta_table(tmp_path / "t")
     queue = bench.queue = AbsentQueue(bench.clock)
     queue.misses = misses
-    queue.enqueue([request_of(location, SetProperties(requires=0, properties=KEEP))])
+    queue.enqueue([request_of(location, SetProperties(requires=Head(0), properties=KEEP))])
     runner = bench.runner(lease=timedelta(seconds=lease), heartbeat=timedelta(seconds=5))
     if lease:
         assert runner.run_next() is not None

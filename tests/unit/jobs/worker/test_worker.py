@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from lakewarden.catalog.errors import UnavailableError
+from lakewarden.catalog.formats.port import Head
 from lakewarden.catalog.state.port import Run
 from lakewarden.catalog.storage.credentials import StorageOptions
 from lakewarden.catalog.storage.options import StorageMap
@@ -34,7 +35,7 @@ def worker(bench: Bench, *, idle: timedelta = timedelta(milliseconds=50), broken
 def enqueue(bench: Bench, folder: Path, count: int) -> None:
     for number in range(count):
         location = delta_table(folder / str(number))
-        action = SetProperties(requires=0, properties=(("delta.appendOnly", "false"),))
+        action = SetProperties(requires=Head(0), properties=(("delta.appendOnly", "false"),))
         bench.queue.enqueue([request_of(location, action, run_id=f"run-{number}")])
 
 

@@ -1,0 +1,135 @@
+"""Which files only snapshots need that may expire, and which snapshots those are.
+
+A file that no branch and no tag needs is a tombstone: of the last snapshot that has it, on whichever branch that was,
+or on none. Manifests and lists of them are such files as well.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from datetime import datetime
+from itertools import islice
+from typing import Final
+
+from lakewarden.catalog.bounds import as_whole
+from lakewarden.catalog.formats.iceberg.contents import TableContents
+from lakewarden.catalog.formats.iceberg.errors import BrokenMetadataError
+from lakewarden.catalog.formats.iceberg.manifests import ManifestFile
+from lakewarden.catalog.formats.iceberg.metadata import TableMetadata, TableSnapshot
+from lakewarden.catalog.formats.port import Tombstone
+
+__all__ = ["EXPIRING", "Expired", "expiring", "held", "named_files", "tombstones_of"]
+
+EXPIRING: Final = "lakewarden.expiring"
+"""The table property that names, one a line, the metadata files from which snapshots expired whose files are still
+being deleted; relative to the table's folder."""
+_LEAST: Final = "history.expire.min-snapshots-to-keep"
+
+Expired = tuple[TableSnapshot, TableContents]
+"""A snapshot that the table has no more, and the way to its files."""
+
+
+def held(metadata: TableMetadata) -> Mapping[int, TableSnapshot]:
+    """The snapshots that stay however old they are: those that branches and tags point to; of a branch as many as the
+    table's owner wants at least."""
+    least = as_whole(metadata.properties.get(_LEAST, "")) or 1
+    heads = [] if metadata.current is None else [(metadata.current, least)]
+    for ref in metadata.refs.values():
+        snapshot = metadata.snapshots.get(ref.snapshot_id)
+        if snapshot is not None:
+            heads.append((snapshot, (ref.least or least) if ref.is_branch else 1))
+    return {one.id: one for head, count in heads for one in islice(metadata.line(head), max(count, 1))}
+
+
+def expiring(metadata: TableMetadata, before: int) -> tuple[TableSnapshot, ...]:
+    """The snapshots before a version that nothing holds, oldest first."""
+    stay = held(metadata)
+    return tuple(one for one in metadata.in_order() if one.sequence < before and one.id not in stay)
+
+
+def named_files(metadata: TableMetadata, contents: TableContents) -> Iterator[str]:
+    """Every file that a snapshot has, or that tells of its files, as `DataFile.path` has it."""
+    yield from _lists(metadata.snapshots.values(), contents)
+    for path, manifest in _manifests(metadata.snapshots.values(), contents).items():
+        yield path
+        yield from (file for file, _ in _files(manifest, contents))
+
+
+def tombstones_of(
+    metadata: TableMetadata, contents: TableContents, expired: Iterable[Expired] = ()
+) -> tuple[Tombstone, ...]:
+    """The files that no held snapshot has. Of `expired` snapshots, those that are not deleted yet: what cannot be read
+    of them any more was."""
+    stay, left = held(metadata), _left_at(metadata)
+    kept = _manifests(stay.values(), contents)
+    live = {*kept, *_lists(stay.values(), contents)}
+    live.update(path for manifest in kept.values() for path, _ in _files(manifest, contents))
+    found: dict[str, Tombstone] = {}
+    for snapshot, theirs in expired:
+        with suppress(BrokenMetadataError):
+            named = dict.fromkeys(_manifests((snapshot,), theirs).values(), snapshot)
+            found |= _stones((snapshot,), named, theirs, {snapshot.id: (None, snapshot.at)}, lenient=True)
+    loose = sorted((one for one in metadata.snapshots.values() if one.id not in stay), key=_order)
+    last = {one: snapshot for snapshot in loose for one in _manifests((snapshot,), contents).values()}
+    moments = {one.id: (one.sequence + 1 if one.sequence else None, left[one.id]) for one in loose}
+    found |= _stones(loose, last, contents, moments)
+    return tuple(one for path, one in found.items() if path not in live)
+
+
+def _stones(
+    snapshots: Iterable[TableSnapshot],
+    last: Mapping[ManifestFile, TableSnapshot],
+    contents: TableContents,
+    moments: Mapping[int, tuple[int | None, datetime]],
+    *,
+    lenient: bool = False,
+) -> dict[str, Tombstone]:
+    """What snapshots have, by path: `last` says of each manifest in which of them it comes last, `moments` since which
+    version and when a snapshot is left behind. `lenient`: manifests may be missing."""
+    found: dict[str, Tombstone] = {}
+
+    def add(path: str, size: int | None, of: TableSnapshot, *, is_metadata: bool) -> None:
+        version, at = moments[of.id]
+        found[path] = Tombstone(
+            path=path, removed_at=at, removed_in=version, size_bytes=size, is_metadata=is_metadata
+        )
+
+    for manifest, snapshot in sorted(last.items(), key=lambda pair: _order(pair[1])):
+        with suppress(*([BrokenMetadataError] if lenient else [])):
+            for path, size in _files(manifest, contents):
+                add(path, size, snapshot, is_metadata=False)
+        add(contents.paths.path(manifest.path), manifest.size_bytes, snapshot, is_metadata=True)
+    for snapshot in snapshots:
+        for path in _lists((snapshot,), contents):
+            add(path, None, snapshot, is_metadata=True)
+    return found
+
+
+def _manifests(snapshots: Iterable[TableSnapshot], contents: TableContents) -> dict[str, ManifestFile]:
+    """By path."""
+    return {
+        contents.paths.path(one.path): one for snapshot in snapshots for one in contents.manifests(snapshot)
+    }
+
+
+def _lists(snapshots: Iterable[TableSnapshot], contents: TableContents) -> Iterator[str]:
+    for one in snapshots:
+        if one.manifest_list is not None:
+            yield contents.paths.path(one.manifest_list)
+
+
+def _files(manifest: ManifestFile, contents: TableContents) -> Iterator[tuple[str, int]]:
+    """Paths and sizes of the files that are live where this manifest is."""
+    return ((contents.paths.path(one.path), one.size_bytes) for one in contents.held_by(manifest))
+
+
+def _left_at(metadata: TableMetadata) -> Mapping[int, datetime]:
+    """When each snapshot was left behind at last: by one made from it, or by main."""
+    found = {one.id: max(one.at, metadata.left_at.get(one.id, one.at)) for one in metadata.snapshots.values()}
+    for one in metadata.snapshots.values():
+        if one.parent_id in found:
+            found[one.parent_id] = max(found[one.parent_id], one.at)
+    return found
+
+
+def _order(snapshot: TableSnapshot) -> tuple[int, datetime]:
+    return snapshot.sequence, snapshot.at

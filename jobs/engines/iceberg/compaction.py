@@ -1,0 +1,124 @@
+"""Compaction of Iceberg tables: on a branch that begins at the head which was decided on; the branch becomes main if
+main has not moved.
+
+A rewrite that Iceberg commits to main itself may come after an equality delete and an append of somebody else's, and
+then brings the deleted rows back (apache/iceberg#10312); here, any commit to main in between makes it come to nothing.
+"""
+
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any, Final
+
+from lakewarden.catalog.errors import ConflictError
+from lakewarden.catalog.failpoints import reach
+from lakewarden.catalog.formats.iceberg.metadata import MAIN
+from lakewarden.catalog.formats.spec import HeadOf
+from lakewarden.jobs.engines.iceberg.java_tables import JavaTable, opened
+from lakewarden.jobs.engines.spark.errors import translated
+from lakewarden.jobs.runs.port import FileChange
+
+__all__ = ["BRANCHES", "rewrite"]
+
+BRANCHES: Final = "lakewarden-"
+"""What the names of our branches begin with. One that is left over pins files, and is dropped by the next
+compaction."""
+_ATTEMPTS: Final = 10
+
+
+def rewrite(
+    table: JavaTable,
+    heads: HeadOf,
+    *,
+    where: Any | None,
+    options: Mapping[str, str],
+    marks: Mapping[str, str],
+    run_id: str,
+) -> FileChange:
+    """Rewrite data files of head (`where`, an expression of Iceberg's: only those that may have rows for which it is
+    true). Raises `ConflictError`, and main is as it was, if it moved meanwhile."""
+    current = table.base.currentSnapshot()
+    if current is None:
+        return FileChange(version=None)
+    begun_at, branch = int(current.snapshotId()), f"{BRANCHES}{run_id}"
+    _begin(table, branch, begun_at)
+    reach("iceberg.branched")
+    try:
+        _rewrite(opened(table.spark, heads, table.location), branch, where, options, marks)
+        reach("iceberg.rewritten")
+        return _publish(opened(table.spark, heads, table.location), branch, begun_at)
+    except Exception:
+        with suppress(ConflictError):
+            _drop(table, heads, branch)
+        raise
+
+
+def _begin(table: JavaTable, branch: str, at: int) -> None:
+    jvm: Any = table.spark._jvm
+    left_over = [name for name in table.base.refs() if str(name).startswith(BRANCHES)]
+    ref = jvm.org.apache.iceberg.SnapshotRef.branchBuilder(at).build()
+
+    def change(builder: Any) -> None:
+        for name in left_over:
+            builder.removeRef(name)
+        builder.setRef(branch, ref)
+
+    table.commit(change, f"begin a branch of {table.location}")
+
+
+def _rewrite(
+    table: JavaTable, branch: str, where: Any | None, options: Mapping[str, str], marks: Mapping[str, str]
+) -> None:
+    jvm: Any = table.spark._jvm
+    with translated(f"compact {table.location}"):
+        actions = jvm.org.apache.iceberg.spark.actions.SparkActions.get(table.spark._jsparkSession)
+        action = actions.rewriteDataFiles(table.table).toBranch(branch).binPack()
+        for key, value in options.items():
+            action = action.option(key, value)
+        for key, value in marks.items():
+            action = action.snapshotProperty(key, value)
+        if where is not None:
+            action = action.filter(where)
+        action.execute()
+
+
+def _publish(table: JavaTable, branch: str, begun_at: int) -> FileChange:
+    main, made = table.base.ref(MAIN), table.base.ref(branch)
+    if main is None or made is None or int(main.snapshotId()) != begun_at:
+        raise ConflictError(f"{table.location} was written to while it was compacted; nothing was changed.")
+    snapshot = table.base.snapshot(made.snapshotId())
+    is_new = int(snapshot.snapshotId()) != begun_at
+
+    def change(builder: Any) -> None:
+        if is_new:
+            builder.setBranchSnapshot(snapshot.snapshotId(), MAIN)
+        builder.removeRef(branch)
+
+    table.commit(change, f"publish the compaction of {table.location}")
+    reach("iceberg.published")
+    return _change(snapshot) if is_new else FileChange(version=None)
+
+
+def _change(snapshot: Any) -> FileChange:
+    summary = snapshot.summary()
+
+    def count(key: str) -> int:
+        return int(summary.get(key) or 0)
+
+    return FileChange(
+        version=int(snapshot.sequenceNumber()),
+        files_removed=count("deleted-data-files"),
+        bytes_removed=count("removed-files-size"),
+        files_added=count("added-data-files"),
+        bytes_added=count("added-files-size"),
+    )
+
+
+def _drop(table: JavaTable, heads: HeadOf, branch: str) -> None:
+    """The branch is no use any more; its files go with the next vacuum."""
+    for _ in range(_ATTEMPTS):
+        now = opened(table.spark, heads, table.location)
+        if now.base.ref(branch) is None:
+            return
+        with suppress(ConflictError):
+            now.commit(lambda builder: builder.removeRef(branch), f"drop a branch of {table.location}")
+            return

@@ -1,0 +1,219 @@
+"""The Iceberg engine: the Engine port on the worker's Spark session, for what is done to Iceberg tables so far."""
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from typing import Final, NoReturn
+
+from py4j.protocol import Py4JError
+from pyspark.sql import SparkSession
+
+from lakewarden.catalog.errors import ConflictError, RefusedError, UnreadableError
+from lakewarden.catalog.formats.iceberg.commits import INSTALLATION, RUN_ID
+from lakewarden.catalog.formats.iceberg.observation import ICEBERG
+from lakewarden.catalog.formats.iceberg.reader import IcebergReader
+from lakewarden.catalog.formats.port import Head, Observation
+from lakewarden.catalog.formats.spec import HeadOf
+from lakewarden.catalog.model.lineage_record import LineageRecord
+from lakewarden.catalog.model.rows import TableFormat
+from lakewarden.catalog.storage.file_store import FileEntry, StorageOptions, open_store
+from lakewarden.jobs.engines.empty_folders import delete_empty_folders
+from lakewarden.jobs.engines.iceberg.compaction import rewrite
+from lakewarden.jobs.engines.iceberg.expiry import expire, forget_expired, live_paths, unnamed
+from lakewarden.jobs.engines.iceberg.java_tables import JavaTable, opened, opened_at
+from lakewarden.jobs.engines.iceberg.partitions import rows_of
+from lakewarden.jobs.engines.spark.errors import is_stopped
+from lakewarden.jobs.engines.spark.worker_session import worker_session
+from lakewarden.jobs.engines.spec import EngineSpec
+from lakewarden.jobs.runs.catalog_heads import heads_of
+from lakewarden.jobs.runs.installation import installation_of
+from lakewarden.jobs.runs.port import FileChange, Partition, TableStatistics
+from lakewarden.jobs.runs.row_diff import DiffRequest, RowDiff
+from lakewarden.jobs.runs.worker_config import WorkerConfig
+
+__all__ = ["ICEBERG_ENGINE", "IcebergEngine"]
+
+_ATTEMPTS: Final = 10
+
+
+class IcebergEngine:
+    """`Engine` for Iceberg tables: vacuum and compaction. `heads` asks catalogs. One run at a time: not thread-safe."""
+
+    def __init__(
+        self,
+        start: Callable[[], SparkSession],
+        *,
+        storage: Callable[[str], StorageOptions],
+        heads: HeadOf,
+        installation: Callable[[], str | None] = lambda: None,
+    ) -> None:
+        self._start, self._storage, self._heads, self._installation = start, storage, heads, installation
+        self._reader = IcebergReader(storage, heads)
+        self._session: SparkSession | None = None
+
+    @property
+    def format(self) -> TableFormat:
+        return ICEBERG
+
+    @property
+    def broken(self) -> bool:
+        return self._session is not None and is_stopped(self._session.sparkContext)
+
+    def unreferenced(self, location: str) -> Sequence[str]:
+        named, seen = self._reader.named_files(location), self._reader.observe(location)
+        if not isinstance(seen, Observation):
+            raise UnreadableError(seen.message)
+        return unnamed(open_store(location, self._storage(location)), seen, named)
+
+    def agreed(self, location: str, *, candidates: Sequence[FileEntry]) -> Sequence[FileEntry]:
+        live = live_paths(opened(self._spark(), self._heads, location))
+        return [one for one in candidates if one.path not in live]
+
+    def begin_vacuum(
+        self, location: str, *, requires: Head, oldest: int, files: int, size_bytes: int, run_id: str
+    ) -> int | None:
+        table = self._at(location, requires)
+        assert table.at.token is not None, "every head has one"
+        expire(table, self._reader.expiring(location, head=table.at.token, before=oldest))
+        return requires.version
+
+    def end_vacuum(self, location: str, *, after: int, files: int, run_id: str) -> int | None:
+        for _ in range(_ATTEMPTS):
+            with suppress(ConflictError):
+                forget_expired(opened(self._spark(), self._heads, location))
+                return None
+        raise ConflictError(f"Others keep writing to {location}: the end of the vacuum could not be noted.")
+
+    def delete_empty_folders(self, location: str, folders: Sequence[str]) -> int:
+        return delete_empty_folders(self._spark, location, folders)
+
+    def compact(
+        self,
+        location: str,
+        *,
+        requires: Head,
+        partitions: Sequence[Partition] | None,
+        target_bytes: int,
+        run_id: str,
+        beside_writers: bool = False,
+    ) -> FileChange:
+        options = {
+            "target-file-size-bytes": str(target_bytes),
+            "min-file-size-bytes": str(target_bytes // 2),
+            "min-input-files": "2",
+        }
+        return self._rewrite(location, requires, partitions, options, run_id)
+
+    def purge_deletions(
+        self,
+        location: str,
+        *,
+        requires: Head,
+        partitions: Sequence[Partition] | None,
+        run_id: str,
+        beside_writers: bool = False,
+    ) -> FileChange:
+        return self._rewrite(location, requires, partitions, {"delete-file-threshold": "1"}, run_id)
+
+    def interrupt(self) -> None:
+        if self._session is not None:
+            with suppress(Py4JError, ConnectionError):
+                self._session.sparkContext.cancelAllJobs()
+
+    def close(self) -> None:
+        if self._session is not None and not is_stopped(self._session.sparkContext):
+            self._session.stop()
+        self._session = None
+
+    def convert(
+        self,
+        *,
+        name: str | None,
+        location: str,
+        partitioned_by: Sequence[tuple[str, str]],
+        statistics: bool,
+        run_id: str,
+    ) -> int:
+        _refuse("convert to Iceberg")
+
+    def set_properties(
+        self, location: str, *, requires: Head, properties: Sequence[tuple[str, str]], run_id: str
+    ) -> int:
+        _refuse("set properties of Iceberg tables")
+
+    def unset_properties(self, location: str, *, requires: Head, names: Sequence[str], run_id: str) -> int:
+        _refuse("unset properties of Iceberg tables")
+
+    def restore(self, location: str, *, requires: Head, to: int, apps: Sequence[str], run_id: str) -> int:
+        _refuse("roll Iceberg tables back")
+
+    def fence(
+        self, location: str, *, requires: Head, run_id: str, app: str | None = None, number: int = 1
+    ) -> int:
+        _refuse("roll Iceberg tables back")
+
+    def begin_epoch(
+        self, location: str, *, restored: int, to: int, apps: Sequence[str], run_id: str
+    ) -> int | None:
+        _refuse("roll Iceberg tables back")
+
+    def remove_files(
+        self, location: str, *, requires: Head, versions: Sequence[int], record: LineageRecord
+    ) -> int:
+        _refuse("roll Iceberg tables back")
+
+    def add_again(self, location: str, *, requires: Head, version: int, record: LineageRecord) -> int:
+        _refuse("roll Iceberg tables back")
+
+    def checkpoint(self, location: str, *, requires: Head) -> None:
+        _refuse("write checkpoints of Iceberg tables, which have none")
+
+    def clean_log(self, location: str, *, keep_from: int, proceed: Callable[[], None]) -> FileChange:
+        _refuse("clean logs of Iceberg tables, which have none")
+
+    def statistics(
+        self, location: str, *, version: int, columns: Sequence[str] | None, max_rows: int
+    ) -> TableStatistics:
+        _refuse("compute statistics of Iceberg tables")
+
+    def fill_file_statistics(self, location: str, *, requires: Head, run_id: str) -> FileChange:
+        _refuse("compute statistics of Iceberg tables")
+
+    def row_diff(self, request: DiffRequest) -> RowDiff:
+        _refuse("compare rows of Iceberg tables")
+
+    def _rewrite(
+        self,
+        location: str,
+        requires: Head,
+        partitions: Sequence[Partition] | None,
+        options: Mapping[str, str],
+        run_id: str,
+    ) -> FileChange:
+        table, installation = self._at(location, requires), self._installation()
+        marks = {RUN_ID: run_id, **({} if installation is None else {INSTALLATION: installation})}
+        where = rows_of(table, partitions)
+        return rewrite(table, self._heads, where=where, options=options, marks=marks, run_id=run_id)
+
+    def _at(self, location: str, requires: Head) -> JavaTable:
+        return opened_at(self._spark(), self._heads, location, requires)
+
+    def _spark(self) -> SparkSession:
+        if self._session is None:
+            self._session = self._start()
+        return self._session
+
+
+def _refuse(what: str) -> NoReturn:
+    raise RefusedError(f"lakewarden does not {what} yet.", hint="See docs/iceberg.md for what it does.")
+
+
+def _engine(config: WorkerConfig) -> IcebergEngine:
+    return IcebergEngine(
+        worker_session(config.spark),
+        storage=config.storage.at,
+        heads=heads_of(config),
+        installation=installation_of(config),
+    )
+
+
+ICEBERG_ENGINE: Final = EngineSpec(engine=_engine)

@@ -1,0 +1,89 @@
+"""Vacuum of Iceberg tables: snapshots that nothing needs leave the metadata before their files go, so that nobody can
+go back to one that is not whole.
+
+Which files those are, only the metadata before tells. Its name stands in a property of the table until all of them are
+gone: a vacuum that was killed is gone on with by the next.
+"""
+
+from collections.abc import Collection, Sequence
+from pathlib import PurePosixPath
+from typing import Any, Final
+
+from pyspark.sql import DataFrame
+
+from lakewarden.catalog.formats.iceberg.file_paths import FilePaths
+from lakewarden.catalog.formats.iceberg.pointer import FOLDER
+from lakewarden.catalog.formats.iceberg.released import EXPIRING
+from lakewarden.catalog.formats.port import Observation
+from lakewarden.catalog.storage.file_store import FileEntry, FileStore
+from lakewarden.jobs.engines.iceberg.java_tables import JavaTable
+from lakewarden.jobs.engines.spark.errors import translated
+
+__all__ = ["expire", "forget_expired", "live_paths", "unnamed"]
+
+_HIDDEN: Final = (".", "_")
+_DATA: Final = (".avro", ".orc", ".parquet")
+_METADATA_PATH: Final = "write.metadata.path"
+
+
+def expire(table: JavaTable, snapshots: Collection[int]) -> None:
+    """Take snapshots out of the metadata. Raises `ConflictError` if anybody committed since the table was opened."""
+    if not snapshots:
+        return
+    jvm: Any = table.spark._jvm
+    going = jvm.java.util.ArrayList()
+    for one in table.base.snapshots():
+        if one.snapshotId() in snapshots:
+            going.add(one)
+    paths = FilePaths(table.location, str(table.base.location()))
+    before, now = table.base.properties().get(EXPIRING), paths.path(str(table.base.metadataFileLocation()))
+    names = "\n".join(filter(None, (before, now)))
+
+    def change(builder: Any) -> None:
+        builder.removeSnapshots(going)
+        builder.setProperties({EXPIRING: names})
+
+    table.commit(change, f"expire snapshots of {table.location}")
+
+
+def forget_expired(table: JavaTable) -> None:
+    """Say that the files of all snapshots that have expired are gone. Raises `ConflictError` as `expire`."""
+    if table.base.properties().get(EXPIRING) is not None:
+        jvm: Any = table.spark._jvm
+        names = jvm.java.util.HashSet([EXPIRING])
+        table.commit(lambda builder: builder.removeProperties(names), f"end the vacuum of {table.location}")
+
+
+def live_paths(table: JavaTable) -> frozenset[str]:
+    """Files of head as Iceberg's library reads them, manifests among them, relative to the table's folder."""
+    current = table.base.currentSnapshot()
+    if current is None:
+        return frozenset()
+    jvm: Any = table.spark._jvm
+    paths = FilePaths(table.location, str(table.base.location()))
+    with translated(f"list the files of {table.location}"):
+        kind = jvm.org.apache.iceberg.MetadataTableType.FILES
+        rows = jvm.org.apache.iceberg.spark.SparkTableUtil.loadMetadataTable(
+            table.spark._jsparkSession, table.table, kind
+        )
+        files = [str(row[0]) for row in DataFrame(rows, table.spark).select("file_path").toLocalIterator()]
+        manifests = [str(one.path()) for one in current.allManifests(table.table.io())]
+    return frozenset(map(paths.path, (*files, *manifests, str(current.manifestListLocation()))))
+
+
+def unnamed(store: FileStore, seen: Observation, named: Collection[str]) -> Sequence[str]:
+    """The data files and manifests in a table's folder that no snapshot has. Where its metadata is not where it is by
+    default, none: a file may be one of its statistics."""
+    if _METADATA_PATH in seen.properties:
+        return ()
+    return tuple(
+        entry.path
+        for entry in store.tree()
+        if not entry.is_dir and entry.path not in named and _may_be_left_over(entry)
+    )
+
+
+def _may_be_left_over(entry: FileEntry) -> bool:
+    path = PurePosixPath(entry.path)
+    suffixes = (".avro",) if path.parts[0] == FOLDER else _DATA
+    return path.suffix in suffixes and not path.name.startswith(_HIDDEN)

@@ -1,0 +1,78 @@
+"""Tables in Iceberg's own library: opened at exactly one head, changed by one commit that is never tried again.
+
+`TableOperations.commit` compares the metadata that the change was made from with what the catalog, or the folder, says
+by then: the library's own retries are all above it.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from lakewarden.catalog.errors import ConflictError
+from lakewarden.catalog.formats.port import Head
+from lakewarden.catalog.formats.spec import HeadOf
+from lakewarden.jobs.engines.spark.errors import translated
+from lakewarden.jobs.engines.spark.names import hadoop_path
+
+__all__ = ["JavaTable", "opened", "opened_at"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class JavaTable:
+    """A table with the metadata that it was opened with."""
+
+    spark: SparkSession
+    location: str
+    table: Any
+    base: Any
+    """Its `TableMetadata`."""
+
+    @property
+    def metadata_file(self) -> str:
+        """The name of the file that the metadata is from."""
+        return str(self.base.metadataFileLocation()).rpartition("/")[2]
+
+    @property
+    def at(self) -> Head:
+        """The head that was opened, as `IcebergReader` calls it."""
+        current, moves = self.base.currentSnapshot(), self.base.snapshotLog()
+        moved_at = moves.get(moves.size() - 1).timestampMillis() if moves.size() else 0
+        snapshot_id, version = (0, 0) if current is None else (current.snapshotId(), current.sequenceNumber())
+        return Head(version, f"{self.base.uuid()}@{snapshot_id}@{moved_at}@{self.metadata_file}")
+
+    def commit(self, change: Callable[[Any], object], action: str) -> None:
+        """One commit of what `change` does to a `TableMetadata.Builder`. Raises `ConflictError` if anybody has
+        committed since the table was opened. `action` as for `translated`."""
+        jvm: Any = self.spark._jvm
+        with translated(action):
+            builder = jvm.org.apache.iceberg.TableMetadata.buildFrom(self.base)
+            change(builder)
+            self.table.operations().commit(self.base, builder.build())
+
+
+def opened(spark: SparkSession, heads: HeadOf, location: str) -> JavaTable:
+    """The table at a canonical location: by the metastore's entry that keeps its head, else by its folder."""
+    jvm: Any = spark._jvm
+    jsession: Any = spark._jsparkSession
+    told = heads(location)
+    with translated(f"open {location}"):
+        conf = jsession.sessionState().newHadoopConf()
+        if told is None:
+            table = jvm.org.apache.iceberg.hadoop.HadoopTables(conf).load(hadoop_path(location))
+        else:
+            catalog = jvm.org.apache.iceberg.hive.HiveCatalog()
+            catalog.setConf(conf)
+            catalog.initialize("lakewarden", {})
+            table = catalog.loadTable(jvm.org.apache.iceberg.catalog.TableIdentifier.parse(told.entry))
+        return JavaTable(spark=spark, location=location, table=table, base=table.operations().current())
+
+
+def opened_at(spark: SparkSession, heads: HeadOf, location: str, requires: Head) -> JavaTable:
+    """The table, if head is the one that is required. Raises `ConflictError`."""
+    found = opened(spark, heads, location)
+    at = found.at
+    if at.version != requires.version or requires.token not in (None, at.token):
+        raise ConflictError(f"{location} moved past version {requires}, on which this was decided.")
+    return found

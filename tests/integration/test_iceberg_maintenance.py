@@ -1,0 +1,228 @@
+"""Iceberg tables that real Spark wrote, in a real metastore and in Hadoop's layout, are vacuumed and compacted."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from lakewarden.catalog import failpoints
+from lakewarden.catalog.errors import ConflictError
+from lakewarden.catalog.formats.iceberg.released import EXPIRING
+from lakewarden.catalog.formats.port import CommitKind
+from lakewarden.daemon.process.embedded_metastore import EmbeddedMetastore
+from lakewarden.jobs.engines.iceberg.compaction import BRANCHES
+from lakewarden.jobs.engines.iceberg.java_tables import opened
+from support.builders.spark_iceberg import SparkIceberg, iceberg_catalogs
+from support.cases import mostly_long
+from support.crashes.crashes import points_of
+from support.crashes.in_process import killed_here
+from support.processes.commands import caller, command
+from support.servers.metastores import without_system_tables
+
+pytestmark = [pytest.mark.spark, pytest.mark.metastore]
+Make = Callable[..., SparkIceberg]
+
+
+@pytest.fixture(scope="module")
+def make(
+    spark: SparkSession, metastore: EmbeddedMetastore, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Make]:
+    with iceberg_catalogs(spark, metastore.uri, tmp_path_factory.mktemp("iceberg")):
+        yield lambda catalog, **how: SparkIceberg(spark, metastore.uri, catalog, **how)
+
+
+@pytest.fixture(params=["by_name", "by_path"])
+def table(make: Make, request: pytest.FixtureRequest) -> SparkIceberg:
+    """Five snapshots: three appends, a delete that rewrites a file, an append."""
+    made = make(request.param)
+    for number in range(3):
+        made.append(number, 10 + number)
+    made.sql(f"DELETE FROM {made} WHERE id = 1")
+    made.append(99)
+    return made
+
+
+ROWS = [0, 2, 10, 11, 12, 99]
+
+
+def refs(table: SparkIceberg) -> list[str]:
+    return sorted(str(row[0]) for row in table.sql(f"SELECT name FROM {table}.refs"))
+
+
+def test_a_vacuum_deletes_what_its_dry_run_said_and_no_row_is_lost(table: SparkIceberg) -> None:
+    before = table.files()
+    foretold = table.vacuum(dry_run=True)
+    assert table.files() == before
+    assert foretold.message.startswith(f"would delete {foretold.files} files")
+    report = table.vacuum()
+    gone = before - table.files()
+    assert len(gone) == report.files == foretold.files, report.message
+    assert any(path.endswith(".parquet") for path in gone) and any(path.endswith(".avro") for path in gone)
+    assert (table.unnamed(), table.missing()) == (set(), set())
+    assert table.rows() == ROWS
+    assert len(table.sql(f"SELECT * FROM {table}.snapshots")) == 1
+    assert EXPIRING not in table.seen.properties
+    assert table.vacuum().skipped
+
+
+def test_what_is_promised_tagged_or_young_stays(table: SparkIceberg) -> None:
+    before = table.files()
+    assert table.vacuum(retention=3600).skipped and table.files() == before
+    first = table.sql(f"SELECT snapshot_id FROM {table}.snapshots ORDER BY committed_at LIMIT 1")[0][0]
+    # The statement that makes a tag is one of Iceberg's extensions, which a worker's session does not have.
+    opened(table.spark, table.heads, table.location).table.manageSnapshots().createTag(
+        "audit", first
+    ).commit()
+    table.vacuum()
+    assert table.rows(f"VERSION AS OF {first}") == [0, 10]
+    assert (refs(table), table.missing(), table.rows()) == (["audit", "main"], set(), ROWS)
+
+
+@pytest.mark.parametrize(
+    "point",
+    mostly_long(["vacuum.decided", "vacuum.begun", "vacuum.batch", "vacuum.deleted"], ["vacuum.begun"]),
+)
+def test_a_vacuum_that_is_killed_is_gone_on_with(make: Make, point: str) -> None:
+    table = make("by_name")
+    for number in range(3):
+        table.append(number)
+    table.sql(f"DELETE FROM {table} WHERE id = 1")
+    killed_here(point, table.vacuum)
+    assert table.missing() == set() and table.rows() == [0, 2]
+    table.append(7)
+    table.vacuum()
+    assert (table.unnamed(), table.missing(), table.rows()) == (set(), set(), [0, 2, 7])
+
+
+def test_a_full_vacuum_finds_what_no_metadata_names(table: SparkIceberg) -> None:
+    stray = table.folder / "data" / "stray.parquet"
+    stray.write_bytes(b"left by a writer that failed")
+    hint = {path for path in table.folder.rglob("*") if path.suffix in (".json", ".text")}
+    report = table.vacuum(full=True)
+    assert not stray.exists() and not report.skipped
+    assert all(path.exists() for path in hint)
+    assert (table.unnamed(), table.missing(), table.rows()) == (set(), set(), ROWS)
+
+
+def test_small_files_become_one_by_one_commit_that_says_whose_it_is(table: SparkIceberg) -> None:
+    before = table.seen
+    report = table.compact("run-7")
+    after = table.seen
+    assert (report.committed_version, after.files) == (after.version, 1), report.message
+    last = table.reader.newest(table.location, count=1)[0]
+    assert (last.kind, last.run_id, last.parent) == (CommitKind.MAINTENANCE, "run-7", before.version)
+    assert (refs(table), table.rows(), table.missing()) == (["main"], ROWS, set())
+    assert table.compact().skipped
+    parent = f"SELECT parent_id FROM {table}.snapshots ORDER BY committed_at DESC LIMIT 1"
+    assert table.rows(f"VERSION AS OF {table.sql(parent)[0][0]}") == ROWS
+
+
+@pytest.mark.parametrize("point", ["iceberg.branched", "iceberg.rewritten"])
+def test_whoever_writes_meanwhile_wins(
+    table: SparkIceberg, point: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def listener(reached: str) -> None:
+        if reached == point:
+            table.append(1000)
+
+    monkeypatch.setattr(failpoints, "listener", listener)
+    with pytest.raises(ConflictError):
+        table.compact()
+    monkeypatch.undo()
+    assert (refs(table), table.rows()) == (["main"], [*ROWS, 1000])
+    assert table.seen.files > 1
+    assert not table.compact().skipped and table.rows() == [*ROWS, 1000]
+
+
+@pytest.mark.parametrize(
+    "point",
+    mostly_long(
+        points_of("test_a_compaction_that_is_killed_leaves_nothing_that_stays"), ["iceberg.rewritten"]
+    ),
+)
+def test_a_compaction_that_is_killed_leaves_nothing_that_stays(make: Make, point: str) -> None:
+    table = make("by_path")
+    for number in range(4):
+        table.append(number)
+    killed_here(point, table.compact)
+    assert table.rows() == [0, 1, 2, 3] and table.missing() == set()
+    table.append(9)
+    table.compact("run-2")
+    assert not [name for name in refs(table) if name.startswith(BRANCHES)]
+    table.vacuum()
+    left = 2 if point == "iceberg.published" else 1
+    assert (table.unnamed(), table.rows(), table.seen.files) == (set(), [0, 1, 2, 3, 9], left)
+
+
+@pytest.mark.parametrize(
+    "partitioned_by", mostly_long(["part", "days(at)", "bucket(4, id), part"], ["bucket(4, id), part"])
+)
+def test_only_partitions_that_need_it_are_compacted(make: Make, partitioned_by: str) -> None:
+    table = make("by_name", partitioned_by=partitioned_by)
+    for _ in range(4):
+        table.append(1, part="it''s", day="2026-03-01")
+    table.append(2, part="b", day="2026-03-02")
+    alone = {one.path for one in table.reader.files(table.location)}
+    table.compact()
+    after = {one.path for one in table.reader.files(table.location)}
+    assert len(after) == 2 and len(after & alone) == 1
+    assert table.rows() == [1, 1, 1, 1, 2]
+
+
+def test_deletes_of_merge_on_read_are_applied(make: Make) -> None:
+    table = make("by_name", properties="'format-version'='3', 'write.delete.mode'='merge-on-read'")
+    table.append(*range(20))
+    table.append(*range(20, 40))
+    table.sql(f"DELETE FROM {table} WHERE id % 2 = 1")
+    assert table.seen.deletion_vectors > 0
+    table.compact(purge=True)
+    assert (table.seen.deletion_vectors, table.seen.rows, table.rows()) == (0, 20, list(range(0, 40, 2)))
+
+
+def test_it_is_decided_on_a_head_and_not_on_a_number(table: SparkIceberg) -> None:
+    """A change of properties makes no snapshot: the number is the same, the head is not."""
+    was = table.seen.at
+    table.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ('a'='b')")
+    assert table.seen.version == was.version
+    with pytest.raises(ConflictError):
+        table.engine.begin_vacuum(
+            table.location, requires=was, oldest=was.version, files=1, size_bytes=1, run_id="r"
+        )
+    with pytest.raises(ConflictError):
+        table.engine.compact(table.location, requires=was, partitions=None, target_bytes=2**20, run_id="r")
+    assert table.rows() == ROWS
+
+
+def test_the_daemon_looks_after_a_table_that_was_registered_by_its_name(
+    make: Make,
+    metastore: EmbeddedMetastore,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfdbinary: pytest.CaptureFixture[bytes],
+) -> None:
+    table = make("by_name", name="events")
+    for number in range(6):
+        table.append(number)
+    table.sql(f"DELETE FROM {table} WHERE id = 1")
+    monkeypatch.setenv("LAKEWARDEN_METASTORE_URI", without_system_tables(metastore.uri))
+    home = tmp_path / "home"
+    cli, name = caller(home, monkeypatch, capfdbinary), f"{table.database}.events"
+    assert cli("init").code == 0
+    assert cli("tables", "register", name, "--owner", "ana").code == 0
+    at_once = (
+        "rollback.promise=0 s",
+        "vacuum.retention=0 s",
+        "vacuum.max_share=100%",
+        "compaction.quiet=0 s",
+    )
+    said = cli("tables", "policy", "set", name, "mode=manage", "compaction.min_small_files=3", *at_once)
+    assert said.code == 0, said.err
+    swept = command(home, "daemon", "--until-idle", settings={"LAKEWARDEN_HTTP_PORT": "0"})
+    assert swept.returncode == 0, swept.stderr
+    listed = cli("jobs", "list", "-o", "json").json
+    runs = {one["action"]: one["outcome"] for one in listed if one["name"] == name}
+    assert runs == {"compact": "succeeded", "vacuum": "succeeded"}, swept.stderr
+    assert (table.rows(), table.seen.files) == ([0, 2, 3, 4, 5], 1)
+    assert (table.unnamed(), table.missing()) == (set(), set())
+    assert len(table.sql(f"SELECT * FROM {table}.snapshots")) == 1

@@ -1,0 +1,148 @@
+"""Iceberg tables as real Spark writes them: one whose head the Hive metastore keeps, one in Hadoop's layout."""
+
+import itertools
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from pyspark.sql import SparkSession
+
+from lakewarden.catalog.clock import SystemClock
+from lakewarden.catalog.formats.iceberg.reader import IcebergReader
+from lakewarden.catalog.formats.port import Observation
+from lakewarden.catalog.formats.spec import CatalogHead
+from lakewarden.catalog.metastore.hive import HiveMetastore
+from lakewarden.catalog.storage.file_store import StorageOptions, canonical
+from lakewarden.jobs.actions.compact import Compact
+from lakewarden.jobs.actions.vacuum import Vacuum
+from lakewarden.jobs.engines.iceberg.engine import IcebergEngine
+from lakewarden.jobs.executors.compact import compact
+from lakewarden.jobs.executors.vacuum import vacuum
+from lakewarden.jobs.runs.port import JobContext, Report, Target
+
+__all__ = ["SparkIceberg", "iceberg_catalogs"]
+
+_NUMBERS: Final = itertools.count()
+_CATALOG: Final = "org.apache.iceberg.spark.SparkCatalog"
+
+
+@contextmanager
+def iceberg_catalogs(spark: SparkSession, uri: str, warehouse: Path) -> Iterator[None]:
+    """The catalogs `by_name` and `by_path` in a session, until the end."""
+    confs = {
+        "by_name": {"": _CATALOG, ".type": "hive", ".uri": uri, ".warehouse": f"file:{warehouse}/hive"},
+        "by_path": {"": _CATALOG, ".type": "hadoop", ".warehouse": f"file:{warehouse}/hadoop"},
+    }
+    keys = {
+        f"spark.sql.catalog.{name}{key}": value
+        for name, each in confs.items()
+        for key, value in {**each, ".cache-enabled": "false"}.items()
+    }
+    for key, value in keys.items():
+        spark.conf.set(key, value)
+    yield
+    for key in keys:
+        spark.conf.unset(key)
+
+
+@dataclass
+class SparkIceberg:
+    """A table with the columns `id` and `part`. `catalog` is one of `iceberg_catalogs`."""
+
+    spark: SparkSession
+    uri: str
+    catalog: str
+    partitioned_by: str = ""
+    properties: str = "'format-version'='2'"
+    name: str = field(default_factory=lambda: f"t{next(_NUMBERS)}")
+    database: str = field(default_factory=lambda: f"ice{next(_NUMBERS)}")
+
+    def __post_init__(self) -> None:
+        self.sql(f"CREATE NAMESPACE {self.catalog}.{self.database}")
+        parts = f"PARTITIONED BY ({self.partitioned_by})" if self.partitioned_by else ""
+        columns = "id BIGINT, part STRING, at TIMESTAMP"
+        # A metastore's locks are in tables that the embedded one does not have.
+        properties = f"{self.properties}, 'engine.hive.lock-enabled'='false'"
+        self.sql(f"CREATE TABLE {self} ({columns}) USING iceberg {parts} TBLPROPERTIES ({properties})")
+
+    def __str__(self) -> str:
+        return f"{self.catalog}.{self.database}.{self.name}"
+
+    @property
+    def location(self) -> str:
+        if self.catalog == "by_name":
+            entry = HiveMetastore(self.uri).get(self.database, self.name)
+            assert entry is not None
+            return canonical(entry.location or "")
+        warehouse = self.spark.conf.get("spark.sql.catalog.by_path.warehouse") or ""
+        return canonical(f"{warehouse}/{self.database}/{self.name}".removeprefix("file:"))
+
+    @property
+    def folder(self) -> Path:
+        return Path(self.location.removeprefix("file://"))
+
+    def heads(self, location: str) -> CatalogHead | None:
+        if self.catalog != "by_name":
+            return None
+        found = HiveMetastore(self.uri).metadata_files(self.database, [self.name])
+        return CatalogHead(entry=f"{self.database}.{self.name}", file=found.get(self.name))
+
+    @property
+    def reader(self) -> IcebergReader:
+        return IcebergReader(lambda _: StorageOptions(), self.heads)
+
+    @property
+    def engine(self) -> IcebergEngine:
+        return IcebergEngine(lambda: self.spark, storage=lambda _: StorageOptions(), heads=self.heads)
+
+    @property
+    def seen(self) -> Observation:
+        seen = self.reader.observe(self.location)
+        assert isinstance(seen, Observation), seen
+        return seen
+
+    def sql(self, text: str) -> list[tuple[object, ...]]:
+        return [tuple(row) for row in self.spark.sql(text).collect()]
+
+    def append(self, *ids: int, part: str = "a", day: str = "2026-03-01") -> None:
+        values = ", ".join(f"({one}, '{part}', TIMESTAMP '{day} 12:00:00')" for one in ids)
+        self.sql(f"INSERT INTO {self} VALUES {values}")
+
+    def rows(self, version: str = "") -> list[object]:
+        return sorted(row[0] for row in self.sql(f"SELECT id FROM {self} {version}"))  # type: ignore[type-var]
+
+    def files(self) -> set[str]:
+        """Relative to its folder; not what Hadoop's checksums and pointers are in."""
+        found = (path for path in self.folder.rglob("*") if path.is_file())
+        return {str(path.relative_to(self.folder)) for path in found if path.suffix in (".avro", ".parquet")}
+
+    def unnamed(self) -> set[str]:
+        return self.files() - self.reader.named_files(self.location)
+
+    def missing(self) -> set[str]:
+        return set(self.reader.named_files(self.location)) - self.files()
+
+    def context(self, run_id: str = "run-1") -> JobContext:
+        return JobContext(
+            target=Target(table_id="t", name=str(self), location=self.location, format="iceberg"),
+            run_id=run_id,
+            reader=self.reader,
+            clock=SystemClock(),
+            engine=self.engine,
+            metastore=None,
+            still_ours=lambda: None,
+        )
+
+    def vacuum(self, *, full: bool = False, dry_run: bool = False, retention: int = 0) -> Report:
+        action = Vacuum(
+            requires=self.seen.at, retention_seconds=retention, full=full, dry_run=dry_run, max_share=1.0
+        )
+        return vacuum(self.context(), action)
+
+    def compact(self, run_id: str = "run-1", *, purge: bool = False) -> Report:
+        action = Compact(
+            requires=self.seen.at, target_bytes=2**20, min_small_files=2, quiet_seconds=0, purge=purge
+        )
+        return compact(self.context(run_id), action)

@@ -1,0 +1,120 @@
+"""Which snapshots of an Iceberg table may expire, and which files go with them."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lakewarden.catalog.errors import ConflictError
+from lakewarden.catalog.formats.iceberg.reader import IcebergReader
+from lakewarden.catalog.formats.iceberg.released import EXPIRING
+from lakewarden.catalog.formats.port import Observation
+from lakewarden.catalog.storage.file_store import canonical
+from support.builders.iceberg_tables import IcebergWriter
+
+
+class Table:
+    """Four snapshots: a and b come, c comes and a goes, d comes and b goes."""
+
+    def __init__(self, root: Path, **properties: str) -> None:
+        self.writer = IcebergWriter(root=root, properties=properties)
+        self.reader, self.location = IcebergReader(), canonical(str(root))
+        self.ids = []
+        steps: tuple[tuple[tuple[tuple[str, int], ...], tuple[str, ...]], ...] = (
+            ((("a", 1),), ()), ((("b", 2),), ()), ((("c", 4),), ("a",)), ((("d", 8),), ("b",)),
+        )  # fmt: skip
+        for add, remove in steps:
+            self.writer.commit(add=add, remove=remove, operation="overwrite")
+            assert self.writer.current is not None
+            self.ids.append(self.writer.current)
+
+    def refer(self, **refs: dict[str, Any]) -> None:
+        self.writer.more["refs"] = {"main": {"type": "branch", "snapshot-id": self.writer.current}, **refs}
+        self.writer.publish()
+
+    @property
+    def seen(self) -> Observation:
+        seen = self.reader.observe(self.location)
+        assert isinstance(seen, Observation), seen
+        return seen
+
+    def expiring(self, before: int) -> list[int]:
+        """By their place among the four."""
+        found = self.reader.expiring(self.location, head=self.seen.head, before=before)
+        return [self.ids.index(one) for one in found]
+
+    def gone(self) -> dict[str, int | None]:
+        stones = self.reader.tombstones(self.location)
+        return {one.path: one.removed_in for one in stones if not one.is_metadata}
+
+    def metadata_gone(self) -> int:
+        return sum(one.is_metadata for one in self.reader.tombstones(self.location))
+
+
+def test_what_only_older_snapshots_have_goes_with_the_last_that_has_it(tmp_path: Path) -> None:
+    table = Table(tmp_path / "t")
+    assert table.gone() == {"a": 3, "b": 4}
+    assert table.metadata_gone() == 6, "three lists, and the manifest of each"
+    assert (table.expiring(4), table.expiring(3), table.expiring(1)) == ([0, 1, 2], [0, 1], [])
+
+
+def test_a_tag_keeps_its_snapshot_and_the_files_of_that(tmp_path: Path) -> None:
+    table = Table(tmp_path / "t")
+    table.refer(audit={"type": "tag", "snapshot-id": table.ids[1]})
+    assert table.expiring(4) == [0, 2]
+    assert table.gone() == {}, "a, b: tagged; c: head's"
+
+
+def test_a_branch_keeps_as_many_snapshots_as_its_owner_wants(tmp_path: Path) -> None:
+    table = Table(tmp_path / "t")
+    table.refer(dev={"type": "branch", "snapshot-id": table.ids[2], "min-snapshots-to-keep": 2})
+    assert table.expiring(4) == [0]
+    table.refer(dev={"type": "branch", "snapshot-id": table.ids[2]})
+    assert table.expiring(4) == [0, 1]
+    assert table.gone() == {"a": 3}, "b is the branch's"
+
+
+def test_main_keeps_as_many_snapshots_as_its_owner_wants(tmp_path: Path) -> None:
+    table = Table(tmp_path / "t", **{"history.expire.min-snapshots-to-keep": "3"})
+    assert table.expiring(4) == [0]
+
+
+def test_a_file_that_came_back_is_needed(tmp_path: Path) -> None:
+    table = Table(tmp_path / "t")
+    table.writer.commit(add=(("a", 1),))
+    assert table.gone() == {"b": 4}
+
+
+def test_files_that_only_an_undone_snapshot_has_go_with_it(tmp_path: Path) -> None:
+    table = Table(tmp_path / "t")
+    table.writer.move_main(table.ids[1])
+    assert table.gone() == {"c": 5, "d": 5}
+    stone = next(one for one in table.reader.tombstones(table.location) if one.path == "d")
+    assert stone.removed_at == table.writer.now, "when main left it"
+
+
+def test_whoever_decided_on_another_head_expires_nothing(tmp_path: Path) -> None:
+    table = Table(tmp_path / "t")
+    before = table.seen.head
+    table.refer()
+    with pytest.raises(ConflictError, match="moved past"):
+        table.reader.expiring(table.location, head=before, before=4)
+
+
+def test_an_expiry_that_was_interrupted_is_gone_on_with_by_what_its_property_names(tmp_path: Path) -> None:
+    table = Table(tmp_path / "t")
+    whole = table.gone()
+    before = table.writer.head.name
+    table.writer.snapshots = table.writer.snapshots[-1:]
+    table.writer.publish()
+    assert (table.gone(), table.metadata_gone()) == ({}, 0)
+    table.writer.properties[EXPIRING] = f"metadata/{before}\nmetadata/v99.metadata.json"
+    table.writer.publish()
+    assert (table.gone(), table.metadata_gone()) == (dict.fromkeys(whole), 6)
+    for manifest in table.writer.metadata.glob(f"{table.ids[0]}-m0.avro"):
+        manifest.unlink()
+    assert (table.gone(), table.metadata_gone()) == (dict.fromkeys(whole), 6), "the others tell of a and b"
+    for listed in table.writer.metadata.glob("snap-*.avro"):
+        if str(table.ids[-1]) not in listed.name:
+            listed.unlink()
+    assert (table.gone(), table.metadata_gone()) == ({}, 0)
