@@ -199,7 +199,7 @@ def test_try_cast_finds_null_for_what_is_none_and_an_error_where_that_is_not_cle
         decimals = meaning(
             spark, "UPDATE texts SET m = TRY_CAST(s AS DECIMAL(4, 1)) WHERE id < 4", Dialect.TSQL, world=world
         )
-        assert [str(row[4]) for row in decimals.tables["texts"][:4]] == ["12.0", "-7.0", "None", "1.5"]
+        assert [str(row[4]) for row in decimals.tables["texts"][:4]] == ["12.00", "-7.00", "None", "1.50"]
         with pytest.raises(PySparkException, match="'12' is not read as DATE alike"):
             meaning(spark, "UPDATE texts SET d = TRY_CAST(s AS DATE) WHERE id = 0", Dialect.TSQL, world=world)
 

@@ -134,6 +134,12 @@ def _column_set(draft: Draft, said: Condition) -> exp.Expr | None:
     return next((column for column in set_ if column.name.lower() == name), None)
 
 
+def _deepest_column(draft: Draft, said: Condition) -> exp.Expr | None:
+    name = _Bare(said[1])["objectName"].rpartition(".")[2].lower()
+    named = [one for one in _parts(draft, exp.Column) if one.name.lower() == name]
+    return max(named, key=lambda one: one.depth, default=None)
+
+
 def _only_value_asked(draft: Draft, said: Condition) -> exp.Expr | None:
     asked = [
         one
@@ -246,6 +252,12 @@ CONDITIONS: Final[Mapping[str, _Words]] = {
         kind=UsageError,
         sentence="Spark does not run a query that depends on a row outside of it in this way.",
         hint="Such columns stand in the WHERE of the query, without aggregates; or join its tables by FROM.",
+    ),
+    "UNRESOLVED_COLUMN": _Words(
+        kind=UsageError,
+        sentence="Spark does not find this column of a query around it.",
+        hint="Such columns stand in the WHERE of the query, without aggregates; or join its tables by FROM.",
+        part=_deepest_column,
     ),
     "MISSING_AGGREGATION": _Words(
         kind=UsageError,

@@ -3,10 +3,13 @@
 Spark is asked about many at once.
 """
 
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import reduce
+from itertools import islice
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
@@ -24,6 +27,9 @@ from support.two_databases.sides import Connection, Server
 __all__ = ["Named", "named_tables", "play_names"]
 
 _AT_ONCE = 40
+_SIDE_BY_SIDE = 2
+_Asked = tuple[int, str, list[int]]
+"""A seed, its condition, and the rows that the database finds."""
 _FULL_GROUPS = b"SET sql_mode = CONCAT(@@sql_mode, ',ONLY_FULL_GROUP_BY')"
 
 
@@ -64,27 +70,35 @@ def named_tables(spark: SparkSession, server: Server, connection: Connection) ->
 def play_names(
     spark: SparkSession, server: Server, connection: Connection, seeds: Iterable[int], count: int
 ) -> Iterator[Named]:
-    """What comes of the first so many conditions that the database knows."""
-    dialect, waiting = Dialect(server.dialect), list[tuple[int, str, list[int]]]()
+    """What comes of the first so many conditions that the database knows. Some are compiled and analysed while Spark
+    looks for the rows of those before them."""
+    known = islice(_known(server, connection, seeds), count)
+    judging = deque[Future[list[Named]]]()
+    with ThreadPoolExecutor(_SIDE_BY_SIDE) as pool:
+        while asked := list(islice(known, _AT_ONCE)):
+            judging.append(pool.submit(_judged, spark, Dialect(server.dialect), asked))
+            if len(judging) > _SIDE_BY_SIDE:
+                yield from judging.popleft().result()
+        for one in judging:
+            yield from one.result()
+
+
+def _known(server: Server, connection: Connection, seeds: Iterable[int]) -> Iterator[_Asked]:
+    """The conditions that are SQL for the database, with the rows that it finds."""
     for seed in seeds:
-        condition = random_condition(seed, dialect)
+        condition = random_condition(seed, Dialect(server.dialect))
         try:
             rows = connection.execute(f"SELECT id FROM t WHERE {condition}".encode()).fetchall()
         except server.refusals:
             continue
-        waiting.append((seed, condition, sorted(row[0] for row in rows)))
-        count -= 1
-        if len(waiting) == _AT_ONCE or count == 0:
-            yield from _judged(spark, dialect, waiting)
-            waiting.clear()
-        if count == 0:
-            return
-    yield from _judged(spark, dialect, waiting)
+        yield seed, condition, sorted(row[0] for row in rows)
 
 
-def _judged(
-    spark: SparkSession, dialect: Dialect, asked: Sequence[tuple[int, str, list[int]]]
-) -> Iterator[Named]:
+def _judged(spark: SparkSession, dialect: Dialect, asked: Sequence[_Asked]) -> list[Named]:
+    return list(_each(spark, dialect, asked))
+
+
+def _each(spark: SparkSession, dialect: Dialect, asked: Sequence[_Asked]) -> Iterator[Named]:
     frames: dict[int, DataFrame] = {}
     for seed, condition, _ in asked:
         try:

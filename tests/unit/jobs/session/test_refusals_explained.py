@@ -122,6 +122,11 @@ def test_no_condition_of_a_compiled_statement_is_told_in_the_words_of_spark(cond
             {"routineName": "`nosuch`"},
             "There is no function nosuch. Line 1, column 47:",
         ),
+        (
+            "UNRESOLVED_COLUMN.WITH_SUGGESTION",
+            {"objectName": "`u`.`e`"},
+            "Spark does not find this column of a query around it. Line 1, column 30:",
+        ),
         ("SCALAR_SUBQUERY_TOO_MANY_ROWS", {}, "found several rows. Line 1, column 26:"),
         ("USER_RAISED_EXCEPTION", {"errorMessage": "'12L' is not read as INT."}, "'12L' is not read as INT."),
         (
