@@ -36,9 +36,9 @@ class TableLook:
     lineage: tuple[LineageRow, ...] = ()
     """The rows of versions that had none."""
     rewound: bool = False
-    """It was restored since the last look."""
+    """The table was restored since the last look."""
     dropped: str | None = None
-    """Why it counts as dropped, not as lost, where nothing was seen."""
+    """Why the table counts as dropped, not as lost, where nothing was seen."""
     linked: tuple[str, ...] | None = None
     """The folders that its own leads to, None if nobody looked."""
 
@@ -55,7 +55,7 @@ class OnRecord:
 
     @property
     def complete(self) -> bool:
-        """Whether it has both."""
+        """Whether the look has both."""
         return self.schema and bool(self.lineage)
 
     def has_lineage_of(self, seen: Observation) -> bool:
