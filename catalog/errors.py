@@ -165,7 +165,7 @@ class UnfinishedError(LakewardenError):
 
 
 class UnrecordedError(LakewardenError):
-    """It was done, and no entry of `lakewarden.audit` could be written or kept for later."""
+    """The call was carried out, and its entry of `lakewarden.audit` could be neither written nor kept for later."""
 
     exit_code = ExitCode.PARTLY
     hint = (

@@ -9,7 +9,7 @@ __all__ = ["linked_folders"]
 
 
 def linked_folders(location: str) -> tuple[str, ...]:
-    """Where they lead now, as few folders as that takes; none on a storage without links."""
+    """The folders that links lead to now, as few as cover all of them; none on a storage without links."""
     metadata = {sign.folder for sign in signs().values()}
     found = Moment().leads_to(location, but=metadata)
     return tuple(location_of(one) for one in common_folders(str(local_path(one)) for one in found))

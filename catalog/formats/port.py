@@ -123,7 +123,7 @@ class DataFile:
     """The file that holds its deletion vector; None if there is none, or if it is inline."""
     has_statistics: bool = False
     deletes: DeleteKind | None = None
-    """What it deletes of other files; None where it holds rows of the table."""
+    """What the file deletes of other files; None where it holds rows of the table."""
     is_parquet: bool = True
     spelling: str | None = None
     """What tells it from other entries of the log, None for `path` itself: of two spellings of one path, a writer that
@@ -209,17 +209,17 @@ class Commit:
     lineage: LineageRecord | None = None
     """What a governed write recorded."""
     lineage_verdict: RecordVerdict = RecordVerdict.ABSENT
-    """Whether that record can be relied on."""
+    """Whether the lineage record is credible."""
     format_id: str | None = None
     """The table's UUID, if the commit set it: the first commit and CREATE OR REPLACE do, and so do changes of schema
     and properties."""
     restored: int | None = None
     """What a RESTORE went back to: as it says itself, or as the files tell (`TableReader.restored`)."""
     changed_properties: tuple[str, ...] | None = None
-    """Those that a commit of that kind set or unset; None if it does not say."""
+    """The properties that a commit of that kind set or unset; None if it does not say."""
     transactions: tuple[tuple[str, int], ...] = ()
     redefines: bool = False
-    """Whether it changed metadata or protocol: properties and features may be others since."""
+    """Whether the commit changed metadata or protocol: properties and features may be others since."""
     ends_vacuum: bool = False
     """Whether this commit ends a vacuum that was carried out in full."""
 

@@ -16,7 +16,7 @@ __all__ = ["marked", "standing_marks"]
 def standing_marks(
     marks: Iterable[Mark], history: Sequence[Version], head_id: str | None
 ) -> tuple[Mark, ...]:
-    """Those marks that are about versions of this log; `head_id` is the table's UUID now, None if it cannot be read.
+    """The marks on versions of this log; `head_id` is the table's UUID now, None if it cannot be read.
 
     If the log no longer tells the UUID of a version, the UUID has to be one in the log.
     """

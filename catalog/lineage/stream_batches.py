@@ -43,7 +43,7 @@ class StreamHarvest:
     """Opens a location."""
 
     def reads(self, row: TableRow, commits: Iterable[Commit]) -> Mapping[BatchKey, StreamReads]:
-        """What those of the commits read that a declared checkpoint tells of: one listing per checkpoint."""
+        """The reads of commits that a declared checkpoint tells of: one listing per checkpoint."""
         declared = checkpoints_of(row)
         wanted = {key for key in map(batch_key, commits) if key is not None} if declared else set()
         if not wanted:

@@ -79,7 +79,7 @@ class Version:
     """What a RESTORE went back to, None if the log does not say; for removed files, the version before the first of
     them."""
     blind: bool = False
-    """It added files and read nothing of the table."""
+    """A blind append: the commit added files and read nothing of the table."""
     rows: int | None = None
     """Rows that the commit added, None if unknown."""
     files: int | None = None

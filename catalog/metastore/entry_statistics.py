@@ -31,7 +31,7 @@ STATISTICS_VERSION: Final = "lakewarden.statistics.version"
 """The table version that our statistics describe."""
 
 STATISTICS_AT: Final = "lakewarden.statistics.at"
-"""When they were computed, ISO 8601."""
+"""The time of the computation, ISO 8601."""
 STATISTICS_SHARE: Final = "lakewarden.statistics.sampled_share"
 """The share of the table's bytes that was looked at: 1.0000 for all of it."""
 

@@ -19,7 +19,7 @@ def is_system_entry(entry: Entry) -> bool:
 
 
 def is_of_another(entry: Entry, installation: str | None) -> bool:
-    """Whether it is of another installation's system table. One of an older lakewarden names no installation."""
+    """Whether the entry is another installation's system table's. One of an older lakewarden names no installation."""
     return is_system_entry(entry) and entry.parameters.get(INSTALLATION) != installation
 
 

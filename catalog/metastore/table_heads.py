@@ -31,7 +31,7 @@ class _Answer:
     """The answer for the requested tables of one database, or that there was none."""
 
     until: float
-    """When it counts no more, by the monotonic clock."""
+    """The end of the answer's validity, by the monotonic clock."""
     asked: frozenset[str]
     files: Mapping[str, str] | UnavailableError
 

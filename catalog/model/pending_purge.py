@@ -43,7 +43,7 @@ class Purging:
 
     after: datetime
     version: int
-    """That of the only head at which they may be."""
+    """The version of the only head at which the files may be deleted."""
     head: str | None = None
     """What tells that head from others; None in rows of an older lakewarden."""
     unknown: str | None = None

@@ -55,12 +55,12 @@ class Rollback:
 
     @property
     def is_unsettled(self) -> bool:
-        """Whether it was begun and neither finished nor taken back."""
+        """Whether the rollback was begun and neither finished nor taken back."""
         return self.head.state in UNSETTLED
 
     @property
     def is_group(self) -> bool:
-        """Whether it is the journal of a statement over several tables, not of a rollback."""
+        """Whether this is the journal of a statement over several tables, not of a rollback."""
         return any(step.kind is RollbackStep.CHANGE for step in self.steps)
 
     @property
@@ -121,7 +121,7 @@ class Undone:
     format_id: str | None = None
     """The table's UUID there, None where it is not known: versions with another UUID are not meant."""
     left: bool = False
-    """They were not taken back, but hold what was, and were left."""
+    """The versions were left as they are, though they hold reverted data."""
 
     @property
     def how(self) -> str:

@@ -272,7 +272,7 @@ class LineageRow:
     from_version: int | None = None
     """Only the changes after it were read."""
     output_format_id: str | None = None
-    """It tells versions of a recreated table from those of its predecessor; None where the writer did not say."""
+    """The UUID tells versions of a recreated table from those of its predecessor; None where the writer did not say."""
     input_format_id: str | None = None
     """Likewise."""
 
@@ -351,7 +351,7 @@ class RollbackRow:
     undo: bool = False
     """The steps are being taken back."""
     undo_until: datetime | None = None
-    """Until when that is possible."""
+    """The end of the undo window."""
     format_id: str | None = None
     """The table's UUID at the version it comes from, None where it is not known."""
 

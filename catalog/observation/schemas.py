@@ -18,7 +18,7 @@ class Commits(Protocol):
     """`TableReader.commits`, or what stands for it."""
 
     def __call__(self, location: str, *, after: int, upto: int | None = None) -> Iterable[Commit]:
-        """Those with `after` < version <= `upto` whose log entries are there, in order."""
+        """The versions with `after` < version <= `upto` and a log entry, in order."""
 
 
 def next_schema(

@@ -75,7 +75,7 @@ class GiveBack:
 
     @property
     def sentence(self) -> str:
-        """What it does, for people."""
+        """The effect in words."""
         parts = [f"{name} = {value}" for name, value in self.sets]
         parts += [f"{name} unset" for name in self.unsets]
         said = "given back: " + ", ".join(parts) if parts else "no property of ours was left to give back"

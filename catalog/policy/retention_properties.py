@@ -85,7 +85,7 @@ class RetentionProperties:
         )
 
     def unreadable(self, properties: Mapping[str, str]) -> tuple[str, ...]:
-        """Those of the table's durations that are set to something that is none: nobody knows how long they mean."""
+        """The table's properties for durations with an unreadable value: nobody knows how long they mean."""
         return tuple(one.name for one in self._durations() if one.seconds(properties) is None)
 
     def still_to_set(
@@ -124,4 +124,4 @@ class RetentionProperties:
 
 
 NO_PROPERTIES: Final = RetentionProperties()
-"""Those of a format whose tables keep no retention in properties."""
+"""For formats whose tables keep no retention in properties."""

@@ -188,7 +188,7 @@ class _Batch:
 
     registry: Registry
     healths: Rows[HealthRow]
-    """Those of before anything was looked at."""
+    """The health rows from before the look."""
     asked_for: Collection[str]
     asked: dict[int, Registration] = field(default_factory=dict)
     unseen: dict[int, LakewardenError] = field(default_factory=dict)

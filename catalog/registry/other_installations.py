@@ -43,8 +43,8 @@ class Others:
     clock: Clock
 
     def of(self, name: str, location: str, seen: Observation | LogProblem) -> tuple[Other, ...]:
-        """Those that manage or hold the table, as it is now. Raises `UnavailableError` while the metastore does not
-        answer."""
+        """The installations that manage or hold the table in its present state. Raises `UnavailableError` while the
+        metastore does not answer."""
         ours = self.installation()
         return (*self._in_the_log(seen, ours), *self._in_the_metastore(name, location, ours))
 

@@ -80,9 +80,9 @@ class Sightings:
     """What the places of tables with the same UUIDs look like: whether a table is there, or surely nothing is."""
 
     version: int
-    """That of `lakewarden.tables` as of which they were looked at."""
+    """The version of `lakewarden.tables` that was looked at."""
     places: RegisteredPlaces
-    """Those of that version."""
+    """The places of that version."""
     rows: Mapping[str, TableRow]
     """By `table_id` those that are where one is asked for."""
     outer: Mapping[str, str] = field(default_factory=dict)

@@ -57,7 +57,7 @@ class Registered:
     created: bool
     """The row was written now."""
     moved: bool = False
-    """It was known before, at another place."""
+    """The table was known before, at another place."""
     unrecorded: LakewardenError | None = None
     """Why there is no health on record yet, though the table is managed: the next sweep looks at it."""
 

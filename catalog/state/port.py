@@ -40,7 +40,7 @@ class Lease:
     name: str
     holder: str
     token: int
-    """It grows with every change of holder and never comes back."""
+    """The token grows with every change of holder; no value comes back."""
     expires_at: datetime
 
 

@@ -64,7 +64,7 @@ class Place:
         return self.is_within(other) or other.is_within(self)
 
     def presence(self, options: StorageOptions, is_there: Callable[[str], bool]) -> Presence:
-        """Whether it is there, as `is_there` tells of a location, surely gone from there, or out of sight.
+        """Whether the place is there (by `is_there` of a location), surely gone, or out of sight.
 
         It is gone if it is absent while the folder around it answers and holds something else, or if there is something
         else in its place. An empty folder says nothing, nor does one that is absent from an empty or absent one: the

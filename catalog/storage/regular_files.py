@@ -23,7 +23,7 @@ def opened(place: Path) -> int:
 
 
 def whole(place: Path) -> bytes:
-    """All of a file. Raises like `opened`, also for what calls itself a file and would have its reader wait."""
+    """The content of a file. Raises like `opened`, also for what calls itself a file and would have its reader wait."""
     with open(opened(place), "rb") as file:
         data: bytes | None = file.read()
     if data is None:

@@ -200,6 +200,5 @@ def _readable(piece: Piece, root: str) -> Iterator[None]:
     except (pa.ArrowException, OSError) as error:
         raise UnreadableError(
             f"The data file {piece.path} of {root} cannot be read.",
-            hint="`lakewarden system verify` names what is broken, "
-            "`lakewarden system repair` offers what to do.",
+            hint="`lakewarden system verify` names the damage, `lakewarden system repair` offers repairs.",
         ) from error

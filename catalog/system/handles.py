@@ -168,8 +168,7 @@ def answering(name: str) -> Iterator[None]:
     except (DeltaProtocolError, DeltaError) as error:
         raise UnreadableError(
             f"The log of lakewarden.{name} cannot be read.",
-            hint="`lakewarden system verify` names what is broken, "
-            "`lakewarden system repair` offers what to do.",
+            hint="`lakewarden system verify` names the damage, `lakewarden system repair` offers repairs.",
         ) from error
     except OSError as error:
         if error.strerror:

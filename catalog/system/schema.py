@@ -147,7 +147,7 @@ def table_properties(table: SystemTable[Any]) -> dict[str, str]:
 
 
 def kept_properties(table: SystemTable[Any]) -> dict[str, str]:
-    """Those properties that time travel as an audit trail depends on; `verify` insists on them."""
+    """The properties on which time travel as an audit trail depends; `verify` insists on them."""
     return {
         "delta.dataSkippingStatsColumns": ",".join(statistics_columns(table)),
         "delta.enableExpiredLogCleanup": "false",

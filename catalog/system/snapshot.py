@@ -31,7 +31,7 @@ class Piece:
     rows: int | None
     """What the log says it holds."""
     added_ms: int
-    """When it was added."""
+    """The time at which the file was added."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

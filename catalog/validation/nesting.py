@@ -27,7 +27,7 @@ class Neighbours:
     at: Mapping[str, tuple[tuple[str, str], ...]]
     """Place to (table_id, name) of those there."""
     places: tuple[str, ...]
-    """All of them, sorted."""
+    """All places, sorted."""
     follow: Follow
     """Gives a place its spelling."""
 

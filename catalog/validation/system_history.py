@@ -70,7 +70,7 @@ class SystemHistory:
             self._heads.put(new)
 
     def _versions(self) -> _Versions:
-        """Those of the tables that can be read."""
+        """The versions of the readable tables."""
         found = []
         for table in SYSTEM_TABLES:
             with suppress(NotFoundError, UnreadableError):

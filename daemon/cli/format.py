@@ -60,7 +60,7 @@ class ListView:
     whole: bool = False
     """With lines as long as they are."""
     watch: bool = False
-    """It is looked at again and again."""
+    """The output is refreshed."""
     interval: float = 2.0
     """Seconds between two looks."""
 

@@ -51,7 +51,7 @@ class Disks:
         return self.hanging()
 
     def hanging(self) -> frozenset[str]:
-        """Those that have not answered."""
+        """The mount points that have not answered."""
         return frozenset(point for point, thread in self._asked.items() if thread.is_alive())
 
     def holds(self, location: str, points: Collection[str]) -> bool:

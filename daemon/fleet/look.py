@@ -41,9 +41,9 @@ class TableLook:
     rewritten: RewrittenLog | None = None
     """Its log was put back since the last look, and perhaps written on."""
     rewound: bool = False
-    """It was restored since the last look."""
+    """The table was restored since the last look."""
     dropped: str | None = None
-    """Why it counts as dropped, not as lost, where nothing was seen."""
+    """Why the table counts as dropped, not as lost, where nothing was seen."""
     linked: tuple[str, ...] | None = None
     """The folders that its own leads to, None if nobody looked."""
 
@@ -60,7 +60,7 @@ class OnRecord:
 
     @property
     def complete(self) -> bool:
-        """Whether it has both."""
+        """Whether the look has both."""
         return self.schema and bool(self.lineage)
 
     def has_lineage_of(self, seen: Observation) -> bool:

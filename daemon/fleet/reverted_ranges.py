@@ -69,7 +69,7 @@ class RevertedRanges:
         )
 
     def take_left(self, healths: Iterable[HealthRow]) -> None:
-        """What these tables' heads left behind."""
+        """Fold in the versions that these tables' heads left behind."""
         for one in healths:
             left = tuple(left_by(one))
             if left != self._left.get(one.table_id, ()):

@@ -39,7 +39,7 @@ class _Store:
     silent_since: datetime | None = None
     """Set while it is away."""
     until: datetime | None = None
-    """When it is left alone."""
+    """The time until which the store is left alone."""
     pause: timedelta = timedelta(0)
     turns: dict[str, tuple[bool, int]] = field(default_factory=dict)
     """By table: whether its last question was without an answer, and the sweep of that question."""

@@ -28,7 +28,7 @@ class CancelledWork:
             self._calls[operation] = None
 
     def end(self, operation: str) -> None:
-        """It has its answer. Tasks of it may go on."""
+        """The call has its answer. Tasks of it may go on."""
         with self._lock:
             self._calls.pop(operation, None)
 

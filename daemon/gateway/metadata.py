@@ -79,11 +79,11 @@ class ListedTable(Protocol):
 
     @property
     def name(self) -> str:
-        """What it is called there."""
+        """The name in Spark's catalog."""
 
     @property
     def view(self) -> bool:
-        """Whether it is a view."""
+        """Whether the entry is a view."""
 
 
 class CatalogPort(Protocol):

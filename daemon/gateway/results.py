@@ -137,7 +137,7 @@ class ResultReader:
             return start, page
 
     def table(self) -> pa.Table:
-        """All of it, as one table with its own names; for results that are small. It is closed."""
+        """The whole result as one table with its own names; for results that are small. It is closed."""
         names = [column.name for column in self.columns]
         batches = (
             [] if self._store is None else [self._store.batch(n) for n in range(len(self._store.starts) - 1)]

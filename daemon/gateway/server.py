@@ -95,7 +95,7 @@ class Server:
 
     @property
     def port(self) -> int:
-        """Where it listens."""
+        """The port it listens on."""
         return self._server.server_port
 
     def start(self) -> None:

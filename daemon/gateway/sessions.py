@@ -132,7 +132,7 @@ class Session:
             operation.close()
 
     def operations(self) -> list[GatewayOperation]:
-        """Those that are open."""
+        """The open operations."""
         return list(self._operations.values())
 
     def close(self) -> None:
@@ -144,7 +144,7 @@ class Session:
 
 
 class Sessions:
-    """All of them. Thread-safe."""
+    """All sessions of the gateway. Thread-safe."""
 
     def __init__(self, limits: Limits, *, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._limits, self._monotonic = limits, monotonic

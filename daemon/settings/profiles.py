@@ -68,7 +68,7 @@ def _of_one_home(profile: Profile, environment: Mapping[str, str]) -> Profile:
 
 
 def profile_names(environment: Mapping[str, str]) -> tuple[str, ...]:
-    """Those there are. Raises `UsageError` for a file that makes no sense."""
+    """The existing profiles. Raises `UsageError` for a file that makes no sense."""
     return tuple(_read(_file(environment))[1])
 
 

@@ -9,7 +9,7 @@ __all__ = ["Outage"]
 
 @dataclass(slots=True)
 class Outage:
-    """The line for the log, and whether the outage goes on."""
+    """The log's lines about one part's outage, and whether the outage goes on."""
 
     part: str
     """Whose lines they are."""
@@ -18,13 +18,13 @@ class Outage:
     goes_on: bool = False
 
     def met(self, problem: str, **facts: str) -> None:
-        """It did not answer. Said the first time only."""
+        """The part did not answer. Said the first time only."""
         if not self.goes_on:
             get_log(self.part).warning(self.begins, problem=problem, **facts)
         self.goes_on = True
 
     def over(self, **facts: str) -> None:
-        """It answers. Said if it had not."""
+        """The part answers. Said if it had not."""
         if self.goes_on:
             get_log(self.part).info(self.ends, **facts)
         self.goes_on = False

@@ -21,12 +21,12 @@ Rows = Callable[[], Iterable[TableRow | None]]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Part:
-    """One of many tables that a use case is done to at once."""
+    """One of many tables in one call of a use case."""
 
     on: str
-    """What it was done to."""
+    """The object of the call."""
     why: str | None = None
-    """Why that was refused; None: it was done."""
+    """The reason of a refusal; None: it was done."""
     audit_id: str | None = None
     """Makes its entry one that is written once."""
     by: str | None = None

@@ -44,7 +44,7 @@ class Status:
     quarantined: int
     converting: int
     tables_paused: int
-    """Those that are so by themselves or by a scope."""
+    """Tables paused by themselves or by a scope."""
     tables_held: int
     """Likewise."""
     reads_reverted: int
@@ -70,7 +70,7 @@ class Status:
     runs_waiting: int
     """Work of the last day that waits for consent."""
     rollbacks_waiting: tuple[str, ...]
-    """Those that stopped at a conflict, by id."""
+    """Rollbacks that stopped at a conflict, by id."""
     unreadable: tuple[str, ...]
     """Which system tables could not be asked."""
     older: tuple[str, ...]
@@ -92,14 +92,14 @@ class OwnStatus:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FoundBy:
-    """What one check found, with the gravest severity."""
+    """The findings of one check, with the gravest severity."""
 
     check: str
     severity: str
     tables: int
     """On so many."""
     example: str
-    """One of them."""
+    """One of the tables."""
     message: str
     """What was found there, in words."""
 

@@ -46,7 +46,7 @@ class HostParts:
     count: int
     """So many workers at the most."""
     formats: frozenset[str]
-    """Those whose tables the workers can work on."""
+    """The formats that the workers can work on."""
     drain: timedelta
     vitals: Vitals
     metrics: Metrics

@@ -67,7 +67,7 @@ class NotDue:
     why: WhyNot
     because: str
     until: datetime | None = None
-    """When that may change."""
+    """When the answer may change."""
 
 
 Answer = Due | NotDue

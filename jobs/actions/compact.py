@@ -48,7 +48,7 @@ class Compact:
     quiet_seconds: int
     """A partition is cold when nobody wrote to it for so long."""
     beside_writers: bool = False
-    """It may commit behind commits that came while it ran."""
+    """The compaction may commit after commits made while it ran."""
     purge: bool = False
     """Rows that deletion vectors hide are purged."""
     dry_run: bool = False

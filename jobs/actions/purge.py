@@ -82,7 +82,7 @@ def _estimate(action: Purge, health: HealthRow) -> Estimate:
 
 
 def _allowed_in(row: TableRow, action: Purge, now: datetime) -> str | None:
-    """It is for what was agreed to, alone."""
+    """A purge deletes nothing but the table that was agreed to."""
     wanted = Purging.of(row)
     if wanted.head is None:
         return (

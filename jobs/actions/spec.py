@@ -42,20 +42,20 @@ A = TypeVar("A", bound=AnyAction)
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Recovered:
-    """It was done."""
+    """The run was carried out."""
 
     version: int
-    """That of its commit."""
+    """The version of its commit."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Retry:
-    """It left nothing behind, or all of its steps can be done again."""
+    """The run left nothing behind, or all of its steps can be repeated."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class GiveUp:
-    """It was interrupted half-way, on a version that is no longer head; what is left will be planned anew."""
+    """The run was interrupted half-way, on a version that is no longer head; what is left will be planned anew."""
 
     because: str
 
@@ -137,7 +137,7 @@ def last_commit(run: Run, ours: Sequence[Commit]) -> Verdict:
 
 
 def retry(run: Run, ours: Sequence[Commit]) -> Verdict:
-    """All of its steps can be done again."""
+    """All of the run's steps can be repeated."""
     return Retry()
 
 
@@ -152,7 +152,7 @@ class Spec(Generic[A]):
     urgency: int
     """Ranks it among others that are due, higher first."""
     rule: Rule
-    """Whether it is due."""
+    """Whether the action is due."""
     estimate: Callable[[A, HealthRow], Estimate]
     """Its cost and benefit."""
     requires: Callable[[A], Head | None]
@@ -166,17 +166,17 @@ class Spec(Generic[A]):
     deletes: Deletes = Deletes.NEVER
     """Whether a legal hold forbids it."""
     needs_features: bool = True
-    """It acts on the table's files or log, so all protocol features must be known to us."""
+    """The action works on the table's files or log: all protocol features must be known to us."""
     of_all_formats: bool = False
     """Engines that do not do everything to their tables do this."""
     by_spark: bool = False
     """Spark does it, so it has to be safe where the table lies."""
     of_system_tables: bool = True
-    """It is done to system tables, too."""
+    """The action is for system tables, too."""
     of_leaving_tables: bool = False
-    """It is done to tables that leave, too."""
+    """The action is for tables that leave, too."""
     amid_rollbacks: bool = False
-    """It is done to tables that a rollback holds, too."""
+    """The action is for tables that a rollback holds, too."""
     switch: Switch | None = None
     """How an owner switches it off."""
     on_any_head: bool = False

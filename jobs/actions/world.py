@@ -86,7 +86,7 @@ class World:
 
     tables: tuple[TableView, ...]
     locations: tuple[str, ...] = ()
-    """Those of all managed tables, sorted."""
+    """The locations of all managed tables, sorted."""
     unfinished: int = 0
     """So many runs are."""
     budget: Budget = field(default_factory=Budget)

@@ -61,8 +61,7 @@ class FilePlaces:
         elsewhere = {own.scheme, theirs.scheme} & {"file", *_OBJECT_STORES}
         if (own.scheme, own.netloc) != (theirs.scheme, theirs.netloc) and not elsewhere:
             raise PreconditionError(
-                f"{self._location} names a file on {storage}, and whether that is the same "
-                "storage cannot be told.",
+                f"{self._location} names a file on {storage}. Whether these are one storage cannot be told.",
                 hint="Nothing is deleted from it by a listing; vacuum without --full goes by the log.",
             )
         return f"{storage}/{inner}"

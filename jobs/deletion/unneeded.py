@@ -45,7 +45,7 @@ class Unneeded:
     meanwhile: Meanwhile
     """What is committed since it decided."""
     others: FolderReaders
-    """Those that read from the folder."""
+    """The other tables that read from the folder."""
     readers: tuple[str, ...] = ()
     inner: set[str] = field(default_factory=set)
     """The tables in the folder that were stayed out of (relative paths)."""
@@ -63,8 +63,8 @@ class Unneeded:
         retention: timedelta,
         strict: bool = False,
     ) -> "Unneeded":
-        """Those of `files` that lie in the table's folder and in no other table's, and were removed longer ago than
-        `retention`. `strict`: they come from a listing, so that a path which cannot be placed may be one of them."""
+        """The `files` in the table's folder and in no other table's that were removed longer ago than `retention`.
+        `strict`: they come from a listing, so that a path which cannot be placed may be one of them."""
         refuse_outer(ctx)
         places = FilePlaces(ctx.target.location)
         chosen = tuple(files)

@@ -109,7 +109,7 @@ class InstalledTools:
 
     @property
     def broken(self) -> bool:
-        """Whether one of the engines does not answer any more: the worker has to end."""
+        """Whether one of the engines has stopped answering: the worker has to end."""
         return any(engine.broken for engine in self._made.values())
 
     def close(self) -> None:

@@ -65,7 +65,7 @@ class Plan:
 
 
 Answers = tuple[Sequence[PlannedRun], Sequence[Waiting]]
-"""What one table comes to: the one action that may run, and everything else."""
+"""The answers for one table: the one action that may run, and everything else."""
 
 
 def plan(world: World, now: datetime, *, resting: Resting | None = None) -> Plan:

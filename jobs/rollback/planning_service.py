@@ -93,8 +93,8 @@ class _TableLog:
     seen: Observation | LogProblem
     history: tuple[Version, ...]
     hidden: bool = False
-    """It cannot be read, and has versions that are not on record; the history then has no more than a head that
-    nobody knows."""
+    """The log cannot be read, and has unrecorded versions; the history then has no more than a head that nobody knows.
+    """
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

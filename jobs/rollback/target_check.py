@@ -22,7 +22,7 @@ class TargetCheck:
     table: TablePlan
     target: int
     reader: TableReader
-    """That of its format."""
+    """The reader of the table's format."""
     storage: Callable[[str], StorageOptions]
 
     def completed(self, facts: TableFacts, seen: Observation | LogProblem | None) -> TableFacts:
@@ -53,7 +53,7 @@ class TargetCheck:
         )
 
     def _intact(self) -> frozenset[int]:
-        """Those of the lost blind appends all of whose files head still has."""
+        """The lost blind appends whose files are all still in head."""
         if not self.table.appends:
             return frozenset()
         head = self._files(self.table.from_version)

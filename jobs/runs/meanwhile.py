@@ -18,9 +18,9 @@ class Meanwhile:
 
     ctx: JobContext
     seen: Observation
-    """What it decided on."""
+    """The state that the run decided on."""
     kept: timedelta
-    """What it decided to keep."""
+    """The retention that the run decided on."""
     keeps: Callable[[JobContext, Observation], timedelta | None]
     """How long the table keeps the same by its properties; None: nobody knows."""
     version: int

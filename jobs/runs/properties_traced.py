@@ -29,7 +29,7 @@ class _Ours:
 
     @property
     def names(self) -> frozenset[str]:
-        """What it changed."""
+        """The changed properties."""
         return frozenset(name for name, _ in self.before.items() ^ self.after.items())
 
 
@@ -62,7 +62,7 @@ def _is_ours(commit: Commit) -> bool:
 
 
 def _is_restore(commit: Commit) -> bool:
-    """Whether it brought properties back. Taking files out, a RESTORE to lineage, leaves them as they are."""
+    """Whether the commit brought properties back. Taking files out, a RESTORE to lineage, leaves them as they are."""
     return commit.kind is CommitKind.RESTORE
 
 

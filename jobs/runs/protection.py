@@ -21,11 +21,11 @@ class KeepReason(StrEnum):
     PROMISED = "promised"
     """A version inside the promise still reads it."""
     RETENTION = "retention"
-    """It was removed more recently than the retention allows to forget."""
+    """The file was removed too recently for the retention."""
     UNPROVEN = "unproven"
     """Commits are missing from the log that a proof would need."""
     OUTSIDE = "outside"
-    """It lies outside the table's folder (a shallow clone's source) or inside another table's."""
+    """The file lies outside the table's folder (in a shallow clone's source) or inside another table's."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

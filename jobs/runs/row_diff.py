@@ -96,7 +96,7 @@ class RowDiff:
     comes: int
     keys: KeyCounts | None = None
     columns: tuple[ColumnDifference, ...] = ()
-    """Those that differ. Of rows, only what both versions have in common is compared."""
+    """The columns that differ. Of rows, only what both versions have in common is compared."""
     samples: tuple[Sample, ...] = ()
 
 

@@ -59,8 +59,8 @@ def existing(store: FileStore, paths: Iterable[str]) -> tuple[FileEntry, ...]:
 def lacking(
     location: str, paths: Mapping[str, int | None], storage: Callable[[str], StorageOptions]
 ) -> tuple[str, ...]:
-    """Those of the paths (as in the log of the table at `location`) that are gone or have another size (None: it says
-    none): in its folder, or where they lie elsewhere (a shallow clone's are its source's).
+    """The paths (as in the log of the table at `location`) that are gone or have another size (None: it says none): in
+    its folder, or where they lie elsewhere (a shallow clone's are its source's).
     """
     places = {
         path: (location, inside) for path in paths if (inside := relative_to(location, path)) is not None

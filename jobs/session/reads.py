@@ -75,7 +75,7 @@ def changes_read(plans: Plans, relation: Any) -> Read:
 
 
 def reads_of_leaf(plans: Plans, leaf: Any) -> Iterator[Read]:
-    """What one leaf of a plan reads, see `reads_of`."""
+    """The reads of one leaf of a plan, see `reads_of`."""
     return _reads_of(plans, leaf, kind(leaf))
 
 

@@ -23,7 +23,7 @@ class RowCounts:
     num_added_bytes: int | None
     num_removed_bytes: int | None
     version: int | None
-    """That of the commit, None where nothing was to be changed."""
+    """The version of the commit, None where nothing was to be changed."""
 
 
 NOTHING: Final = RowCounts(

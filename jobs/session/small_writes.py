@@ -23,7 +23,7 @@ _JOIN: Final = (
 
 
 class SmallWrites:
-    """What one session has written lately. `monotonic` is a clock in seconds. Threads may miscount it."""
+    """The latest writes of one session. `monotonic` is a clock in seconds. Threads may miscount it."""
 
     def __init__(self, monotonic: Callable[[], float]) -> None:
         self._monotonic = monotonic

@@ -26,7 +26,7 @@ class Shape:
     target: str | None
     """The canonical location, None for a table that does not exist yet."""
     query: JavaPlan | None
-    """What it reads; None: nothing but its target."""
+    """The query behind the write; None: the write reads nothing but its target."""
     rebuilt: Callable[[JavaPlan], JavaPlan]
     """Puts another query in."""
     locate: Callable[[], str | None]

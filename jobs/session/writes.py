@@ -62,7 +62,7 @@ class Overwrite:
     where: str | None = None
     """The rows that this SQL selects."""
     partitions: bool = False
-    """Those of the partitions that the frame has."""
+    """The partitions that the frame has."""
     options: Mapping[str, str] = field(default_factory=dict)
 
 

@@ -18,7 +18,7 @@ class Word(NamedTuple):
 
     text: str
     end: int
-    """It ends before this place."""
+    """The index behind the word."""
 
 
 def beginning(text: str, most: int) -> tuple[Word, ...]:

@@ -38,7 +38,7 @@ class Decision:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Member:
-    """What one of the tables holds of the operation."""
+    """The state of the operation in one of the tables."""
 
     name: str
     verdict: OperationVerdict

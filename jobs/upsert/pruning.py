@@ -55,7 +55,7 @@ _MEASURED: Final = ("date", "timestamp", *_INTEGERS)
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class KeyFacts:
-    """What one key has in the source, as text (a timestamp as microseconds since 1970)."""
+    """The values of one key in the source, as text (a timestamp as microseconds since 1970)."""
 
     column: str
     values: tuple[str, ...] | None = None
@@ -63,7 +63,7 @@ class KeyFacts:
     ranges: tuple[tuple[str, str], ...] = ()
     """All values are in these."""
     nulls: bool = False
-    """It also has NULL, and that matches."""
+    """The key also has NULL, which matches."""
 
 
 Ends = tuple[str, str] | tuple[None, None]

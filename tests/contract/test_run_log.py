@@ -1,28 +1,14 @@
 """The RunLog port: what was said during runs, on the fake and on both databases; and when it goes, on these."""
 
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import pytest
 
 from lakewarden.catalog.model.rows import Outcome
 from lakewarden.catalog.state.port import Result, RunLine
-from support.builders.states import LONG, State, database_state, fake_state, own_schema, request, sqlite_url
+from support.builders.states import LONG, State, request
 
 DATABASES = ["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)]
-
-
-@pytest.fixture
-def state(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[State]:
-    if request.param == "fake":
-        yield fake_state()
-    elif request.param == "sqlite":
-        with database_state(sqlite_url(tmp_path)) as state:
-            yield state
-    else:
-        with own_schema(request.getfixturevalue("postgres_url")) as url, database_state(url) as state:
-            yield state
 
 
 def said(message: str, at: datetime | None = None) -> RunLine:

@@ -2,7 +2,6 @@
 
 import sqlite3
 import threading
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -23,20 +22,11 @@ from lakewarden.catalog.state.models import META, RUN, STEPS
 from lakewarden.catalog.state.port import Result, RunState
 from lakewarden.catalog.state.queue import DatabaseQueue
 from lakewarden.catalog.state.run_rows import to_columns
-from support.builders.states import LONG, own_schema, request, sqlite_url
+from support.builders.states import LONG, request, sqlite_url
 
 MOON = Table("lakewarden_moon", MetaData(), Column("phase", Integer, primary_key=True))
 NEWER = (*STEPS, (CreateTable(MOON),))
 """What a later version might add."""
-
-
-@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])
-def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
-    if request.param == "sqlite":
-        yield sqlite_url(tmp_path)
-    else:
-        with own_schema(request.getfixturevalue("postgres_url")) as found:
-            yield found
 
 
 def version(database: Database) -> int:

@@ -1,27 +1,18 @@
 """The Inbox port: hints in order of arrival, each id once, at least once: on the fake and on both databases."""
 
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import pytest
 
 from lakewarden.catalog.state.port import Hint, HintKind, Inbox
-from support.builders.states import database_state, fake_state, own_schema, sqlite_url
+from support.builders.states import State
 
 NOW = datetime(2026, 6, 1, 12, 0, 0, 123_000, tzinfo=UTC)
 
 
-@pytest.fixture(params=["fake", "sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])
-def inbox(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Inbox]:
-    if request.param == "fake":
-        yield fake_state().inbox
-    elif request.param == "sqlite":
-        with database_state(sqlite_url(tmp_path)) as state:
-            yield state.inbox
-    else:
-        with own_schema(request.getfixturevalue("postgres_url")) as url, database_state(url) as state:
-            yield state.inbox
+@pytest.fixture
+def inbox(state: State) -> Inbox:
+    return state.inbox
 
 
 def hint(number: int, *, kind: HintKind = HintKind.CREATED, at: datetime = NOW) -> Hint:

@@ -1,29 +1,10 @@
 """The Leases port: one holder at a time, tokens that only grow, on the fake and on both databases."""
 
-from collections.abc import Iterator
 from datetime import timedelta
-from pathlib import Path
 
-import pytest
-
-from support.builders.states import LONG, SHORT, State, database_state, fake_state, own_schema, sqlite_url
+from support.builders.states import LONG, SHORT, State
 
 A_MOMENT = timedelta(milliseconds=60)
-
-
-@pytest.fixture(params=["fake", "sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])
-def state(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[State]:
-    if request.param == "fake":
-        yield fake_state()
-    elif request.param == "sqlite":
-        with database_state(sqlite_url(tmp_path)) as found:
-            yield found
-    else:
-        with (
-            own_schema(request.getfixturevalue("postgres_url")) as url,
-            database_state(url) as found,
-        ):
-            yield found
 
 
 def test_first_holder_gets_token_one(state: State) -> None:

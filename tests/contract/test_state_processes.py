@@ -15,23 +15,12 @@ from typing import Any
 import pytest
 
 from lakewarden.catalog.state.port import RunState
-from support.builders.states import database_state, own_schema, request, sqlite_url
+from support.builders.states import database_state, request, sqlite_url
 from support.processes import state_process
 
 TTL_SECONDS = 1.0
 FAILOVER_SECONDS = 3.0
 """A lease time, a renewal pause and a crowded machine."""
-
-BOTH = ["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)]
-
-
-@pytest.fixture(params=BOTH)
-def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
-    if request.param == "sqlite":
-        yield sqlite_url(tmp_path)
-    else:
-        with own_schema(request.getfixturevalue("postgres_url")) as found:
-            yield found
 
 
 class Child:

@@ -1,25 +1,15 @@
 """The SystemHeads port: what the system tables were when they were last seen: on the fake and on both databases."""
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
 from lakewarden.catalog.model.system_head import SystemHead
 from lakewarden.catalog.state.port import SystemHeads
-from support.builders.states import database_state, fake_state, own_schema, sqlite_url
+from support.builders.states import State
 
 
-@pytest.fixture(params=["fake", "sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])
-def heads(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[SystemHeads]:
-    if request.param == "fake":
-        yield fake_state().heads
-    elif request.param == "sqlite":
-        with database_state(sqlite_url(tmp_path)) as state:
-            yield state.heads
-    else:
-        with own_schema(request.getfixturevalue("postgres_url")) as url, database_state(url) as state:
-            yield state.heads
+@pytest.fixture
+def heads(state: State) -> SystemHeads:
+    return state.heads
 
 
 def test_nothing_is_known_of_tables_that_were_never_seen(heads: SystemHeads) -> None:

@@ -8,8 +8,6 @@ import re
 import signal
 import time
 from collections import Counter
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -19,13 +17,6 @@ from support.processes import slow_worker
 from support.processes.house import House
 
 pytestmark = pytest.mark.crash
-
-
-@pytest.fixture
-def house(tmp_path: Path) -> Iterator[House]:
-    one = House(tmp_path)
-    yield one
-    one.end()
 
 
 def check_each_run_happened_once(house: House, tables: list[str]) -> None:

@@ -4,23 +4,13 @@ import json
 import re
 import signal
 import urllib.request
-from collections.abc import Iterator
-from pathlib import Path
 
-import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from lakewarden.catalog.model.rows import Action, Outcome
 from support.kubernetes.chart import CHART
 from support.processes import failing_worker
 from support.processes.house import House
-
-
-@pytest.fixture
-def house(tmp_path: Path) -> Iterator[House]:
-    one = House(tmp_path)
-    yield one
-    one.end()
 
 
 def test_until_idle_does_all_that_is_due_and_then_leaves_everything_alone(house: House) -> None:

@@ -7,22 +7,12 @@ import signal
 import subprocess
 import time
 import uuid
-from collections.abc import Iterator
 from pathlib import Path
-
-import pytest
 
 from lakewarden.catalog.system.port import TABLES
 from support.processes.house import House
 
 TABLES_FOUND = 400
-
-
-@pytest.fixture
-def house(tmp_path: Path) -> Iterator[House]:
-    one = House(tmp_path)
-    yield one
-    one.end()
 
 
 def lake_of(house: House, count: int) -> Path:

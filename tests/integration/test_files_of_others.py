@@ -8,17 +8,9 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from lakewarden.catalog.model.rows import Outcome
-from support.builders.estate import Estate, made_estate, numbers, rows
+from support.builders.estate import Estate, numbers, rows
 from support.builders.runs import parquet_file
 from support.processes.commands import Cli
-from support.processes.sparkless import sparkless
-
-
-@pytest.fixture
-def estate(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
-) -> Estate:
-    return made_estate(tmp_path, monkeypatch, capfdbinary)
 
 
 def managed(estate: Estate, place: Path) -> Path:
@@ -78,14 +70,6 @@ def test_a_full_vacuum_keeps_a_live_file_that_the_log_names_through_a_link(
     said = vacuumed(estate)
     assert extra.exists(), said
     assert "deleted 1 file" in said and not (place / "left-over.parquet").exists()
-
-
-@pytest.fixture
-def cli(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]) -> Cli:
-    """A home whose workers need no Spark."""
-    made = sparkless(tmp_path / "home", monkeypatch, capfdbinary)
-    assert made("init").code == 0
-    return made
 
 
 def test_a_conversion_absorbs_no_table_and_brings_no_deleted_rows_back(cli: Cli, tmp_path: Path) -> None:

@@ -12,19 +12,12 @@ from deltalake import DeltaTable, write_deltalake
 
 from lakewarden.catalog.model.rows import Outcome
 from lakewarden.daemon.workers.lost_runs import Reaper
-from support.builders.estate import AHEAD, Estate, made_estate, numbers, rows
+from support.builders.estate import AHEAD, Estate, numbers, rows
 from support.processes import frozen_vacuum
 
 pytestmark = pytest.mark.crash
 
 FILES = 40
-
-
-@pytest.fixture
-def estate(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
-) -> Estate:
-    return made_estate(tmp_path, monkeypatch, capfdbinary)
 
 
 @pytest.fixture

@@ -12,8 +12,7 @@ from lakewarden.catalog.metastore.hive import HiveMetastore
 from lakewarden.catalog.metastore.port import METADATA_FILE, Entry
 from lakewarden.daemon.process.embedded_metastore import EmbeddedMetastore
 from support.builders.iceberg_tables import IcebergWriter
-from support.processes.commands import Cli, caller, command
-from support.servers.metastores import without_system_tables
+from support.processes.commands import Cli, command
 
 pytestmark = pytest.mark.metastore
 NUMBERS = itertools.count()
@@ -62,57 +61,44 @@ def table(tmp_path: Path, metastore: EmbeddedMetastore) -> CatalogWriter:
     return made
 
 
-@pytest.fixture
-def cli(
-    tmp_path: Path,
-    metastore: EmbeddedMetastore,
-    monkeypatch: pytest.MonkeyPatch,
-    capfdbinary: pytest.CaptureFixture[bytes],
-) -> Cli:
-    monkeypatch.setenv("LAKEWARDEN_METASTORE_URI", without_system_tables(metastore.uri))
-    called = caller(tmp_path / "home", monkeypatch, capfdbinary)
-    called("init")
-    return called
-
-
-def version(cli: Cli, home: Path, table: CatalogWriter) -> object:
-    said = cli("tables", "validate", table.name, "-o", "json")
+def version(metastore_cli: Cli, home: Path, table: CatalogWriter) -> object:
+    said = metastore_cli("tables", "validate", table.name, "-o", "json")
     assert said.code == 0, (said.out, said.err)
     swept = command(home, "daemon", "--once", settings={"LAKEWARDEN_HTTP_PORT": "0"})
     assert swept.returncode == 0, swept.stderr
-    return cli("tables", "show", table.name, "-o", "json").json["version"]
+    return metastore_cli("tables", "show", table.name, "-o", "json").json["version"]
 
 
 def test_it_is_managed_by_its_name_and_follows_the_metastores_pointer(
-    cli: Cli, table: CatalogWriter, tmp_path: Path
+    metastore_cli: Cli, table: CatalogWriter, tmp_path: Path
 ) -> None:
     home = tmp_path / "home"
-    said = cli("tables", "register", table.name, "-o", "json")
+    said = metastore_cli("tables", "register", table.name, "-o", "json")
     assert said.code == 0, said.err
     assert (said.json["name"], said.json["format"], said.json["version"]) == (table.name, "iceberg", 1)
     table.append("b.parquet")
-    assert version(cli, home, table) == 2
+    assert version(metastore_cli, home, table) == 2
     lost = replace(table, number=9, snapshots=[], current=None)
     IcebergWriter.publish(lost, hint=False)
-    assert lost.head.exists() and version(cli, home, table) == 2, (
+    assert lost.head.exists() and version(metastore_cli, home, table) == 2, (
         "a file that the entry does not name is never head"
     )
 
 
-def test_by_its_path_alone_nobody_knows_its_head(cli: Cli, table: CatalogWriter) -> None:
-    said = cli("tables", "register", str(table.root), "--name", "db.by_path", "-o", "json")
+def test_by_its_path_alone_nobody_knows_its_head(metastore_cli: Cli, table: CatalogWriter) -> None:
+    said = metastore_cli("tables", "register", str(table.root), "--name", "db.by_path", "-o", "json")
     assert said.json["state"] == "quarantined" and "Only a catalog knows" in said.json["state_reason"]
 
 
-def test_it_is_found_by_a_pattern_of_names(cli: Cli, table: CatalogWriter) -> None:
-    said = cli("tables", "register", f"{table.name.partition('.')[0]}.*", "-o", "json")
+def test_it_is_found_by_a_pattern_of_names(metastore_cli: Cli, table: CatalogWriter) -> None:
+    said = metastore_cli("tables", "register", f"{table.name.partition('.')[0]}.*", "-o", "json")
     assert [(one["name"], one["outcome"]) for one in said.json] == [(table.name, "registered")]
 
 
-def test_an_entry_that_points_to_nothing_is_a_finding(cli: Cli, table: CatalogWriter) -> None:
+def test_an_entry_that_points_to_nothing_is_a_finding(metastore_cli: Cli, table: CatalogWriter) -> None:
     table.append("b.parquet")
-    assert cli("tables", "register", table.name).code == 0
+    assert metastore_cli("tables", "register", table.name).code == 0
     table.head.unlink()
-    said = cli("tables", "validate", table.name, "-o", "json")
+    said = metastore_cli("tables", "validate", table.name, "-o", "json")
     (finding,) = [one for one in said.json if one["check"] == "log_contiguous"]
     assert f"is missing, which the metastore's entry of {table.name} names." in finding["message"]

@@ -4,9 +4,7 @@ import json
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
-import pytest
 from pymetastore.hive_metastore import ThriftHiveMetastore
 from pymetastore.hive_metastore.ttypes import NotificationEventResponse
 from thrift.protocol.TBinaryProtocol import TBinaryProtocolFactory
@@ -50,13 +48,6 @@ def serving(port: int) -> Iterator[None]:
         yield
     finally:
         socket.close()
-
-
-@pytest.fixture
-def house(tmp_path: Path) -> Iterator[House]:
-    one = House(tmp_path)
-    yield one
-    one.end()
 
 
 def test_an_outage_of_the_metastore_is_one_line_when_it_begins_and_one_when_it_ends(house: House) -> None:

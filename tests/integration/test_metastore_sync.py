@@ -1,6 +1,5 @@
 """The sync on a real Hive metastore: what Spark and Hive see of a Delta table afterwards, and before."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -28,13 +27,6 @@ COLUMNS = (
     "id BIGINT NOT NULL COMMENT 'number', Tail STRING, at TIMESTAMP, s STRUCT<A: "
     "INT COMMENT 'deep', b: ARRAY<DATE>>"
 )
-
-
-@pytest.fixture(scope="module")
-def store(metastore: EmbeddedMetastore) -> Iterator[HiveMetastore]:
-    connected = HiveMetastore(metastore.uri)
-    yield connected
-    connected.close()
 
 
 @pytest.fixture(scope="module", autouse=True)

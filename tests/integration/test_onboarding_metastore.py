@@ -6,9 +6,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from lakewarden.catalog.storage.file_store import canonical
-from lakewarden.daemon.process.embedded_metastore import EmbeddedMetastore
-from support.processes.commands import Cli, caller
-from support.servers.metastores import without_system_tables
+from support.processes.commands import Cli
 
 pytestmark = [pytest.mark.spark, pytest.mark.metastore]
 
@@ -32,21 +30,8 @@ def databases(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> 
     return outside
 
 
-@pytest.fixture
-def cli(
-    tmp_path: Path,
-    metastore: EmbeddedMetastore,
-    monkeypatch: pytest.MonkeyPatch,
-    capfdbinary: pytest.CaptureFixture[bytes],
-) -> Cli:
-    monkeypatch.setenv("LAKEWARDEN_METASTORE_URI", without_system_tables(metastore.uri))
-    called = caller(tmp_path / "home", monkeypatch, capfdbinary)
-    called("init")
-    return called
-
-
-def test_a_pattern_of_names_means_the_delta_tables_of_a_database(cli: Cli, databases: Path) -> None:
-    said = cli("tables", "register", "onboard.*", "-o", "json")
+def test_a_pattern_of_names_means_the_delta_tables_of_a_database(metastore_cli: Cli, databases: Path) -> None:
+    said = metastore_cli("tables", "register", "onboard.*", "-o", "json")
     assert said.code == 0, said.err
     assert {row["name"]: row["outcome"] for row in said.json} == {
         "onboard.events": "registered",
@@ -57,15 +42,15 @@ def test_a_pattern_of_names_means_the_delta_tables_of_a_database(cli: Cli, datab
     assert places["onboard.events"] == canonical(str(databases))
     assert places["onboard.percent"] == canonical(str(databases.parent / "50%20off"))
     assert all(row["state"] == "active" and row["version"] == 0 for row in said.json)
-    again = cli("tables", "register", "Onboard.O*", str(databases), "-o", "json")
+    again = metastore_cli("tables", "register", "Onboard.O*", str(databases), "-o", "json")
     assert [(row["name"], row["outcome"]) for row in again.json] == [
         ("onboard.orders", "already managed"),
         ("onboard.events", "already managed"),
     ]
 
 
-def test_every_database_may_be_meant_at_once(cli: Cli) -> None:
-    said = cli("tables", "register", "onboard*.orders", "-o", "json")
+def test_every_database_may_be_meant_at_once(metastore_cli: Cli) -> None:
+    said = metastore_cli("tables", "register", "onboard*.orders", "-o", "json")
     assert [(row["name"], row["outcome"]) for row in said.json] == [
         ("onboard.orders", "registered"),
         ("onboard_other.orders", "registered"),
@@ -82,8 +67,8 @@ def test_every_database_may_be_meant_at_once(cli: Cli) -> None:
         ("onboard.hive_rows", "is not a table of a format"),
     ],
 )
-def test_what_is_no_such_table_is_refused(cli: Cli, where: str, sentence: str) -> None:
-    said = cli("tables", "register", where, "onboard.orders", "-o", "json")
+def test_what_is_no_such_table_is_refused(metastore_cli: Cli, where: str, sentence: str) -> None:
+    said = metastore_cli("tables", "register", where, "onboard.orders", "-o", "json")
     assert said.code == 3
     assert [row["outcome"] for row in said.json] == ["refused", "registered"]
     assert sentence in said.json[0]["why"]

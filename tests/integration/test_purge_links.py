@@ -8,14 +8,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from lakewarden.catalog.model.rows import Outcome, TableState
-from support.builders.estate import Estate, made_estate, numbers, rows
-
-
-@pytest.fixture
-def estate(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
-) -> Estate:
-    return made_estate(tmp_path, monkeypatch, capfdbinary)
+from support.builders.estate import Estate, numbers, rows
 
 
 def table(estate: Estate, folder: Path, name: str) -> Path:

@@ -2,7 +2,6 @@
 
 import json
 import signal
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -17,13 +16,6 @@ from support.processes.commands import command
 from support.processes.house import House
 
 pytestmark = pytest.mark.crash
-
-
-@pytest.fixture
-def house(tmp_path: Path) -> Iterator[House]:
-    one = House(tmp_path)
-    yield one
-    one.end()
 
 
 @pytest.mark.parametrize("point", points_of("test_init_killed_is_simply_run_again"))

@@ -23,14 +23,7 @@ from lakewarden.jobs.rollback.step_check import require_same_head
 from lakewarden.jobs.worker.runner import Finished
 from support.builders.callers import actor
 from support.builders.clones import shallow_clone
-from support.builders.estate import Estate, made_estate, numbers, overwritten, rows
-
-
-@pytest.fixture
-def estate(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
-) -> Estate:
-    return made_estate(tmp_path, monkeypatch, capfdbinary)
+from support.builders.estate import Estate, numbers, overwritten, rows
 
 
 @pytest.fixture

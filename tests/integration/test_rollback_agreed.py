@@ -10,8 +10,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from support.builders.derived import overwrite, reading, write
-from support.processes.commands import Cli, Said
-from support.processes.sparkless import sparkless
+from support.processes.commands import Cli, Said, registered
 
 
 class Desk:
@@ -20,13 +19,10 @@ class Desk:
     def __init__(self, folder: Path, call: Cli) -> None:
         self.call, self.folder = call, folder
         self.source, self.derived = folder / "lake" / "source", folder / "lake" / "derived"
-        assert call("init").code == 0
         write(self.source, 1)
 
     def register(self, place: Path) -> str:
-        said = self.call("tables", "register", str(place), "--name", f"db.{place.name}", "-o", "json")
-        assert said.code == 0, said
-        return str(said.json["table_id"])
+        return registered(self.call, place)
 
     def plan(self, *options: str, to: str = "0") -> Said:
         asked = ("db.source", "--to-version", to, "--cascade", "-o", "json")
@@ -34,10 +30,8 @@ class Desk:
 
 
 @pytest.fixture
-def registry(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
-) -> Desk:
-    return Desk(tmp_path, sparkless(tmp_path / "home", monkeypatch, capfdbinary))
+def registry(tmp_path: Path, cli: Cli) -> Desk:
+    return Desk(tmp_path, cli)
 
 
 def planned(said: Said) -> dict[str, Any]:

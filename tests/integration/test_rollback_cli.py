@@ -21,9 +21,8 @@ from support.builders.clones import shallow_clone
 from support.builders.derived import ids, overwrite, reading, write
 from support.builders.rollback_messages import SAYS
 from support.processes import beside_worker, fake_worker
-from support.processes.commands import Cli, Said
+from support.processes.commands import Cli, Said, registered
 from support.processes.daemon_process import FakeWorkerServices
-from support.processes.sparkless import sparkless
 from support.processes.writer_beside import finished
 
 
@@ -34,7 +33,6 @@ class Desk:
         self.folder, self.call = folder, call
         self.source, self.derived = folder / "lake" / "source", folder / "lake" / "derived"
         self.healed, self.clean = folder / "lake" / "healed", folder / "lake" / "clean"
-        assert call("init").code == 0
         write(self.source, 1)
         write(self.source, 2)
         self.reads = {self.register(self.source): self.source}
@@ -49,9 +47,7 @@ class Desk:
 
     def register(self, place: Path) -> str:
         """Make a table managed. Returns its id."""
-        said = self.call("tables", "register", str(place), "--name", f"db.{place.name}", "-o", "json")
-        assert said.code == 0, said
-        return str(said.json["table_id"])
+        return registered(self.call, place)
 
     def plan(self, *options: str, to: int = 1) -> Said:
         return self.call("rollback", "plan", "db.source", "--to-version", str(to), "-o", "json", *options)
@@ -85,10 +81,8 @@ class Desk:
 
 
 @pytest.fixture
-def registry(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
-) -> Desk:
-    return Desk(tmp_path, sparkless(tmp_path / "home", monkeypatch, capfdbinary))
+def registry(tmp_path: Path, cli: Cli) -> Desk:
+    return Desk(tmp_path, cli)
 
 
 def by_name(said: Said) -> dict[str, Any]:

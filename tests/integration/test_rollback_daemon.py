@@ -1,7 +1,6 @@
 """Rollbacks that a daemon has to finish: the command was killed, workers were killed, the database was deleted."""
 
 import signal
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -23,13 +22,6 @@ from support.processes.group_process import killed_at
 from support.processes.house import ANA, House
 
 pytestmark = pytest.mark.crash
-
-
-@pytest.fixture
-def house(tmp_path: Path) -> Iterator[House]:
-    one = House(tmp_path)
-    yield one
-    one.end()
 
 
 def lake(house: House) -> tuple[Path, Path]:

@@ -11,8 +11,7 @@ from deltalake import write_deltalake
 from lakewarden.catalog.errors import ExitCode
 from support.builders.derived import ids, write
 from support.processes import slow_worker
-from support.processes.commands import Cli, Said
-from support.processes.sparkless import sparkless
+from support.processes.commands import Cli, Said, registered
 
 DATA = pa.table({"id": pa.array([7], pa.int64())})
 
@@ -24,7 +23,6 @@ class Lake:
     def __init__(self, folder: Path, call: Cli) -> None:
         self.call = call
         self.source, self.daily, self.odd = (folder / "lake" / name for name in ("source", "daily", "odd"))
-        assert call("init").code == 0
         write(self.source, 1)
         self.reads = {self.register(self.source): self.source}
         for place in (self.daily, self.odd):
@@ -36,19 +34,15 @@ class Lake:
         write(self.daily, 5, 6)
 
     def register(self, place: Path, *options: str) -> str:
-        said = self.call(
-            "tables", "register", str(place), "--name", f"db.{place.name}", "-o", "json", *options
-        )
-        assert said.code == 0, said
-        return str(said.json["table_id"])
+        return registered(self.call, place, *options)
 
     def plan(self, *options: str) -> Said:
         return self.call("rollback", "plan", "db.source", "--to-version", "0", "--cascade", *options)
 
 
 @pytest.fixture
-def lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]) -> Lake:
-    return Lake(tmp_path, sparkless(tmp_path / "home", monkeypatch, capfdbinary))
+def lake(tmp_path: Path, cli: Cli) -> Lake:
+    return Lake(tmp_path, cli)
 
 
 def test_each_commit_is_told_with_its_writer_and_the_version_it_read(lake: Lake) -> None:

@@ -9,8 +9,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from support.builders.derived import ids, write
-from support.processes.commands import Cli, Said
-from support.processes.sparkless import sparkless
+from support.processes.commands import Cli, Said, registered
 
 RETENTION = "delta.logRetentionDuration"
 
@@ -22,19 +21,13 @@ class Desk:
     def __init__(self, folder: Path, call: Cli) -> None:
         self.call = call
         self.source, self.derived = folder / "lake" / "source", folder / "lake" / "derived"
-        assert call("init").code == 0
         write(self.source, 1)
-        reads = {self._register(self.source): self.source}
+        reads = {registered(call, self.source): self.source}
         write(self.derived, 1, reads=reads)
         write(self.source, 99)
         write(self.derived, 99, reads=reads)
-        self._register(self.derived)
+        registered(call, self.derived)
         write_deltalake(str(self.derived), pa.table({"id": pa.array([7], pa.int64())}), mode="append")
-
-    def _register(self, place: Path) -> str:
-        said = self.call("tables", "register", str(place), "--name", f"db.{place.name}", "-o", "json")
-        assert said.code == 0, said
-        return str(said.json["table_id"])
 
     def plan(self, *options: str) -> Said:
         asked = ("db.source", "--to-version", "0", "--cascade", "-o", "json")
@@ -50,10 +43,8 @@ class Desk:
 
 
 @pytest.fixture
-def registry(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
-) -> Desk:
-    return Desk(tmp_path, sparkless(tmp_path / "home", monkeypatch, capfdbinary))
+def registry(tmp_path: Path, cli: Cli) -> Desk:
+    return Desk(tmp_path, cli)
 
 
 def derived_in(said: Said) -> Any:

@@ -1,6 +1,5 @@
 """Tables and system tables on a real S3: looked after without a JVM, never gone for an error, and no commit lost."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
@@ -37,7 +36,7 @@ from support.cases import mostly_long
 from support.fakes.clock import ManualClock
 from support.processes.commands import Cli, caller
 from support.processes.log_writers import append_together
-from support.servers.faults import Fault, FaultyProxy, running_proxy
+from support.servers.faults import Fault, FaultyProxy
 from support.servers.s3 import SECRET, S3Server, options_of
 from support.servers.s3_home import make_home, settings_of
 
@@ -51,13 +50,6 @@ FAR = 12
 ATTEMPTS = 3
 """So often a request is sent that fails (`max_retries` is 2)."""
 PATIENCE = ("max_retries", "retry_timeout")
-
-
-@pytest.fixture(scope="module")
-def proxy(s3: S3Server) -> Iterator[FaultyProxy]:
-    """What everything here reaches the server through."""
-    with running_proxy(s3.endpoint) as running:
-        yield running
 
 
 @pytest.fixture

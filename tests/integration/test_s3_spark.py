@@ -26,7 +26,7 @@ from lakewarden.jobs.runs.log_stores import S3_LOG_STORE
 from support.builders.derived import ids, write
 from support.processes.commands import command
 from support.reference.faults import Faults
-from support.servers.faults import FaultyProxy, running_proxy
+from support.servers.faults import FaultyProxy
 from support.servers.s3 import S3Server, options_of
 from support.servers.s3_home import MountedKeys, make_home, settings_of
 
@@ -112,13 +112,6 @@ def environment(s3: S3Server) -> Iterator[Mapping[str, str]]:
         for name, value in options.items():
             patch.setenv(name, value)
         yield options
-
-
-@pytest.fixture(scope="module")
-def proxy(s3: S3Server) -> Iterator[FaultyProxy]:
-    """What the installations reach the server through."""
-    with running_proxy(s3.endpoint) as running:
-        yield running
 
 
 @pytest.fixture(scope="module")

@@ -16,7 +16,6 @@ from lakewarden.catalog.metastore.entry_statistics import recorded_in
 from lakewarden.catalog.metastore.hive import HiveMetastore
 from lakewarden.catalog.metastore.sync_plan import Aspect
 from lakewarden.catalog.storage.file_store import StorageOptions, canonical, open_store
-from lakewarden.daemon.process.embedded_metastore import EmbeddedMetastore
 from lakewarden.jobs.engines.delta.file_statistics import fill_file_statistics
 from lakewarden.jobs.engines.delta.rs_metadata import RsTable
 from lakewarden.jobs.engines.delta.statistics import table_statistics
@@ -26,13 +25,6 @@ pytestmark = [pytest.mark.spark, pytest.mark.metastore]
 
 ROWS = 60_000
 OPTIMIZER = {"spark.sql.cbo.enabled": "true", "spark.sql.cbo.planStats.enabled": "true"}
-
-
-@pytest.fixture(scope="module")
-def store(metastore: EmbeddedMetastore) -> Iterator[HiveMetastore]:
-    connected = HiveMetastore(metastore.uri)
-    yield connected
-    connected.close()
 
 
 @pytest.fixture

@@ -23,7 +23,7 @@ from support.builders.derived import ids, write
 from support.manifest_format.spec import forget, install
 from support.manifest_format.writer import ManifestWriter
 from support.processes import daemon_process, house
-from support.processes.commands import Cli, Said
+from support.processes.commands import Cli, Said, registered
 from support.processes.daemon_process import FakeWorkerServices
 from support.processes.sparkless import sparkless
 
@@ -78,8 +78,7 @@ class Site:
         return said
 
     def register(self, place: Path) -> str:
-        said = self.must("tables", "register", str(place), "--name", f"db.{place.name}", "-o", "json")
-        return str(said.json["table_id"])
+        return registered(self.call, place)
 
     def derive(self, *found: int) -> int:
         """A governed write to `db.sums`, from the head of `db.raw`."""

@@ -8,19 +8,10 @@ from deltalake import DeltaTable, write_deltalake
 
 from support.builders.estate import numbers
 from support.processes.commands import Cli
-from support.processes.sparkless import sparkless
 
 FILES, LOG = "delta.deletedFileRetentionDuration", "delta.logRetentionDuration"
 CLEANUP = "delta.enableExpiredLogCleanup"
 YEAR = "interval 365 days"
-
-
-@pytest.fixture
-def cli(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]) -> Cli:
-    """A home whose workers need no Spark."""
-    made = sparkless(tmp_path / "home", monkeypatch, capfdbinary)
-    assert made("init").code == 0
-    return made
 
 
 def managed(cli: Cli, place: Path) -> Path:

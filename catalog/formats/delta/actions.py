@@ -34,7 +34,7 @@ class DeletionVector:
     key: str
     """What tells vectors apart."""
     file: str | None
-    """Where it lies; None if it is in the log."""
+    """The vector's place; None if it is in the log."""
     deleted_rows: int
 
 

@@ -139,7 +139,7 @@ def _sidecar(log: DeltaLog, sidecar: Sidecar, where: str) -> FileEntry:
 
 
 def _present(file: pq.ParquetFile, wanted: tuple[str, ...]) -> list[str]:
-    """Those of the dotted columns that this file has; writers leave out what they do not use."""
+    """The dotted columns that this file has; writers leave out what they do not use."""
     schema = file.schema_arrow
 
     def has(dotted: str) -> bool:

@@ -20,7 +20,7 @@ class Checkpoint:
     files: tuple[FileEntry, ...]
     """One file, or all its parts in order."""
     is_v2: bool = False
-    """Whether it is named by the V2 scheme."""
+    """Whether the checkpoint is named by the V2 scheme."""
 
     @property
     def written_at(self) -> datetime:
@@ -63,7 +63,7 @@ class Segment:
     checkpoint: Checkpoint | None
     """Where to begin; None: at the first commit."""
     commits: tuple[tuple[int, FileEntry], ...]
-    """Those after the checkpoint, in order."""
+    """The commits after the checkpoint, in order."""
     older: tuple[tuple[int, FileEntry], ...] = ()
     """Commits up to the checkpoint that are still there without a gap, in order."""
     first_version: int = 0

@@ -97,7 +97,7 @@ def _file(
 
 
 def _partition(entry: ManifestEntry, names: Mapping[int, tuple[str, ...]]) -> Partition:
-    """One of another spec is another partition, even where the values are alike."""
+    """Partitions of different specs differ, even with equal values."""
     known = names.get(entry.spec_id, ())
     return tuple(zip(known, entry.partition, strict=False))
 

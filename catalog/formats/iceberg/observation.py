@@ -39,7 +39,7 @@ class HeadFiles:
     deletes: tuple[DeleteFiles, ...] = ()
     stones: Sequence[Tombstone] = ()
     formats: frozenset[str] = field(default_factory=frozenset)
-    """Those of the files."""
+    """The file formats."""
     problems: tuple[LogProblem, ...] = ()
     """What could not be read that head does not need."""
 

@@ -141,7 +141,8 @@ class IcebergReader:
         return iter(()) if snapshot is None else _files(loaded, snapshot)
 
     def properties(self, location: str, *, version: int) -> Mapping[str, str]:
-        """Those of the last metadata in which it was head: they are kept with the metadata, not with a snapshot."""
+        """The properties in the last metadata in which the version was head: they are kept with the metadata, not with
+        a snapshot."""
         loaded = self._load(location)
         wanted = _snapshot(loaded.metadata, version)
         if wanted == loaded.metadata.current:

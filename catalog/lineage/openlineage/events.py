@@ -58,9 +58,9 @@ class EventMaker:
     """Makes events of one installation."""
 
     namespace: str
-    """That of its jobs."""
+    """The namespace of jobs."""
     names: str
-    """That of table names: the metastore's, if there is one."""
+    """The namespace of table names: the metastore's, if there is one."""
     producer: str
     """A URI that says who made an event."""
     tables: Mapping[str, NamedTable] = field(default_factory=dict)

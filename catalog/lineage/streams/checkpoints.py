@@ -95,7 +95,7 @@ def without_checkpoint(row: TableRow, location: str) -> TableRow:
 def read_batches(
     store: FileStore, wanted: Collection[BatchKey], *, began: Began = NOT_SAID
 ) -> Mapping[BatchKey, StreamBatch]:
-    """Those of the wanted batches that the checkpoint in this folder knows; one listing, and two small files each.
+    """The wanted batches that the checkpoint in this folder knows; one listing, and two small files each.
 
     What is missing or cannot be read is left out. Raises `UnavailableError` if the storage does not answer.
     """

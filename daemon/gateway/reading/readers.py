@@ -163,7 +163,7 @@ class _ReadingProcess:
 
     @property
     def is_alive(self) -> bool:
-        """Whether it can be asked."""
+        """Whether the process can be asked."""
         return self._process.poll() is None
 
     def ask(self, ask: Parse | SystemQuery, wanted: Wanted, seconds: float) -> None:
@@ -179,7 +179,7 @@ class _ReadingProcess:
         self._tell(ask)
 
     def answer(self) -> Iterator[Any]:
-        """What it says, up to the end."""
+        """The answer's parts, up to the end."""
         while True:
             said = self._next()
             match said:

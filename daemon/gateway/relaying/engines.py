@@ -104,7 +104,7 @@ class _Engine:
 
     @property
     def is_alive(self) -> bool:
-        """Whether it can be asked."""
+        """Whether the engine can be asked."""
         return self._process.poll() is None
 
     def call(self, body: bytes, has_left: Callable[[], bool]) -> bytes:

@@ -23,7 +23,7 @@ class Space:
         self._lock = threading.Lock()
 
     def account(self, user: str) -> "Account":
-        """That of one result."""
+        """The account of one result."""
         return Account(self, user)
 
     def keep(self, size: int) -> bool:
@@ -55,7 +55,7 @@ class Space:
 
 
 class Account:
-    """What one result takes."""
+    """The space of one result."""
 
     def __init__(self, space: Space, user: str) -> None:
         self._space, self._user = space, user

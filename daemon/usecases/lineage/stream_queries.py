@@ -32,7 +32,7 @@ class StreamQuery:
     """The folder that was declared, None if none was."""
     starting_version: str = ""
     batches: int = 0
-    """Those in the table's log."""
+    """The batches in the table's log."""
     known: int = 0
     """Of how many of these it is known what they read."""
 

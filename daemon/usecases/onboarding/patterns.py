@@ -30,7 +30,7 @@ _ENCODED: Final = re.compile(r"(?:%[0-9A-Fa-f]{2})+")
 
 
 def is_pattern(services: Services, where: str) -> bool:
-    """Whether it means several tables. A folder that really has such a name is itself."""
+    """Whether the text means several tables. A folder that really has such a name is itself."""
     if not _MAGIC & set(where) or storable(where) != where:
         return False
     return not ("/" in where and _is_there(services, canonical(where)))

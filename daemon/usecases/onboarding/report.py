@@ -82,7 +82,7 @@ def unrecorded(error: LakewardenError) -> str:
 
 
 def summary(outcomes: Sequence[ListedOutcome], seconds: float, *, dry_run: bool = False) -> str:
-    """All of it in a sentence."""
+    """The report in a sentence."""
     counts = Counter(word_of(one, dry_run=dry_run) for one in outcomes)
     new = ReportWord.FORESEEN if dry_run else ReportWord.REGISTERED
     quarantined = sum(word_of(one, dry_run=dry_run) is new and _is_quarantined(one) for one in outcomes)
@@ -99,7 +99,7 @@ def summary(outcomes: Sequence[ListedOutcome], seconds: float, *, dry_run: bool 
 
 
 def as_row(one: ListedOutcome, *, dry_run: bool = False) -> dict[str, Any]:
-    """All of it as a row: the same keys for each."""
+    """The report as a row: the same keys for each."""
     listed, came = one.listed, one.came
     row = health = why = hint = None
     if isinstance(came, LakewardenError):

@@ -100,7 +100,7 @@ def _seeds(registry: Registry, wanted: RollbackWish) -> tuple[Seed, ...]:
         )
     if (wanted.where is None) is not wanted.all_marked:
         raise UsageError(
-            "A rollback begins at the table that is named, or with --all-marked at whatever is marked bad.",
+            "A rollback begins at the named table, or with --all-marked at all versions marked bad.",
             hint="lakewarden rollback plan db.t --marked, or lakewarden rollback plan --all-marked",
         )
     if wanted.where is None:

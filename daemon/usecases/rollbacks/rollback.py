@@ -283,7 +283,7 @@ class RollbackService:
         if found.plan.hash != stored.plan.hash:
             raise PreconditionError(
                 f"The plan is stale: made now it would be {found.plan.hash}; nothing was changed.",
-                hint=f"Plan again, look at what is new, and apply that: {again}.",
+                hint=f"Make a new plan, look at the differences, and apply the new plan: {again}.",
             )
         return found
 

@@ -59,7 +59,7 @@ class ConvertRequest:
     seen: str | None = None
     """The dry run's token for the files that it found; None: there was none."""
     format: TableFormat = DELTA
-    """What it becomes."""
+    """The format that the table gets."""
 
     def wanted(self, *, admin: bool) -> WantedConversion:
         """What the row is made of. Raises `NotAllowedError` for a retention below the floor, `RefusedError` for a

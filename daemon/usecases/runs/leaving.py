@@ -73,9 +73,9 @@ class Left:
 
     row: TableRow
     sentence: str | None = None
-    """What it got back."""
+    """The properties that the table got back, in a sentence."""
     owed: str | None = None
-    """Why it has not, and how to do it by hand."""
+    """Why the table did not get them back, and how to do that by hand."""
 
 
 def foresee(services: Services, row: TableRow) -> Leaving:
@@ -266,7 +266,7 @@ def _waited_for(services: Services, waiting: Mapping[str, RunRequest], seconds: 
 
 
 def _round(services: Services, waiting: Mapping[str, RunRequest], queued: set[str]) -> dict[str, Result]:
-    """How those of the `queued` ended that did, by table; those whose table has no other run (any more) are queued."""
+    """The results of the `queued` runs that ended, by table. Runs of tables without another run are queued."""
     unfinished = services.queue.unfinished()
     under_way = {run.request.run_id for run in unfinished}
     busy = {run.request.table_id for run in unfinished}

@@ -57,11 +57,11 @@ class _ShownRun:
     name: str
     action: str
     state: str
-    """That of an unfinished run, or the outcome."""
+    """The state of an unfinished run, or the outcome."""
     because: str
     message: str | None = None
     files: int | None = None
-    """What it came to; bytes and seconds likewise."""
+    """The result; bytes and seconds likewise."""
     bytes: int | None = None
     seconds: float | None = None
     committed_version: int | None = None
@@ -79,7 +79,7 @@ class _ShownRollback:
     """The table that it begins with."""
     state: str
     undo: bool
-    """Whether it is being taken back."""
+    """Whether the rollback is being undone."""
     tables: int
     actor: str | None
     recorded_at: datetime

@@ -83,7 +83,7 @@ def _require_nobodys(services: Services, asked: VacuumTable) -> None:
         raise RefusedError(
             f"{row.name} is managed, and registered at {row.location}; "
             f"of {asked.where}, where it was to be vacuumed, no promises are known.",
-            hint=f"`lakewarden tables register {asked.where}` takes a table that was moved for what it is.",
+            hint=f"`lakewarden tables register {asked.where}` recognises a moved table.",
         )
 
 

@@ -47,7 +47,7 @@ def unreferenced(spark: SparkSession, store: FileStore) -> tuple[str, ...]:
 def agreed(
     spark: SparkSession, store: FileStore, *, candidates: Sequence[FileEntry]
 ) -> tuple[FileEntry, ...]:
-    """Those candidates that Spark's own vacuum, too, finds unreferenced; folders among them if they are empty."""
+    """The candidates that Spark's own vacuum finds unreferenced, too; folders among them if they are empty."""
     base = _qualified(spark, store.root)
     spark.createDataFrame(_inventory(base, candidates)).createOrReplaceTempView(_INVENTORY)
     try:

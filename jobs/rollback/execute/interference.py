@@ -51,9 +51,9 @@ class Clearing:
     queue: Queue
     clock: Clock
     patience: timedelta
-    """It is waited no longer than this."""
+    """The longest wait."""
     tell: Callable[[str], None]
-    """What it is told, is said again now and then."""
+    """Called now and then with the reason for waiting."""
     monotonic: Callable[[], float] = time.monotonic
     pause: Callable[[], None] = _pause
 

@@ -34,14 +34,14 @@ class TableStep:
     format_id: str | None = None
     """The table's UUID at the version it starts from; None: not known when this was planned."""
     versions: tuple[int, ...] = ()
-    """Those whose files are removed or added again."""
+    """The versions whose files are removed or added again."""
     tainted: tuple[int, ...] = ()
     """The versions that are taken back."""
     apps: tuple[str, ...] = ()
     """The transaction ids whose numbers go back with the table, so that a replayed batch is not skipped; of a group's
     change its id (empty: the group's own). Found out when the step is verified, as are the next two."""
     properties: tuple[tuple[str, str], ...] = ()
-    """Those that a restore must not rewind."""
+    """The properties that a restore must not rewind."""
     head: str | None = None
     """The state of head it starts from, which tells equal versions of two tables apart (catalog/formats/heads.py)."""
     fence: int = 1

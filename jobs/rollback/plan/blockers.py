@@ -48,7 +48,7 @@ class Case:
     unknown: tuple[int, ...] = ()
     """Versions that may be tainted and count as clean so far."""
     asks: frozenset[int] = frozenset()
-    """Those of the unknown ones that do not depend on kept ones alone."""
+    """The unknown versions that do not depend on kept ones alone."""
 
     @property
     def name(self) -> str:

@@ -91,7 +91,7 @@ class Consents:
         return replace(self, whole=self.whole | more.whole, named=self.named | more.named)
 
     def without(self, known: "Consents") -> "Consents":
-        """Those that are not among the `known`."""
+        """The consents that are not among the `known`."""
         return Consents(whole=self.whole - known.whole, named=self.named - known.named)
 
     def kinds(self) -> tuple[Consent, ...]:

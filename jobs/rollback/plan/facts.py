@@ -54,13 +54,13 @@ class TableFacts:
     dependencies: tuple[Dependency, ...] = ()
     append_only: bool = False
     system: bool = False
-    """It is one of lakewarden's own."""
+    """The table is one of lakewarden's own."""
     hold: str | None = None
     """The reason, None if there is none."""
     paused: str | None = None
     """Likewise."""
     gone: bool = False
-    """It is dropped, there is no log."""
+    """The table is dropped and has no log."""
     aside: bool = False
     """A rollback quarantined it, nobody works on it."""
     unreadable: str | None = None

@@ -46,7 +46,7 @@ class Blocker:
     why: Blocked
     message: str
     consents: tuple[Consent, ...] = ()
-    """Those that would lift it (for `owner`: naming the table)."""
+    """The consents that would lift the blocker (for `owner`: naming the table)."""
     versions: tuple[int, ...] = ()
     """What the consents are asked for."""
 
@@ -68,7 +68,7 @@ class Lost:
     reapplied: bool = False
     """A blind append whose files are all there, which is added again afterwards."""
     unknown: bool = False
-    """It counts as clean because somebody agreed to that."""
+    """The version counts as clean because somebody agreed to that."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

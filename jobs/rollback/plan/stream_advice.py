@@ -77,7 +77,7 @@ class _StreamReader:
 
     query_id: str
     name: str
-    """That of the table it writes."""
+    """The name of the table that the query writes."""
     upto: int | None
     """The last version whose rows that table still has, None if it has none."""
     again: int | None

@@ -46,7 +46,7 @@ class Taint:
     sure: Closure
     """The closure of the seeds."""
     wide: Closure
-    """That of seeds and unknown commits together: a superset."""
+    """The closure of seeds and unknown commits together: a superset."""
     counts: Closure
     """The one that decides targets: that of the seeds and of the unknown commits that somebody agreed to lose."""
     roots: frozenset[str]

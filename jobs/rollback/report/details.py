@@ -47,10 +47,10 @@ class CommitDetail:
     """As its lineage record or its commitInfo says, as is the engine; None where nobody knows any more."""
     engine: str | None = None
     at: datetime | None = None
-    """When it was committed (UTC)."""
+    """The time of the commit (UTC)."""
     run_id: str | None = None
     seed: bool = False
-    """It was asked for by itself."""
+    """The commit was itself asked for."""
     reads: tuple[TaintedRead, ...] = ()
 
 

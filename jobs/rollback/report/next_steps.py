@@ -134,7 +134,7 @@ def _choices(plan: RollbackPlan) -> list[list[_Option]]:
 
 
 def _consents_in(flags: Sequence[str]) -> tuple[str, ...] | None:
-    """What they agree to; None where they are no consents."""
+    """The consents in these flags; None where they are no consents."""
     parts = [flag.partition("=") for flag in flags]
     return tuple(word for _, _, word in parts) if all(name == "--consent" for name, _, _ in parts) else None
 

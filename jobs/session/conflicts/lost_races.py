@@ -48,7 +48,7 @@ def look_for_own_commit(
             f"Somebody else committed to {location} first, it seems; "
             f"its log does not tell just now: {problem}",
             is_mendable=False,
-            hint="Look whether what was to be written is in the table, then run it again.",
+            hint="Check whether the rows are in the table; if not, run the statement again.",
         ) from problem
     own = next((one for one in commits if one.run_id == run_id), None)
     if own is not None:

@@ -57,7 +57,7 @@ class WriteMark:
 
     @classmethod
     def of(cls, group_id: str) -> "WriteMark":
-        """That of a statement without an operation id: each group is an application of its own."""
+        """The mark of a statement without an operation id: each group is an application of its own."""
         return cls(group_id=group_id, app=group_app(group_id))
 
     @property

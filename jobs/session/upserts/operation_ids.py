@@ -57,7 +57,7 @@ class OperationLookup:
 
     @property
     def number(self) -> int:
-        """That of the next try. Under one number Delta does a second statement never, whatever its text."""
+        """The number of the next try. Under one number Delta does a second statement never, whatever its text."""
         return next_number(self.last)
 
 

@@ -139,7 +139,7 @@ def kept(
         if plans.asks(told):
             raise UsageError(
                 "`delete_when` takes no query: what it reads would be on no record.",
-                hint="Join what it asks about into the source, as a column, and name that.",
+                hint="Join the values into the source as a column, and name that column.",
             )
     plans.frame(session, source.pinned.plan)._jdf.createOrReplaceTempView(_GIVEN)
     ready = plans.frame(session, plans.composed(session, prepared(options, source.schema, _GIVEN, emptied)))

@@ -48,7 +48,7 @@ class UpsertTarget:
 
 
 def emptied_of(schema: TableSchema, partitions: Sequence[str], keys: Sequence[str]) -> frozenset[str]:
-    """Those of the keys (in lower case) whose empty texts are NULL in a table: Delta keeps them so in partitions."""
+    """The keys (in lower case) whose empty texts are NULL in a table: Delta keeps them so in partitions."""
     texts = {one.name.lower() for one in schema if one.type == "string" or "char(" in one.type}
     return frozenset(texts).intersection(keys, (name.lower() for name in partitions))
 

@@ -158,9 +158,9 @@ class Upserts:
         return self._is_done(target, request, request.operation)
 
     def _is_done(self, target: UpsertTarget, request: Upsert, app: str) -> bool:
-        """Whether it was done, and not undone since. What was undone by a RESTORE that left its number has no number
-        afterwards: Delta would skip it. A number above the last may have been done as well: where numbers went back
-        with a rollback, and a RESTORE of somebody else's took that back."""
+        """Whether the operation was done, and not undone since. What was undone by a RESTORE that left its number has
+        no number afterwards: Delta would skip it. A number above the last may have been done as well: where numbers
+        went back with a rollback, and a RESTORE of somebody else's took that back."""
         number, last = request.number, target.last_number(app)
         if last is None:
             return False

@@ -13,7 +13,7 @@ import pytest
 
 from lakewarden.daemon.cli.app import run
 
-__all__ = ["Cli", "Said", "caller", "command"]
+__all__ = ["Cli", "Said", "caller", "command", "registered"]
 
 
 @dataclass(frozen=True)
@@ -48,6 +48,13 @@ def caller(home: Path, monkeypatch: pytest.MonkeyPatch, captured: pytest.Capture
         return Said(code, said.out.decode(), said.err.decode())
 
     return call
+
+
+def registered(cli: Cli, place: Path, *options: str) -> str:
+    """Make a table managed by its folder's name. Its id."""
+    said = cli("tables", "register", str(place), "--name", f"db.{place.name}", "-o", "json", *options)
+    assert said.code == 0, said
+    return str(said.json["table_id"])
 
 
 def command(

@@ -109,13 +109,6 @@ def station(tmp_path: Path) -> Iterator[Station]:
         made.stop()
 
 
-@pytest.fixture
-def receiver() -> Iterator[Receiver]:
-    one = Receiver()
-    yield one
-    one.close()
-
-
 def http(receiver: Receiver, token: str | None = None) -> HttpSink:
     return HttpSink(receiver.url, timeout=timedelta(seconds=5), token=token)
 

@@ -4,7 +4,7 @@ import re
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
@@ -20,13 +20,6 @@ from support.servers.receivers import Receiver
 
 LIMIT = timedelta(seconds=0.5)
 PAGE = Path(__file__).parents[4] / "docs" / "reference" / "webhooks.md"
-
-
-@pytest.fixture
-def receiver() -> Iterator[Receiver]:
-    one = Receiver()
-    yield one
-    one.close()
 
 
 class Tormentor:

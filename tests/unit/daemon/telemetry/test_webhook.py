@@ -3,7 +3,6 @@
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -24,13 +23,6 @@ EVENT = Event(
     message="db.t is quarantined.",
     at=datetime(2026, 6, 1, tzinfo=UTC),
 )
-
-
-@pytest.fixture
-def receiver() -> Iterator[Receiver]:
-    one = Receiver()
-    yield one
-    one.close()
 
 
 def webhook(url: str, metrics: Metrics) -> Webhook:

@@ -1,0 +1,69 @@
+"""Installations that several integration tests begin with."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from lakewarden.catalog.metastore.hive import HiveMetastore
+from lakewarden.daemon.process.embedded_metastore import EmbeddedMetastore
+from support.builders.estate import Estate, made_estate
+from support.processes.commands import Cli, caller
+from support.processes.house import House
+from support.processes.sparkless import sparkless
+from support.servers.faults import FaultyProxy, running_proxy
+from support.servers.metastores import without_system_tables
+from support.servers.s3 import S3Server
+
+
+@pytest.fixture
+def house(tmp_path: Path) -> Iterator[House]:
+    """A home whose daemons are processes of their own."""
+    one = House(tmp_path)
+    yield one
+    one.end()
+
+
+@pytest.fixture
+def estate(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
+) -> Estate:
+    """A home with its commands, and what workers are made of."""
+    return made_estate(tmp_path, monkeypatch, capfdbinary)
+
+
+@pytest.fixture
+def cli(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]) -> Cli:
+    """Commands on a home whose workers need no Spark."""
+    made = sparkless(tmp_path / "home", monkeypatch, capfdbinary)
+    assert made("init").code == 0
+    return made
+
+
+@pytest.fixture
+def metastore_cli(
+    tmp_path: Path,
+    metastore: EmbeddedMetastore,
+    monkeypatch: pytest.MonkeyPatch,
+    capfdbinary: pytest.CaptureFixture[bytes],
+) -> Cli:
+    """Commands on a home with a metastore that knows no system tables yet."""
+    monkeypatch.setenv("LAKEWARDEN_METASTORE_URI", without_system_tables(metastore.uri))
+    called = caller(tmp_path / "home", monkeypatch, capfdbinary)
+    called("init")
+    return called
+
+
+@pytest.fixture(scope="module")
+def store(metastore: EmbeddedMetastore) -> Iterator[HiveMetastore]:
+    """A client of the metastore."""
+    connected = HiveMetastore(metastore.uri)
+    yield connected
+    connected.close()
+
+
+@pytest.fixture(scope="module")
+def proxy(s3: S3Server) -> Iterator[FaultyProxy]:
+    """What a module reaches the S3 server through."""
+    with running_proxy(s3.endpoint) as running:
+        yield running
