@@ -68,16 +68,14 @@ def test_it_is_added_again_where_it_is_a_pure_append(registry: Desk) -> None:
     assert ids(registry.derived) == [1, 7, 99]
 
 
-def test_what_was_agreed_to_as_lost_though_unknown_takes_no_other_consent(registry: Desk) -> None:
+def test_what_was_agreed_to_as_lost_though_unknown_takes_no_other_consent_nor_do_our_own_properties(
+    registry: Desk,
+) -> None:
     planned = registry.plan("--consent", "lose_unknown")
     assert (planned.code, derived_in(planned)["collateral"]) == (0, [])
-    registry.apply("--consent", "lose_unknown")
-    assert ids(registry.derived) == [1]
-
-
-def test_our_own_properties_ask_for_nothing_and_are_there_afterwards(registry: Desk) -> None:
     DeltaTable(str(registry.derived)).alter.set_table_properties({RETENTION: "interval 9 days"})
     planned = registry.plan("--consent", "lose_unknown")
     assert (planned.code, derived_in(planned)["collateral"]) == (0, [])
     registry.apply("--consent", "lose_unknown")
+    assert ids(registry.derived) == [1]
     assert DeltaTable(str(registry.derived)).metadata().configuration[RETENTION] == "interval 9 days"
