@@ -55,10 +55,10 @@ def seconds(text: str) -> float:
 
 
 def growth(beginning: str, piece: str) -> float:
-    """How many times as long a text takes that is so many times as long. An odd number of pieces: an even one may close
-    what it opens, and be another text."""
+    """How many times as long a text takes that is so many times as long. Six pieces more each time, and one: two or
+    three of them may close what they open, and be another text."""
     sizes = (SHORT, SHORT * GROWS, SHORT * GROWS**2)
-    texts = [beginning + piece * (size // len(piece) | 1) + "b" for size in sizes]
+    texts = [beginning + piece * (size // len(piece) // 6 * 6 + 1) + "b" for size in sizes]
     short, middle, long = (min(seconds(text) for _ in range(2)) for text in texts)
     return max(middle / max(short, LEAST_SECONDS), long / max(middle, LEAST_SECONDS))
 
