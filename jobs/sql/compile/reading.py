@@ -223,7 +223,11 @@ def _unreadable(
 def _parse_error(text: str, error: ParseError) -> WrongPartError:
     """What a parser says of a text that it cannot read, with the place."""
     if not error.errors:
-        return wrong_at(None, "The statement cannot be read.", hint="Look for an unclosed quote.")
+        return wrong_at(
+            None,
+            "The statement cannot be read.",
+            hint="Look for an unclosed quote, or a function without its arguments.",
+        )
     described = str(error.errors[0].get("description") or "")
     if not described or "<class" in described:
         described = "Something is missing here"

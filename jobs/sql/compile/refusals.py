@@ -161,6 +161,9 @@ def _parts(draft: Draft, kind: type[exp.Expr]) -> list[exp.Expr]:
 _TOO_LARGE: Final = (
     "Compute in a larger type: CAST(... AS BIGINT), or make the column wider. Nothing was changed."
 )
+_IN_WHERE: Final = (
+    "Such columns stand in the WHERE of the query, without aggregates; or join its tables by FROM."
+)
 _NO_TEXT: Final = "Find such rows by a query, and leave them out. Nothing was changed."
 CONDITIONS: Final[Mapping[str, _Words]] = {
     "SCALAR_SUBQUERY_TOO_MANY_ROWS": _Words(
@@ -251,13 +254,18 @@ CONDITIONS: Final[Mapping[str, _Words]] = {
     "UNSUPPORTED_SUBQUERY_EXPRESSION_CATEGORY": _Words(
         kind=UsageError,
         sentence="Spark does not run a query that depends on a row outside of it in this way.",
-        hint="Such columns stand in the WHERE of the query, without aggregates; or join its tables by FROM.",
+        hint=_IN_WHERE,
     ),
     "UNRESOLVED_COLUMN": _Words(
         kind=UsageError,
         sentence="Spark does not find this column of a query around it.",
-        hint="Such columns stand in the WHERE of the query, without aggregates; or join its tables by FROM.",
+        hint=_IN_WHERE,
         part=_deepest_column,
+    ),
+    "INVALID_EXTRACT_BASE_FIELD_TYPE": _Words(
+        kind=UsageError,
+        sentence="Spark takes a column of a query around for a field of {base}.",
+        hint=_IN_WHERE,
     ),
     "MISSING_AGGREGATION": _Words(
         kind=UsageError,

@@ -173,6 +173,7 @@ def _update(tree: exp.Update, dialect: Dialect) -> _Found:
     if (dialect is Dialect.TERADATA) != _stands_before(from_, tree.expressions):
         raise ForeignError("FROM on the other side of SET")
     sources = tuple(with_joins(from_.this))
+    _refuse_query_called(target, sources)
     if dialect is Dialect.POSTGRES:
         if any(source.name == target.name for source in sources):
             raise ForeignError("a name twice")
@@ -231,6 +232,7 @@ def _delete(tree: exp.Delete, dialect: Dialect) -> _Found:
         raise ForeignError("a join after DELETE FROM")
     if not using:
         return (target,), (0,)
+    _refuse_query_called(target, using)
     again = [place for place, relation in enumerate(using) if relation.name == target.name]
     if dialect is Dialect.POSTGRES and not again:
         return (target, *using), (0,)
@@ -255,10 +257,23 @@ def _delete_tables(tree: exp.Delete, dialect: Dialect) -> _Found:
         if dialect is Dialect.MYSQL:
             raise ForeignError("no FROM")
         return (target,), (0,)
-    found, place = _among(target, tuple(with_joins(tree.this)), dialect)
+    sources = tuple(with_joins(tree.this))
+    _refuse_query_called(target, sources)
+    found, place = _among(target, sources, dialect)
     if len(found) > 1 and found[0] is target and dialect is not Dialect.TERADATA:
         raise _not_in_from(target)
     return found, (place,)
+
+
+def _refuse_query_called(target: Relation, sources: Sequence[Relation]) -> None:
+    """Raise `UsageError` for a query in FROM that has the name of what is changed."""
+    item = target.item
+    if any(one.name == target.name and not isinstance(one.item, exp.Table) for one in sources):
+        raise wrong_in(
+            item,
+            f"{target.name} is a query in FROM, and no table.",
+            hint="Name the table that it reads, and say the rest in WHERE; or give the query another name.",
+        )
 
 
 def _places_of(targets: Sequence[Relation], sources: tuple[Relation, ...]) -> tuple[int, ...]:

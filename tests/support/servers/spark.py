@@ -17,6 +17,10 @@ def start_spark(warehouse: Path, metastore_uri: str | None = None) -> SparkSessi
     own = (
         ("spark.app.name", "lakewarden-tests"),
         ("spark.driver.memory", "2g"),  # with 1g, a quarter of a long session is collecting garbage
+        (
+            "spark.buffer.pageSize",
+            "256k",
+        ),  # a table of six rows that is broadcast takes a page, of megabytes else
         ("spark.sql.warehouse.dir", warehouse.as_uri()),
         ("spark.sql.shuffle.partitions", "2"),
         ("spark.databricks.delta.snapshotPartitions", "1"),

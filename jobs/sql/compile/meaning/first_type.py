@@ -1,7 +1,5 @@
 """SQL Server's ISNULL, which has the type of its first value whatever the second is. Pure."""
 
-from collections.abc import Iterator
-
 from sqlglot import exp
 
 from lakewarden.jobs.sql.compile.meaning.integers import bits_of, in_bits
@@ -60,11 +58,5 @@ def _length(node: exp.Expr) -> int | None:
     """How long a text may be at most, None where nothing says so."""
     if isinstance(node, exp.Literal):
         return len(node.name)
-    return next(_said(node), None)
-
-
-def _said(node: exp.Expr) -> Iterator[int]:
-    if isinstance(node.type, exp.DataType):
-        for one in node.type.expressions:
-            if one.name.isdigit():
-                yield int(one.name)
+    said = node.type.expressions if isinstance(node.type, exp.DataType) else []
+    return next((int(one.name) for one in said if one.name.isdigit()), None)

@@ -238,7 +238,7 @@ def _as_given(draft: Draft, columns: Sequence[str], schemas: Schemas) -> RowChan
             raise wrong_in(
                 column,
                 f"The new row does not have {said} as it is.",
-                hint=f"Select it for a column of its type, or write VALUES({column.name}): what is inserted.",
+                hint=f"Select it for a column of its type, or write VALUES({into or column.name}): what is inserted.",
             )
         column.set("this", exp.to_identifier(into))
         column.set("table", exp.to_identifier(placed.alias))
@@ -246,16 +246,18 @@ def _as_given(draft: Draft, columns: Sequence[str], schemas: Schemas) -> RowChan
 
 
 def _columns_read(source: exp.Select, schemas: Schemas) -> Mapping[str, Mapping[str, str]]:
-    """The columns of what a query reads, with their types; none where they are not known, as those of a query."""
-    items = source.find_all(exp.Table, exp.Subquery, exp.Values)
-    return {
-        item.alias_or_name.lower(): {one.name.lower(): one.type for one in schemas.get(name_of(item), ())}
-        if isinstance(item, exp.Table)
-        else {}
-        for item in items
-        if item.parent_select is source
-        and (isinstance(item, exp.Table) or item.find_ancestor(exp.From, exp.Join))
-    }
+    """The columns of what a query reads, with their types as far as these are known; none where nobody knows them."""
+    found: dict[str, Mapping[str, str]] = {}
+    for item in source.find_all(exp.Table, exp.Subquery, exp.Values):
+        name, query = item.alias_or_name.lower(), item.this
+        if item.parent_select is not source:
+            continue
+        if isinstance(item, exp.Table):
+            found[name] = {one.name.lower(): one.type for one in schemas.get(name_of(item), ())}
+        elif item.find_ancestor(exp.From, exp.Join):
+            known = isinstance(query, exp.Query) and not query.is_star
+            found[name] = dict.fromkeys(map(str.lower, query.named_selects), "") if known else {}
+    return found
 
 
 def _say_whose(column: exp.Column, tables: Mapping[str, Mapping[str, str]]) -> None:

@@ -267,6 +267,11 @@ def test_a_bare_name_behind_on_duplicate_key_is_of_the_table_that_has_it(
             "b",
         ),
         (
+            "INSERT INTO p (k, a) SELECT k, b FROM (SELECT k, b FROM s) AS q ON DUPLICATE KEY UPDATE a = b",
+            "does not have b as it is",
+            "b",
+        ),
+        (
             "INSERT INTO p (k, a) VALUES (1, 2) ON DUPLICATE KEY UPDATE a = DEFAULT",
             "default is not known",
             "DEFAULT",

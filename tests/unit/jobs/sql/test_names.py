@@ -179,9 +179,6 @@ def test_a_comment_that_only_looks_like_one_of_these_is_one() -> None:
 @pytest.mark.parametrize(
     ("dialect", "text"),
     [
-        ("tsql", "UPDATE t SET a = q FROM (SELECT k AS kk, b AS q FROM s) t WHERE id = kk"),
-        ("tsql", "UPDATE t SET a = q FROM (SELECT t.k AS kk, t.b AS q FROM s t) t WHERE id = kk"),
-        ("teradata", "UPDATE t FROM (SELECT k AS kk, b AS q FROM s) t SET a = q WHERE id = kk"),
         ("mysql", "UPDATE t JOIN (SELECT k AS kk, b AS q FROM s) t ON id = kk SET a = q"),
         ("postgres", "DELETE FROM t WHERE EXISTS (SELECT 1 FROM s AS q, (SELECT e FROM u) AS q WHERE b = e)"),
         ("mysql", "DELETE FROM t WHERE EXISTS (SELECT 1 FROM s, s WHERE id = 1)"),
@@ -190,6 +187,27 @@ def test_a_comment_that_only_looks_like_one_of_these_is_one() -> None:
 def test_one_name_for_two_things_of_a_query_is_refused_with_the_place(dialect: str, text: str) -> None:
     with pytest.raises(UsageError, match="Another table or query is called [tqs] here.*Line 1, column"):
         sql(text, Dialect(dialect))
+
+
+@pytest.mark.parametrize(
+    ("dialect", "text", "column"),
+    [
+        ("tsql", "UPDATE t SET a = q FROM (SELECT k AS kk, b AS q FROM s) t WHERE id = kk", 8),
+        ("tsql", "UPDATE t SET a = q FROM (SELECT t.k AS kk, t.b AS q FROM s t) t WHERE id = kk", 8),
+        ("tsql", "UPDATE x SET a = 1 FROM (SELECT * FROM t) x", 8),
+        ("tsql", "DELETE t FROM (SELECT k FROM s) t", 8),
+        ("teradata", "UPDATE t FROM (SELECT k AS kk, b AS q FROM s) t SET a = q WHERE id = kk", 8),
+        ("postgres", "UPDATE t SET a = q FROM (SELECT k AS kk, b AS q FROM s) t WHERE id = kk", 8),
+        ("postgres", "DELETE FROM t USING (SELECT k AS kk FROM s) t WHERE id = kk", 13),
+        ("mysql", "DELETE t FROM (SELECT k FROM s) t", 8),
+    ],
+)
+def test_a_query_of_the_name_of_what_is_changed_is_told(dialect: str, text: str, column: int) -> None:
+    with pytest.raises(
+        UsageError, match=f"[tx] is a query in FROM, and no table. Line 1, column {column}:"
+    ) as caught:
+        sql(text, Dialect(dialect))
+    assert "Name the table that it reads" in caught.value.hint
 
 
 @pytest.mark.parametrize("dialect", [Dialect.POSTGRES, Dialect.TSQL])
