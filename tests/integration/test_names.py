@@ -41,6 +41,10 @@ def test_ten_thousand_names(spark: SparkSession, postgres: PostgresServer, maria
     asked_alike(spark, mariadb, LONG)
 
 
+FOUND_EMPTY = "EXISTS (WITH "
+"""MariaDB sometimes takes a WITH there for empty which names columns from outside. PostgreSQL finds the same as we."""
+
+
 def asked_alike(spark: SparkSession, server: Server, count: int) -> None:
     with (
         set_to(spark, FAST),
@@ -48,6 +52,11 @@ def asked_alike(spark: SparkSession, server: Server, count: int) -> None:
         named_tables(spark, server, connection),
     ):
         played = list(play_names(spark, server, connection, range(10**6), count))
-    assert [str(one) for one in played if one.outcome is Outcome.DIFFERENT] == []
+    different = [one for one in played if one.outcome is Outcome.DIFFERENT]
+    assert [
+        str(one)
+        for one in different
+        if not (isinstance(server, MariadbServer) and FOUND_EMPTY in one.condition)
+    ] == []
     outcomes = Counter(one.outcome for one in played)
     assert outcomes[Outcome.SAME] >= count * 3 // 4, outcomes
