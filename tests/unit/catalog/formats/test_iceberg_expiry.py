@@ -118,3 +118,12 @@ def test_an_expiry_that_was_interrupted_is_gone_on_with_by_what_its_property_nam
         if str(table.ids[-1]) not in listed.name:
             listed.unlink()
     assert (table.gone(), table.metadata_gone()) == ({}, 0)
+
+
+def test_a_run_has_done_what_is_in_main_and_not_what_it_left_on_a_branch(tmp_path: Path) -> None:
+    table = Table(tmp_path / "t")
+    table.writer.snapshots[-1]["summary"]["lakewarden.run_id"] = "run-1"
+    table.writer.publish()
+    assert [one.run_id for one in table.reader.newest(table.location, count=2)] == [None, "run-1"]
+    table.writer.move_main(table.ids[2])
+    assert [one.run_id for one in table.reader.newest(table.location, count=2)] == [None, None]
