@@ -38,6 +38,7 @@ from lakewarden.catalog.formats.iceberg.released import (
     Expired,
     expiring,
     named_files,
+    seconds_kept,
     tombstones_of,
 )
 from lakewarden.catalog.formats.port import Commit, DataFile, LogProblem, Observation, ProbeResult, Tombstone
@@ -317,5 +318,6 @@ ICEBERG_FORMAT: Final = FormatSpec(
     label="Iceberg",
     reader=IcebergReader,
     catalogued=IcebergReader,
+    versions_kept=seconds_kept,
     sign=Sign(folder=FOLDER, endings=(".metadata.json", ".metadata.json.gz", "version-hint.text")),
 )
