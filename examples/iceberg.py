@@ -28,11 +28,12 @@ def look_after_iceberg(spark: SparkSession, demo: Demo, metastore_uri: str) -> N
     spark.sql("DELETE FROM ice.demo.arrivals WHERE arr_delay IS NULL")
     kept = _rows(spark)
     print(f"{DAYS} loads and a delete, by Spark alone: {kept:,} rows of ice.demo.arrivals.")
-    demo.cli("tables", "register", "demo.arrivals", "--owner", "ana")
-    policy = ("mode=manage", "compaction.quiet=0 s", "compaction.min_small_files=5", "vacuum.max_share=100%")
-    at_once = ("rollback.promise=0 s", "vacuum.retention=0 s")
-    demo.cli("tables", "policy", "set", "demo.arrivals", *policy, *at_once, quiet=True)
+    demo.cli("tables", "register", "demo.arrivals")
+    at_once = ("rollback.promise=0 s", "vacuum.retention=0 s", "vacuum.max_share=100%")
+    demo.cli("tables", "policy", "set", "demo.arrivals", *at_once, quiet=True)
     demo.cli("jobs", "run", "demo.arrivals", "vacuum", "--dry-run")
+    managed = ("mode=manage", "compaction.quiet=0 s", "compaction.min_small_files=5")
+    demo.cli("tables", "policy", "set", "demo.arrivals", *managed, quiet=True)
 
     def done() -> bool:
         runs = demo.rows("jobs", "list", "--limit", "50")

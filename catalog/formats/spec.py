@@ -1,6 +1,6 @@
 """What a table format says of itself, once: its name, its reader, how its tables are known."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from lakewarden.catalog.formats.port import TableReader
@@ -57,6 +57,9 @@ class FormatSpec:
     """Beginnings of the paths of what the format keeps in a table's folder besides."""
     retention: RetentionProperties = NO_PROPERTIES
     """The properties by which its tables keep what a policy promises."""
+    versions_kept: Callable[[Mapping[str, str]], float | None] = lambda properties: 0.0
+    """The seconds for which a table's versions stay by properties that are its owner's, and not ours to set; None where
+    one of them makes no sense."""
     provider: str | None = None
     """What Spark calls it in a Hive metastore's entry. Without one, entries of its tables are its own engine's:
     neither checked nor written."""

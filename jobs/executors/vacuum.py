@@ -24,7 +24,13 @@ from lakewarden.jobs.actions.vacuum import Vacuum
 from lakewarden.jobs.deletion.batches import delete_files
 from lakewarden.jobs.deletion.folder_readers import named_paths
 from lakewarden.jobs.deletion.unneeded import Unneeded
-from lakewarden.jobs.runs.head import deleted_file_retention, observe_at, observe_since, protection_of
+from lakewarden.jobs.runs.head import (
+    deleted_file_retention,
+    observe_at,
+    observe_since,
+    protection_of,
+    versions_kept,
+)
 from lakewarden.jobs.runs.port import JobContext, Report
 from lakewarden.jobs.runs.protection import KeepReason, sort_tombstones
 from lakewarden.jobs.runs.table_files import existing, relative_to
@@ -108,7 +114,7 @@ def _check_listing(ctx: JobContext, action: Vacuum, seen: Observation, retention
 def _ask_log(ctx: JobContext, action: Vacuum, seen: Observation, retention: timedelta) -> _Verdict:
     # Spark deletes nothing that is younger than the table's own retention, so nothing younger is worth proposing.
     lasting = max(retention, deleted_file_retention(ctx, seen))
-    protection = protection_of(ctx, seen, retention)
+    protection = protection_of(ctx, seen, max(retention, versions_kept(ctx, seen)))
     tombstones = ctx.reader.tombstones(ctx.target.location)
     ordered = sort_tombstones(tombstones, protection, now=ctx.clock.now(), retention=lasting)
     kept = Counter(reason for _, reason in ordered.kept)

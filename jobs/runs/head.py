@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from lakewarden.catalog.bounds import as_duration
 from lakewarden.catalog.errors import ConflictError, PreconditionError, UnreadableError
 from lakewarden.catalog.formats.port import Commit, Head, LogProblem, Observation
-from lakewarden.catalog.formats.registry import retention_of
+from lakewarden.catalog.formats.registry import retention_of, spec_of
 from lakewarden.catalog.policy.retention_properties import Duration
 from lakewarden.jobs.runs.port import JobContext
 from lakewarden.jobs.runs.protection import Protection, protect
@@ -20,6 +20,7 @@ __all__ = [
     "protection_of",
     "require_same_commit",
     "require_same_table",
+    "versions_kept",
 ]
 
 
@@ -104,13 +105,27 @@ def deleted_file_retention(ctx: JobContext, seen: Observation) -> timedelta:
     Raises `PreconditionError` if the property makes no sense: it may mean any time."""
     kept = retention_of(seen.format).files
     own = _duration(seen, kept)
-    if kept is not None and own is None:
+    if kept is None:
+        return versions_kept(ctx, seen)
+    if own is None:
         raise PreconditionError(
             f"{kept.name} of {ctx.target.name} is not a duration, so nobody knows how long "
             "its removed files have to stay.",
             hint="Set it to one by ALTER TABLE ... SET TBLPROPERTIES, such as 'interval 30 days'.",
         )
-    return own or timedelta(0)
+    return own
+
+
+def versions_kept(ctx: JobContext, seen: Observation) -> timedelta:
+    """How long its owner wants the table's versions to stay, where its format has a property for that.
+    Raises `PreconditionError` if the property makes no sense: it may mean any time."""
+    seconds = spec_of(seen.format).versions_kept(seen.properties)
+    if seconds is None:
+        raise PreconditionError(
+            f"A property of {ctx.target.name} for how long its snapshots stay is no number, so nobody knows how long.",
+            hint="Its owner can set it anew.",
+        )
+    return as_duration(seconds)
 
 
 def log_retention(seen: Observation) -> timedelta | None:

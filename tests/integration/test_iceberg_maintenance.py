@@ -69,6 +69,10 @@ def test_a_vacuum_deletes_what_its_dry_run_said_and_no_row_is_lost(table: SparkI
 def test_what_is_promised_tagged_or_young_stays(table: SparkIceberg) -> None:
     before = table.files()
     assert table.vacuum(retention=3600).skipped and table.files() == before
+    age = "history.expire.max-snapshot-age-ms"
+    table.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ('{age}'='3600000')")
+    assert table.vacuum().skipped and before <= table.files()
+    table.sql(f"ALTER TABLE {table} UNSET TBLPROPERTIES ('{age}')")
     first = table.sql(f"SELECT snapshot_id FROM {table}.snapshots ORDER BY committed_at LIMIT 1")[0][0]
     # The statement that makes a tag is one of Iceberg's extensions, which a worker's session does not have.
     opened(table.spark, table.heads, table.location).table.manageSnapshots().createTag(

@@ -23,8 +23,9 @@ _KINDS: Final = {
 }
 
 
-def commit_of(metadata: TableMetadata, snapshot: TableSnapshot) -> Commit:
-    """What a snapshot did, as its summary says."""
+def commit_of(metadata: TableMetadata, snapshot: TableSnapshot, *, in_main: bool) -> Commit:
+    """What a snapshot did, as its summary says. A run of ours has done what is `in_main`: what it made on a branch, it
+    may not have come to publish."""
     told = snapshot.summary
     parent = None if snapshot.parent_id is None else metadata.snapshots.get(snapshot.parent_id)
     schema_id = snapshot.schema_id if parent is None else parent.schema_id
@@ -42,7 +43,7 @@ def commit_of(metadata: TableMetadata, snapshot: TableSnapshot) -> Commit:
         added_files=as_whole(told.get("added-data-files", "")) or 0,
         removed_files=as_whole(told.get("deleted-data-files", "")) or 0,
         engine=engine or None,
-        run_id=told.get(RUN_ID),
+        run_id=told.get(RUN_ID) if in_main else None,
         installation=told.get(INSTALLATION),
         format_id=metadata.uuid if snapshot.parent_id is None else None,
         redefines=schema_id != snapshot.schema_id,

@@ -38,6 +38,7 @@ from lakewarden.catalog.formats.iceberg.released import (
     Expired,
     expiring,
     named_files,
+    seconds_kept,
     tombstones_of,
 )
 from lakewarden.catalog.formats.port import Commit, DataFile, LogProblem, Observation, ProbeResult, Tombstone
@@ -120,9 +121,10 @@ class IcebergReader:
 
     def commits(self, location: str, *, after: int, upto: int | None = None) -> Iterator[Commit]:
         metadata = self._load(location).metadata
+        main = metadata.main_ids()
         for snapshot in metadata.in_order():
             if snapshot.sequence > after and (upto is None or snapshot.sequence <= upto):
-                yield commit_of(metadata, snapshot)
+                yield commit_of(metadata, snapshot, in_main=snapshot.id in main)
 
     def newest(self, location: str, *, count: int, after: int = -1) -> tuple[Commit, ...]:
         return tuple(self.commits(location, after=after))[-count:]
@@ -130,10 +132,12 @@ class IcebergReader:
     def additions(self, location: str, *, since: int) -> Iterator[tuple[Commit, tuple[DataFile, ...]]]:
         loaded = self._load(location)
         metadata, contents = loaded.metadata, loaded.contents
+        main = metadata.main_ids()
         for snapshot in metadata.in_order():
             if snapshot.sequence >= since:
                 came = () if snapshot.sequence == since else contents.changes(snapshot)
-                yield commit_of(metadata, snapshot), added_files(came, metadata, contents.paths)
+                commit = commit_of(metadata, snapshot, in_main=snapshot.id in main)
+                yield commit, added_files(came, metadata, contents.paths)
 
     def files(self, location: str, *, version: int | None = None) -> Iterator[DataFile]:
         loaded = self._load(location, KnownManifests())  # what was read once may be missing by now
@@ -315,5 +319,6 @@ ICEBERG_FORMAT: Final = FormatSpec(
     label="Iceberg",
     reader=IcebergReader,
     catalogued=IcebergReader,
+    versions_kept=seconds_kept,
     sign=Sign(folder=FOLDER, endings=(".metadata.json", ".metadata.json.gz", "version-hint.text")),
 )

@@ -17,11 +17,12 @@ from lakewarden.catalog.formats.iceberg.manifests import ManifestFile
 from lakewarden.catalog.formats.iceberg.metadata import TableMetadata, TableSnapshot
 from lakewarden.catalog.formats.port import Tombstone
 
-__all__ = ["EXPIRING", "Expired", "expiring", "held", "named_files", "tombstones_of"]
+__all__ = ["EXPIRING", "Expired", "expiring", "held", "named_files", "seconds_kept", "tombstones_of"]
 
 EXPIRING: Final = "lakewarden.expiring"
 """The table property that names, one a line, the metadata files from which snapshots expired whose files are still
 being deleted; relative to the table's folder."""
+_AGE: Final = "history.expire.max-snapshot-age-ms"
 _LEAST: Final = "history.expire.min-snapshots-to-keep"
 
 Expired = tuple[TableSnapshot, TableContents]
@@ -44,6 +45,16 @@ def expiring(metadata: TableMetadata, before: int) -> tuple[TableSnapshot, ...]:
     """The snapshots before a version that nothing holds, oldest first."""
     stay = held(metadata)
     return tuple(one for one in metadata.in_order() if one.sequence < before and one.id not in stay)
+
+
+def seconds_kept(properties: Mapping[str, str]) -> float | None:
+    """For how long a table's owner wants snapshots to stay: no time where the property is not set, None where it is no
+    number."""
+    told = properties.get(_AGE)
+    if told is None:
+        return 0.0
+    milliseconds = as_whole(told)
+    return None if milliseconds is None else milliseconds / 1000
 
 
 def named_files(metadata: TableMetadata, contents: TableContents) -> Iterator[str]:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, Final
 
-from lakewarden.catalog.errors import ConflictError
+from lakewarden.catalog.errors import ConflictError, LakewardenError
 from lakewarden.catalog.failpoints import reach
 from lakewarden.catalog.formats.iceberg.metadata import MAIN
 from lakewarden.catalog.formats.spec import HeadOf
@@ -46,8 +46,8 @@ def rewrite(
         _rewrite(opened(table.spark, heads, table.location), branch, where, options, marks)
         reach("iceberg.rewritten")
         return _publish(opened(table.spark, heads, table.location), branch, begun_at)
-    except Exception:
-        with suppress(ConflictError):
+    except LakewardenError:
+        with suppress(LakewardenError):  # else the next compaction drops it
             _drop(table, heads, branch)
         raise
 

@@ -23,7 +23,7 @@ from lakewarden.catalog.storage.file_store import StorageOptions
 from lakewarden.daemon.installation.services import Services, open_services
 from lakewarden.jobs.actions.answers import AnyAction
 from lakewarden.jobs.actions.purge import Purge
-from lakewarden.jobs.actions.registry import encode
+from lakewarden.jobs.actions.registry import encode, required_version
 from lakewarden.jobs.actions.vacuum import Vacuum
 from lakewarden.jobs.runs.standings import StoredStandings
 from lakewarden.jobs.worker.runner import Finished, Runner
@@ -116,7 +116,7 @@ class Estate:
             action=Action(action.kind),
             payload=encode(action),
             because="it is due",
-            requires_version=getattr(action, "requires", None),
+            requires_version=required_version(action),
             rank=rank,
         )
         assert self.services.queue.enqueue([request]) == (run_id,)

@@ -7,7 +7,7 @@ import pytest
 
 from lakewarden.catalog.errors import ConflictError
 from lakewarden.catalog.formats.iceberg.reader import IcebergReader
-from lakewarden.catalog.formats.iceberg.released import EXPIRING
+from lakewarden.catalog.formats.iceberg.released import EXPIRING, seconds_kept
 from lakewarden.catalog.formats.port import Observation
 from lakewarden.catalog.storage.file_store import canonical
 from support.builders.iceberg_tables import IcebergWriter
@@ -118,3 +118,18 @@ def test_an_expiry_that_was_interrupted_is_gone_on_with_by_what_its_property_nam
         if str(table.ids[-1]) not in listed.name:
             listed.unlink()
     assert (table.gone(), table.metadata_gone()) == ({}, 0)
+
+
+def test_a_run_has_done_what_is_in_main_and_not_what_it_left_on_a_branch(tmp_path: Path) -> None:
+    table = Table(tmp_path / "t")
+    table.writer.snapshots[-1]["summary"]["lakewarden.run_id"] = "run-1"
+    table.writer.publish()
+    assert [one.run_id for one in table.reader.newest(table.location, count=2)] == [None, "run-1"]
+    table.writer.move_main(table.ids[2])
+    assert [one.run_id for one in table.reader.newest(table.location, count=2)] == [None, None]
+
+
+@pytest.mark.parametrize(("told", "seconds"), [(None, 0.0), ("2000", 2.0), ("two days", None)])
+def test_the_age_that_its_owner_wants_is_in_milliseconds(told: str | None, seconds: float | None) -> None:
+    properties = {} if told is None else {"history.expire.max-snapshot-age-ms": told}
+    assert seconds_kept(properties) == seconds

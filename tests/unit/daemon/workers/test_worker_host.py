@@ -96,7 +96,7 @@ def test_workers_are_started_for_what_waits_and_drained_at_the_end(stage: Stage)
     def act() -> None:
         until(lambda: stage.vitals.ready().ok)
         assert stage.pool.alive == 0, "nothing waits"
-        stage.queue.enqueue([replace(request("foreign"), runtime="iceberg")])
+        stage.queue.enqueue([replace(request("foreign"), runtime="odd")])
         threading.Event().wait(0.2)
         assert stage.pool.alive == 0, "no worker here has that engine"
         stage.queue.enqueue([request("a")])

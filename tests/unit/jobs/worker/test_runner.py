@@ -82,6 +82,18 @@ def test_a_stale_plan_changes_nothing_and_may_be_made_anew(bench: Bench, tmp_pat
     assert bench.seen(location).version == 1
 
 
+def test_a_plan_for_a_table_that_was_made_anew_changes_nothing(bench: Bench, tmp_path: Path) -> None:
+    location = delta_table(tmp_path / "t")
+    planned = SetProperties(requires=bench.seen(location).at, properties=KEEP)
+    bench.queue.enqueue([request_of(location, planned)])
+    shutil.rmtree(tmp_path / "t")
+    delta_table(tmp_path / "t")
+    assert bench.seen(location).version == planned.requires.version
+    result = finish(bench).result
+    assert (result.outcome, result.error_class) == (Outcome.FAILED, "ConflictError")
+    assert bench.seen(location).version == 0
+
+
 @pytest.mark.parametrize("anew", [False, True], ids=["written meanwhile", "made anew meanwhile"])
 def test_an_entry_follows_the_head_of_the_same_table(bench: Bench, tmp_path: Path, anew: bool) -> None:
     """System tables move with every run that is recorded, that of a sync itself included."""
