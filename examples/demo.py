@@ -15,7 +15,6 @@ from pyspark.sql import SparkSession
 
 import lakewarden
 from examples.flights import write_parquet
-from examples.iceberg import look_after_iceberg
 from examples.stage import DIM, END, LAKEWARDEN, ROOT, Demo, quiet_session, running_daemon, settle
 from examples.warehouse import speak_like_a_warehouse
 from lakewarden.daemon.process.embedded_metastore import EmbeddedMetastore
@@ -46,7 +45,6 @@ def main() -> None:
                 derive(spark, demo)
                 undo_a_bad_load(spark, demo)
                 speak_like_a_warehouse(spark, demo)
-                look_after_iceberg(spark, demo, metastore.uri)
             tell(demo, before, after)
         finally:
             spark.stop()
