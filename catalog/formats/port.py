@@ -358,3 +358,6 @@ class TableReader(Protocol):
 
     def tombstones(self, location: str) -> Iterator[Tombstone]:
         """Files that head no longer has but the log still remembers."""
+
+    def side_files(self, location: str) -> Iterator[str]:
+        """Paths of what branches and tags need (head's own files may be among them); none where there are neither."""

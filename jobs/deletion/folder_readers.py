@@ -108,8 +108,9 @@ def named_paths(files: Iterable[DataFile]) -> Iterator[str]:
 
 
 def _all_paths(reader: TableReader, location: str) -> Iterator[str]:
-    """Every file that the log at a location names, live or removed."""
+    """Every file that the log at a location names, live or removed, or on a branch or tag."""
     yield from named_paths(reader.files(location))
+    yield from reader.side_files(location)
     for stone in reader.tombstones(location):
         yield stone.path
         if stone.deletion_vector is not None:

@@ -10,7 +10,7 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from itertools import chain
 from typing import Final
 
@@ -50,6 +50,8 @@ class _Verdict:
     needed: frozenset[str]
     kept: Counter[KeepReason]
     oldest_version: int
+    left_before: datetime
+    """What was removed after that moment stays."""
     is_proved: bool
     """No commit is missing from the log that could have removed what a protected version reads."""
 
@@ -87,7 +89,8 @@ def vacuum(ctx: JobContext, action: Vacuum) -> Report:
 def _keep_needed(ctx: JobContext, action: Vacuum, unneeded: Unneeded, verdict: _Verdict) -> None:
     live = ctx.reader.files(ctx.target.location, version=unneeded.seen.version)
     # What cannot be placed may be in the folder: a listing would find it, and the log's own removals do not name it.
-    unneeded.keep(chain(named_paths(live), verdict.needed), strict=unneeded.strict)
+    beside = ctx.reader.side_files(ctx.target.location)
+    unneeded.keep(chain(named_paths(live), beside, verdict.needed), strict=unneeded.strict)
     unneeded.keep_for_clones()
 
 
@@ -130,6 +133,7 @@ def _ask_log(ctx: JobContext, action: Vacuum, seen: Observation, retention: time
         needed=frozenset(needed),
         kept=kept,
         oldest_version=protection.oldest_version,
+        left_before=ctx.clock.now() - lasting,
         is_proved=protection.is_logged,
     )
 
@@ -175,6 +179,7 @@ def _delete(
         location,
         requires=seen.at,
         oldest=verdict.oldest_version,
+        left_before=verdict.left_before,
         files=len(files),
         size_bytes=size,
         run_id=ctx.run_id,

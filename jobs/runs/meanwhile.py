@@ -26,6 +26,8 @@ class Meanwhile:
     version: int
     """The last one that was read."""
     committed_at: datetime
+    head: str
+    """The state of head that its terms were looked at in."""
 
     @classmethod
     def since(
@@ -38,7 +40,13 @@ class Meanwhile:
     ) -> "Meanwhile":
         """From what was `seen` on."""
         return cls(
-            ctx=ctx, seen=seen, kept=kept, keeps=keeps, version=seen.version, committed_at=seen.committed_at
+            ctx=ctx,
+            seen=seen,
+            kept=kept,
+            keeps=keeps,
+            version=seen.version,
+            committed_at=seen.committed_at,
+            head=seen.head,
         )
 
     def follow(self) -> Iterator[tuple[Commit, tuple[DataFile, ...]]]:
@@ -50,7 +58,9 @@ class Meanwhile:
         additions = self.ctx.reader.additions(self.ctx.target.location, since=self.version)
         last, _ = next(additions, (None, ()))
         require_same_commit(self.ctx, last, self.version, self.committed_at)
-        redefined = False
+        probe = self.ctx.reader.probe(self.ctx.target.location, seen=self.version, head=self.head)
+        redefined = probe.head not in (None, self.head)  # some formats change properties without a version
+        self.head = probe.head or self.head
         for commit, files in additions:
             if commit.format_id not in (None, self.seen.format_id):
                 raise ConflictError(

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Protocol
 
 from lakewarden.catalog.clock import Clock
@@ -120,12 +121,20 @@ class Engine(Protocol):
         a second opinion. Changes nothing."""
 
     def begin_vacuum(
-        self, location: str, *, requires: Head, oldest: int, files: int, size_bytes: int, run_id: str
+        self,
+        location: str,
+        *,
+        requires: Head,
+        oldest: int,
+        left_before: datetime,
+        files: int,
+        size_bytes: int,
+        run_id: str,
     ) -> int | None:
         """Say in the log that up to `files` files of `size_bytes` are about to be deleted, and forget the versions
-        before `oldest` that nothing needs where a format has no log to go on with without them. Returns the
-        version after which the vacuum has begun: of an empty commit, which may come after somebody else's, or
-        the one required; None where vacuums are not logged."""
+        before `oldest` that nothing needs and nobody was at since `left_before`, where a format has no log to
+        go on with without them. Returns the version after which the vacuum has begun: of an empty commit, which
+        may come after somebody else's, or the one required; None where vacuums are not logged."""
 
     def end_vacuum(self, location: str, *, after: int, files: int, run_id: str) -> int | None:
         """Say in the log that the vacuum begun after version `after` has deleted `files` files. Returns the version of

@@ -2,6 +2,7 @@
 
 import json
 import os
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pyarrow as pa
@@ -316,7 +317,15 @@ def test_a_vacuum_is_told_in_the_log_behind_whoever_commits_in_between(
     engine: Engine, tmp_path: Path
 ) -> None:
     location = delta(tmp_path / "t")
-    begun = engine.begin_vacuum(location, requires=Head(0), oldest=0, files=3, size_bytes=30, run_id=RUN)
+    begun = engine.begin_vacuum(
+        location,
+        requires=Head(0),
+        oldest=0,
+        left_before=datetime.now(UTC),
+        files=3,
+        size_bytes=30,
+        run_id=RUN,
+    )
     write_deltalake(tmp_path / "t", pa.table({"id": pa.array([99], pa.int64())}), mode="append")
     if begun is None:
         assert not isinstance(engine, DeltaEngine), "only delta-rs makes no empty commits"

@@ -1,6 +1,7 @@
 """Iceberg tables that real Spark wrote, in a real metastore and in Hadoop's layout, are vacuumed and compacted."""
 
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -159,6 +160,53 @@ def test_a_compaction_that_is_killed_leaves_nothing_that_stays(make: Make, point
     assert (table.unnamed(), table.rows(), table.seen.files) == (set(), [0, 1, 2, 3, 9], left)
 
 
+def test_branches_and_tags_of_others_stay_whatever_their_names(make: Make) -> None:
+    table = make("by_path")
+    for number in range(3):
+        table.append(number)
+    first = table.sql(f"SELECT snapshot_id FROM {table}.snapshots ORDER BY committed_at LIMIT 1")[0][0]
+    managed = opened(table.spark, table.heads, table.location).table.manageSnapshots()
+    managed.createTag("lakewarden-audit-2025", first).createBranch("lakewarden-work", first).commit()
+    table.compact()
+    table.vacuum()
+    assert refs(table) == ["lakewarden-audit-2025", "lakewarden-work", "main"]
+    assert table.rows("VERSION AS OF 'lakewarden-audit-2025'") == [0] and table.missing() == set()
+
+
+def test_a_run_ends_when_others_come_to_need_the_files(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = make("by_path")
+    for number in range(3):
+        table.append(number)
+    table.sql(f"DELETE FROM {table} WHERE id < 2")
+
+    def listener(reached: str) -> None:
+        if reached == "vacuum.begun":
+            table.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ('gc.enabled'='false')")
+
+    monkeypatch.setattr(failpoints, "listener", listener)
+    before = {path.name for path in table.folder.rglob("*.parquet")}
+    with pytest.raises(ConflictError, match=r"gc\.enabled"):
+        table.vacuum()
+    assert {path.name for path in table.folder.rglob("*.parquet")} == before
+
+
+def test_a_full_vacuum_leaves_what_another_table_in_the_folder_has(make: Make) -> None:
+    table = make("by_name")
+    table.append(1)
+    metadata = table.heads(table.location)
+    assert metadata is not None
+    again = f"{table.database}.again"
+    catalog = table.spark._jvm.org.apache.iceberg.hive.HiveCatalog()  # type: ignore[union-attr]  # Java's
+    catalog.setConf(table.spark._jsparkSession.sessionState().newHadoopConf())
+    catalog.initialize("again", {"uri": table.uri})
+    names = table.spark._jvm.org.apache.iceberg.catalog.TableIdentifier  # type: ignore[union-attr]  # Java's
+    catalog.registerTable(names.parse(again), metadata.file)
+    table.sql(f"INSERT INTO by_name.{again} VALUES (2, 'a', NULL)")
+    table.vacuum(full=True)
+    assert table.sql(f"SELECT id FROM by_name.{again} ORDER BY id") == [(1,), (2,)]
+    assert table.rows() == [1]
+
+
 @pytest.mark.parametrize(
     "partitioned_by", mostly_long(["part", "days(at)", "bucket(4, id), part"], ["bucket(4, id), part"])
 )
@@ -191,7 +239,13 @@ def test_it_is_decided_on_a_head_and_not_on_a_number(table: SparkIceberg) -> Non
     assert table.seen.version == was.version
     with pytest.raises(ConflictError):
         table.engine.begin_vacuum(
-            table.location, requires=was, oldest=was.version, files=1, size_bytes=1, run_id="r"
+            table.location,
+            requires=was,
+            oldest=was.version,
+            left_before=datetime.now(UTC),
+            files=1,
+            size_bytes=1,
+            run_id="r",
         )
     with pytest.raises(ConflictError):
         table.engine.compact(table.location, requires=was, partitions=None, target_bytes=2**20, run_id="r")

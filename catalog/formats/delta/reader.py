@@ -175,6 +175,9 @@ class DeltaReader:
         listing = log.listing()
         return tombstones(log, listing, segment_of(listing, location=location))
 
+    def side_files(self, location: str) -> Iterator[str]:
+        return iter(())
+
     def _observe(self, log: DeltaLog, since: Observation | None) -> Observation:
         listing = log.listing()
         segment = segment_of(listing, location=log.location)

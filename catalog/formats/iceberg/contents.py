@@ -5,6 +5,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Final, Generic, TypeVar
 
 from lakewarden.catalog.errors import UnreadableError
@@ -114,8 +115,22 @@ class TableContents:
         return read_named(self._store, self._options, path, by=by)
 
     def of(self, metadata: TableMetadata) -> "TableContents":
-        """Those that older metadata of the table tells of, as they are now."""
+        """Those that other metadata in the table's folder tells of, as they are now."""
         return TableContents(self._store, self._options, metadata, KnownManifests())
+
+    def written_at(self, snapshot: TableSnapshot) -> datetime | None:
+        """When the list of a snapshot's manifests was written, by the storage's clock; None where it is not there."""
+        path = None if snapshot.manifest_list is None else self.paths.path(snapshot.manifest_list)
+        if path is None:
+            return None
+        root, inner = root_and_path(self._store.root, path)
+        place = self._store if root == self._store.root else open_store(root, self._options)
+        try:
+            return place.stat(inner).modified_at
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except OSError as error:
+            raise trouble_at(self._store.root, error) from error
 
     def manifests(self, snapshot: TableSnapshot) -> Sequence[ManifestFile]:
         """What lists the files of a snapshot."""

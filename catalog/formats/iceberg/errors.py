@@ -5,6 +5,7 @@ from lakewarden.catalog.formats.broken_tables import BrokenTableError
 __all__ = [
     "EXISTS",
     "HISTORY",
+    "MISSING",
     "OBSERVED_ONLY",
     "PROTOCOL",
     "UNREADABLE",

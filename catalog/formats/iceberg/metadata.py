@@ -55,6 +55,8 @@ class SnapshotRef:
     is_branch: bool
     least: int | None
     """So many of a branch's snapshots have to stay; None: as the table's properties say."""
+    keeps_age: bool = False
+    """The branch says itself for how long its snapshots stay."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -88,6 +90,8 @@ class TableMetadata:
     log: tuple[str, ...]
     """The metadata files before this one, oldest first, as far as they are remembered."""
     encrypted: bool
+    statistics: tuple[str, ...] = ()
+    """Files of statistics, of whichever snapshot."""
 
     def line(self, snapshot: TableSnapshot | None) -> Iterator[TableSnapshot]:
         """A snapshot and those it was made from, newest first, as far as they are still there."""
@@ -148,6 +152,11 @@ def _metadata(body: Json, version: int) -> TableMetadata:
         left_at={left: from_millis(at) for (left, _), (_, at) in pairwise(moves)},
         log=tuple(_text(one["metadata-file"]) for one in body.get("metadata-log") or ()),
         encrypted=bool(body.get("encryption-keys")) or any(one in properties for one in _KEY_PROPERTIES),
+        statistics=tuple(
+            _text(one["statistics-path"])
+            for kind in ("statistics", "partition-statistics")
+            for one in body.get(kind) or ()
+        ),
     )
 
 
@@ -157,6 +166,7 @@ def _ref(body: Json) -> SnapshotRef:
         snapshot_id=_whole(body["snapshot-id"]),
         is_branch=_text(body["type"]) == "branch",
         least=None if least is None else _whole(least),
+        keeps_age=body.get("max-snapshot-age-ms") is not None,
     )
 
 

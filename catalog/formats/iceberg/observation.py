@@ -38,6 +38,8 @@ class HeadFiles:
     files: Sequence[DataFile] = ()
     deletes: tuple[DeleteFiles, ...] = ()
     stones: Sequence[Tombstone] = ()
+    beside: Sequence[str] = ()
+    """Paths of what branches and tags need."""
     formats: frozenset[str] = field(default_factory=frozenset)
     """The file formats."""
     problems: tuple[LogProblem, ...] = ()
@@ -131,7 +133,12 @@ def _by_summary(seen: Observation, metadata: TableMetadata) -> Observation:
 
 def _folders_elsewhere(held: HeadFiles) -> Iterator[str]:
     vectors = (one.deletion_vector for one in held.files if one.deletion_vector is not None)
-    for path in (*(one.path for one in held.files), *vectors, *(one.path for one in held.stones)):
+    for path in (
+        *(one.path for one in held.files),
+        *vectors,
+        *(one.path for one in held.stones),
+        *held.beside,
+    ):
         folder = folder_elsewhere(path)
         if folder is not None:
             yield folder

@@ -22,7 +22,7 @@ from lakewarden.catalog.formats.iceberg.file_paths import FilePaths
 from lakewarden.catalog.formats.spec import CatalogHead
 from lakewarden.catalog.storage.file_store import FileEntry, FileStore
 
-__all__ = ["FOLDER", "HINT", "HeadFile", "catalogued_file", "has_metadata", "head_file"]
+__all__ = ["FOLDER", "HINT", "HeadFile", "catalogued_file", "has_metadata", "head_file", "metadata_files"]
 
 FOLDER: Final = "metadata"
 HINT: Final = f"{FOLDER}/version-hint.text"
@@ -44,6 +44,11 @@ class HeadFile:
 def has_metadata(store: FileStore) -> bool:
     """Whether a folder has files of an Iceberg table, referenced or not."""
     return store.exists(HINT) or next(store.named(FOLDER, _is_metadata), None) is not None
+
+
+def metadata_files(store: FileStore) -> tuple[str, ...]:
+    """All metadata files in a table's folder, whichever table's they are, referenced or not."""
+    return tuple(entry.path for entry in store.named(FOLDER, _is_metadata))
 
 
 def catalogued_file(location: str, told: CatalogHead) -> HeadFile:

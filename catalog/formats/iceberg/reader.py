@@ -4,6 +4,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Final
 
 from lakewarden.catalog.errors import ConflictError, UnreadableError
@@ -32,13 +33,16 @@ from lakewarden.catalog.formats.iceberg.pointer import (
     catalogued_file,
     has_metadata,
     head_file,
+    metadata_files,
 )
 from lakewarden.catalog.formats.iceberg.released import (
     EXPIRING,
     Expired,
+    WrittenAt,
     expiring,
     named_files,
     seconds_kept,
+    side_files,
     tombstones_of,
 )
 from lakewarden.catalog.formats.port import Commit, DataFile, LogProblem, Observation, ProbeResult, Tombstone
@@ -171,18 +175,28 @@ class IcebergReader:
 
     def tombstones(self, location: str) -> Iterator[Tombstone]:
         loaded = self._load(location)
-        return iter(self._stones(loaded))
+        return iter(self._stones(loaded, loaded.contents.written_at))
 
-    def expiring(self, location: str, *, head: str, before: int) -> tuple[int, ...]:
-        """The ids of the snapshots before a version that nothing needs. Raises `ConflictError` unless head is in that
-        state."""
-        metadata = self._at(location, head).metadata
-        return tuple(one.id for one in expiring(metadata, before))
+    def side_files(self, location: str) -> Iterator[str]:
+        loaded = self._load(location, KnownManifests())  # what was read once may be missing by now
+        return side_files(loaded.metadata, loaded.contents)
+
+    def expiring(self, location: str, *, head: str, before: int, left_before: datetime) -> tuple[int, ...]:
+        """The ids of the snapshots before a version that nothing needs and nobody was at after a moment. Raises
+        `ConflictError` unless head is in that state."""
+        loaded = self._at(location, head)
+        found = expiring(loaded.metadata, before, left_before, loaded.contents.written_at)
+        return tuple(one.id for one in found)
 
     def named_files(self, location: str) -> frozenset[str]:
-        """Every file that a snapshot has, or that tells of its files, as `DataFile.path` has it."""
-        loaded = self._load(location, KnownManifests())  # what was read once may be missing by now
-        return frozenset(named_files(loaded.metadata, loaded.contents))
+        """Every file that any metadata file in the table's folder names, as `DataFile.path` has it: older ones, those
+        of commits that failed, and those of another table that lies there as well. Raises `BrokenMetadataError` for one
+        that cannot be read: nobody knows what it names."""
+        loaded, found = self._load(location, KnownManifests()), set[str]()
+        for path in metadata_files(self._store(location)):
+            metadata = parse_metadata(loaded.contents.read_own(path, by="the folder"), path)
+            found.update(named_files(metadata, loaded.contents.of(metadata), lenient=True))
+        return frozenset(found | set(named_files(loaded.metadata, loaded.contents)))
 
     def _at(self, location: str, head: str) -> "_Loaded":
         loaded = self._load(location)
@@ -190,8 +204,8 @@ class IcebergReader:
             raise ConflictError(f"The table at {location} moved past the head on which this was decided.")
         return loaded
 
-    def _stones(self, loaded: "_Loaded") -> tuple[Tombstone, ...]:
-        return tombstones_of(loaded.metadata, loaded.contents, self._expired(loaded))
+    def _stones(self, loaded: "_Loaded", written: WrittenAt = lambda _: None) -> tuple[Tombstone, ...]:
+        return tombstones_of(loaded.metadata, loaded.contents, self._expired(loaded), written)
 
     def _expired(self, loaded: "_Loaded") -> Iterator[Expired]:
         """The snapshots whose files an expiry of ours that was interrupted has not all deleted."""
@@ -251,14 +265,17 @@ class IcebergReader:
     def _held(self, loaded: "_Loaded") -> HeadFiles:
         """What head holds; where older snapshots cannot be read any more, what went by them is not known."""
         entries, stones, problems = _live(loaded), tuple[Tombstone, ...](), tuple[LogProblem, ...]()
+        beside = tuple[str, ...]()
         try:
             stones = self._stones(loaded)
+            beside = tuple(side_files(loaded.metadata, loaded.contents))
         except BrokenMetadataError as broken:
             problems = (LogProblem(check=HISTORY, message=f"Older versions are not whole: {broken}"),)
         return HeadFiles(
             files=tuple(live_files(entries, loaded.metadata, loaded.contents.paths)),
             deletes=deletes_of(entries),
             stones=stones,
+            beside=beside,
             formats=frozenset(one.format for one in entries),
             problems=problems,
         )

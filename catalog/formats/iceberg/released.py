@@ -4,20 +4,31 @@ A file that no branch and no tag needs is a tombstone: of the last snapshot that
 or on none. Manifests and lists of them are such files as well.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from datetime import datetime
 from itertools import islice
 from typing import Final
 
 from lakewarden.catalog.bounds import as_whole
 from lakewarden.catalog.formats.iceberg.contents import TableContents
-from lakewarden.catalog.formats.iceberg.errors import BrokenMetadataError
+from lakewarden.catalog.formats.iceberg.errors import MISSING, BrokenMetadataError
 from lakewarden.catalog.formats.iceberg.manifests import ManifestFile
 from lakewarden.catalog.formats.iceberg.metadata import TableMetadata, TableSnapshot
 from lakewarden.catalog.formats.port import Tombstone
 
-__all__ = ["EXPIRING", "Expired", "expiring", "held", "named_files", "seconds_kept", "tombstones_of"]
+__all__ = [
+    "EXPIRING",
+    "Expired",
+    "WrittenAt",
+    "expiring",
+    "held",
+    "named_files",
+    "seconds_kept",
+    "side_files",
+    "tombstones_of",
+]
 
 EXPIRING: Final = "lakewarden.expiring"
 """The table property that names, one a line, the metadata files from which snapshots expired whose files are still
@@ -27,24 +38,49 @@ _LEAST: Final = "history.expire.min-snapshots-to-keep"
 
 Expired = tuple[TableSnapshot, TableContents]
 """A snapshot that the table has no more, and the way to its files."""
+WrittenAt = Callable[[TableSnapshot], datetime | None]
+"""When a snapshot was written by the clock of its storage; None: not asked, or it cannot be told."""
 
 
 def held(metadata: TableMetadata) -> Mapping[int, TableSnapshot]:
     """The snapshots that stay however old they are: those that branches and tags point to; of a branch as many as the
-    table's owner wants at least."""
-    least = as_whole(metadata.properties.get(_LEAST, "")) or 1
+    table's owner wants at least, and all of one for which an age is set."""
+    least = _least(metadata.properties)
     heads = [] if metadata.current is None else [(metadata.current, least)]
     for ref in metadata.refs.values():
         snapshot = metadata.snapshots.get(ref.snapshot_id)
         if snapshot is not None:
-            heads.append((snapshot, (ref.least or least) if ref.is_branch else 1))
+            count = sys.maxsize if ref.keeps_age else ref.least or least
+            heads.append((snapshot, count if ref.is_branch else 1))
     return {one.id: one for head, count in heads for one in islice(metadata.line(head), max(count, 1))}
 
 
-def expiring(metadata: TableMetadata, before: int) -> tuple[TableSnapshot, ...]:
-    """The snapshots before a version that nothing holds, oldest first."""
-    stay = held(metadata)
-    return tuple(one for one in metadata.in_order() if one.sequence < before and one.id not in stay)
+def _least(properties: Mapping[str, str]) -> int:
+    """How many snapshots of a branch stay at least; all of them where the property makes no sense."""
+    told = properties.get(_LEAST)
+    number = 1 if told is None else as_whole(told.strip().removeprefix("+"))
+    return sys.maxsize if number is None else number
+
+
+def expiring(
+    metadata: TableMetadata, before: int, left_before: datetime, written: WrittenAt
+) -> tuple[TableSnapshot, ...]:
+    """The snapshots before a version that nothing holds and everybody had left at a moment, oldest first."""
+    stay, left = held(metadata), _left_at(metadata, written)
+    return tuple(
+        one
+        for one in metadata.in_order()
+        if one.sequence < before and one.id not in stay and left[one.id] <= left_before
+    )
+
+
+def side_files(metadata: TableMetadata, contents: TableContents) -> Iterator[str]:
+    """Every file that a held snapshot has or that tells of its files, head's own among them."""
+    stay = held(metadata).values()
+    yield from _lists(stay, contents)
+    for path, manifest in _manifests(stay, contents).items():
+        yield path
+        yield from (file for file, _ in _files(manifest, contents))
 
 
 def seconds_kept(properties: Mapping[str, str]) -> float | None:
@@ -57,20 +93,39 @@ def seconds_kept(properties: Mapping[str, str]) -> float | None:
     return None if milliseconds is None else milliseconds / 1000
 
 
-def named_files(metadata: TableMetadata, contents: TableContents) -> Iterator[str]:
-    """Every file that a snapshot has, or that tells of its files, as `DataFile.path` has it."""
+def named_files(metadata: TableMetadata, contents: TableContents, *, lenient: bool = False) -> Iterator[str]:
+    """Every file that a snapshot has, or that tells of its files or of the table, as `DataFile.path` has it. `lenient`:
+    of snapshots that have expired since, what is not there any more names nothing."""
+    yield from map(contents.paths.path, metadata.statistics)
     yield from _lists(metadata.snapshots.values(), contents)
-    for path, manifest in _manifests(metadata.snapshots.values(), contents).items():
+    manifests: dict[str, ManifestFile] = {}
+    for snapshot in metadata.snapshots.values():
+        with _lenient(lenient):
+            manifests |= _manifests((snapshot,), contents)
+    for path, manifest in manifests.items():
         yield path
-        yield from (file for file, _ in _files(manifest, contents))
+        with _lenient(lenient):
+            yield from (file for file, _ in _files(manifest, contents))
+
+
+@contextmanager
+def _lenient(lenient: bool) -> Iterator[None]:
+    try:
+        yield
+    except BrokenMetadataError as broken:
+        if not lenient or broken.check != MISSING:
+            raise
 
 
 def tombstones_of(
-    metadata: TableMetadata, contents: TableContents, expired: Iterable[Expired] = ()
+    metadata: TableMetadata,
+    contents: TableContents,
+    expired: Iterable[Expired] = (),
+    written: WrittenAt = lambda _: None,
 ) -> tuple[Tombstone, ...]:
     """The files that no held snapshot has. Of `expired` snapshots, those that are not deleted yet: what cannot be read
     of them any more was."""
-    stay, left = held(metadata), _left_at(metadata)
+    stay, left = held(metadata), _left_at(metadata, written)
     kept = _manifests(stay.values(), contents)
     live = {*kept, *_lists(stay.values(), contents)}
     live.update(path for manifest in kept.values() for path, _ in _files(manifest, contents))
@@ -133,12 +188,14 @@ def _files(manifest: ManifestFile, contents: TableContents) -> Iterator[tuple[st
     return ((contents.paths.path(one.path), one.size_bytes) for one in contents.held_by(manifest))
 
 
-def _left_at(metadata: TableMetadata) -> Mapping[int, datetime]:
-    """When each snapshot was left behind at last: by one made from it, or by main."""
-    found = {one.id: max(one.at, metadata.left_at.get(one.id, one.at)) for one in metadata.snapshots.values()}
+def _left_at(metadata: TableMetadata, written: WrittenAt) -> Mapping[int, datetime]:
+    """When each snapshot was left behind at last: by one made from it, or by main. A writer's clock may be slow, so the
+    storage's counts where it is later."""
+    made = {one.id: max(one.at, written(one) or one.at) for one in metadata.snapshots.values()}
+    found = {key: max(at, metadata.left_at.get(key, at)) for key, at in made.items()}
     for one in metadata.snapshots.values():
         if one.parent_id in found:
-            found[one.parent_id] = max(found[one.parent_id], one.at)
+            found[one.parent_id] = max(found[one.parent_id], made[one.id])
     return found
 
 

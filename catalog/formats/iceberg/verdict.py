@@ -76,6 +76,15 @@ def _version(metadata: TableMetadata) -> Iterator[tuple[str, str, str]]:
             ),
             "Its owner can set the property format-version to 2.",
         )
+    elif any(not one.sequence for one in metadata.snapshots.values()):
+        yield (
+            "snapshots of format version 1",
+            (
+                "The table has snapshots from when its format version was 1, which have no numbers: "
+                "it is only observed."
+            ),
+            "Its owner can expire them with the procedure expire_snapshots.",
+        )
     if metadata.encrypted:
         yield (
             "encryption",
@@ -120,7 +129,7 @@ def _commits(may_be_lost: bool) -> Iterator[tuple[str, str, str]]:
 def _files(
     metadata: TableMetadata, paths: FilePaths, has_files_elsewhere: bool
 ) -> Iterator[tuple[str, str, str]]:
-    if metadata.properties.get("gc.enabled", "true").lower() == "false":
+    if metadata.properties.get("gc.enabled", "true").lower() != "true":  # as Iceberg reads it
         yield (
             "gc.enabled=false",
             "The property gc.enabled says that others need the table's files: it is only observed.",

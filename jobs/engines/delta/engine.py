@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, suppress
+from datetime import datetime
 from typing import Final
 
 from py4j.protocol import Py4JError
@@ -92,7 +93,15 @@ class DeltaEngine:
         return maintenance.agreed(self._spark(location), self._store(location), candidates=candidates)
 
     def begin_vacuum(
-        self, location: str, *, requires: Head, oldest: int, files: int, size_bytes: int, run_id: str
+        self,
+        location: str,
+        *,
+        requires: Head,
+        oldest: int,
+        left_before: datetime,
+        files: int,
+        size_bytes: int,
+        run_id: str,
     ) -> int | None:
         at = number_of(location, self._storage, requires)
         with self._stamped(location, run_id, Action.VACUUM) as spark:

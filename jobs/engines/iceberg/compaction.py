@@ -5,12 +5,14 @@ A rewrite that Iceberg commits to main itself may come after an equality delete 
 then brings the deleted rows back (apache/iceberg#10312); here, any commit to main in between makes it come to nothing.
 """
 
+import re
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, Final
 
 from lakewarden.catalog.errors import ConflictError, LakewardenError
 from lakewarden.catalog.failpoints import reach
+from lakewarden.catalog.formats.iceberg.commits import RUN_ID
 from lakewarden.catalog.formats.iceberg.metadata import MAIN
 from lakewarden.catalog.formats.spec import HeadOf
 from lakewarden.jobs.engines.iceberg.java_tables import JavaTable, opened
@@ -22,6 +24,7 @@ __all__ = ["BRANCHES", "rewrite"]
 BRANCHES: Final = "lakewarden-"
 """What the names of our branches begin with. One that is left over pins files, and is dropped by the next
 compaction."""
+_RUN: Final = re.compile("[0-9a-f]{32}")
 _ATTEMPTS: Final = 10
 
 
@@ -54,7 +57,7 @@ def rewrite(
 
 def _begin(table: JavaTable, branch: str, at: int) -> None:
     jvm: Any = table.spark._jvm
-    left_over = [name for name in table.base.refs() if str(name).startswith(BRANCHES)]
+    left_over = [name for name, ref in table.base.refs().items() if _is_left_over(table, str(name), ref)]
     ref = jvm.org.apache.iceberg.SnapshotRef.branchBuilder(at).build()
 
     def change(builder: Any) -> None:
@@ -63,6 +66,16 @@ def _begin(table: JavaTable, branch: str, at: int) -> None:
         builder.setRef(branch, ref)
 
     table.commit(change, f"begin a branch of {table.location}")
+
+
+def _is_left_over(table: JavaTable, name: str, ref: Any) -> bool:
+    """Whether a killed run of ours left a branch: by the id of a run in its name, or in the snapshot that it holds."""
+    run_id = name.removeprefix(BRANCHES)
+    if run_id == name or not ref.isBranch():
+        return False
+    snapshot = table.base.snapshot(ref.snapshotId())
+    made_by = None if snapshot is None else snapshot.summary().get(RUN_ID)
+    return _RUN.fullmatch(run_id) is not None or made_by == run_id
 
 
 def _rewrite(

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from datetime import datetime
 from typing import Final, NoReturn
 
 from py4j.protocol import Py4JError
@@ -69,11 +70,22 @@ class IcebergEngine:
         return [one for one in candidates if one.path not in live]
 
     def begin_vacuum(
-        self, location: str, *, requires: Head, oldest: int, files: int, size_bytes: int, run_id: str
+        self,
+        location: str,
+        *,
+        requires: Head,
+        oldest: int,
+        left_before: datetime,
+        files: int,
+        size_bytes: int,
+        run_id: str,
     ) -> int | None:
         table = self._at(location, requires)
         assert table.at.token is not None, "every head has one"
-        expire(table, self._reader.expiring(location, head=table.at.token, before=oldest))
+        expire(
+            table,
+            self._reader.expiring(location, head=table.at.token, before=oldest, left_before=left_before),
+        )
         return requires.version
 
     def end_vacuum(self, location: str, *, after: int, files: int, run_id: str) -> int | None:

@@ -6,7 +6,7 @@ another thread of Spark's hands that over when the job is over; the next partiti
 is run as `Dataset.rdd` runs it: under no execution id, so Spark's UI shows jobs, not a query.
 """
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from typing import Any, Final
 
@@ -27,7 +27,7 @@ _WANTED_BYTES: Final = 8 * 1024 * 1024
 _LARGE_TYPES: Final = "spark.sql.execution.arrow.useLargeVarTypes"
 
 
-def batches_of(frame: DataFrame) -> Iterator[pa.RecordBatch]:
+def batches_of(frame: DataFrame) -> Generator[pa.RecordBatch, None, None]:
     """The rows in their order. Whoever has had enough closes the iterator."""
     session: Any = frame.sparkSession
     rows: Any = frame._jdf

@@ -146,6 +146,9 @@ class ValueReader:
     def tombstones(self, location: str) -> Iterator[Tombstone]:
         yield from () if location in self.elsewhere else self.removed
 
+    def side_files(self, location: str) -> Iterator[str]:
+        return iter(())
+
     @property
     def _is_missing(self) -> bool:
         return isinstance(self.observation, LogProblem) and self.observation.check == "exists"
@@ -218,7 +221,15 @@ class AskedEngine:
 
     @_done_by
     def begin_vacuum(
-        self, location: str, *, requires: Head, oldest: int, files: int, size_bytes: int, run_id: str
+        self,
+        location: str,
+        *,
+        requires: Head,
+        oldest: int,
+        left_before: datetime,
+        files: int,
+        size_bytes: int,
+        run_id: str,
     ) -> int | None:
         self.asked.append(f"begin {files}")
         return self.begun

@@ -25,6 +25,7 @@ from lakewarden.jobs.runs.port import JobContext, Report, Target
 __all__ = ["SparkIceberg", "iceberg_catalogs"]
 
 _NUMBERS: Final = itertools.count()
+RUN: Final = "0" * 32
 _CATALOG: Final = "org.apache.iceberg.spark.SparkCatalog"
 
 
@@ -118,11 +119,17 @@ class SparkIceberg:
         found = (path for path in self.folder.rglob("*") if path.is_file())
         return {str(path.relative_to(self.folder)) for path in found if path.suffix in (".avro", ".parquet")}
 
+    def named(self) -> set[str]:
+        """What its head's metadata names: of snapshots that stay, and of those that may go."""
+        reader = self.reader
+        stones = (one.path for one in reader.tombstones(self.location))
+        return {*reader.side_files(self.location), *stones}
+
     def unnamed(self) -> set[str]:
-        return self.files() - self.reader.named_files(self.location)
+        return self.files() - self.named()
 
     def missing(self) -> set[str]:
-        return set(self.reader.named_files(self.location)) - self.files()
+        return self.named() - self.files()
 
     def context(self, run_id: str = "run-1") -> JobContext:
         return JobContext(
@@ -141,7 +148,7 @@ class SparkIceberg:
         )
         return vacuum(self.context(), action)
 
-    def compact(self, run_id: str = "run-1", *, purge: bool = False) -> Report:
+    def compact(self, run_id: str = RUN, *, purge: bool = False) -> Report:
         action = Compact(
             requires=self.seen.at, target_bytes=2**20, min_small_files=2, quiet_seconds=0, purge=purge
         )

@@ -133,6 +133,9 @@ class FakeReader:
                 gone.pop(one.path, None)
         yield from gone.values()
 
+    def side_files(self, location: str) -> Iterator[str]:
+        return iter(())
+
     def _answer(self, location: str) -> None:
         if location in self.down:
             raise UnavailableError("The storage does not answer.")

@@ -8,6 +8,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 from typing import Final
 
@@ -83,7 +84,15 @@ class FakeEngine:
         return [entry for entry in candidates if entry.path in found]
 
     def begin_vacuum(
-        self, location: str, *, requires: Head, oldest: int, files: int, size_bytes: int, run_id: str
+        self,
+        location: str,
+        *,
+        requires: Head,
+        oldest: int,
+        left_before: datetime,
+        files: int,
+        size_bytes: int,
+        run_id: str,
     ) -> int | None:
         _number(location, requires)
         return None  # delta-rs makes no empty commits

@@ -144,6 +144,9 @@ class FakeReader:
                 )
         yield from (stone for path, stone in gone.items() if path not in table.versions[-1])
 
+    def side_files(self, location: str) -> Iterator[str]:
+        return iter(())
+
 
 def _observation(location: str, table: FakeTable) -> Observation:
     files, head = list(table.versions[-1].values()), table.commits[-1]

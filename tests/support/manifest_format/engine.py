@@ -1,6 +1,7 @@
 """The engine of manifest tables: pyarrow, in this process."""
 
 from collections.abc import Callable, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Final, NoReturn
 
@@ -68,7 +69,15 @@ class ManifestEngine:
         return [one for one in candidates if one.path not in live]
 
     def begin_vacuum(
-        self, location: str, *, requires: Head, oldest: int, files: int, size_bytes: int, run_id: str
+        self,
+        location: str,
+        *,
+        requires: Head,
+        oldest: int,
+        left_before: datetime,
+        files: int,
+        size_bytes: int,
+        run_id: str,
     ) -> int | None:
         return _commit(location, requires, "expire", _main(_at(location, requires)).files, run_id=run_id)
 

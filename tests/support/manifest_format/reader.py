@@ -117,6 +117,9 @@ class ManifestReader:
     def tombstones(self, location: str) -> Iterator[Tombstone]:
         return iter(_tombstones(self._manifest(location)))
 
+    def side_files(self, location: str) -> Iterator[str]:
+        return iter(())
+
     def _manifest(self, location: str) -> Manifest:
         store = self._store(location)
         path = _newest(store)

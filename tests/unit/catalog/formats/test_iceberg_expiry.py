@@ -1,16 +1,20 @@
 """Which snapshots of an Iceberg table may expire, and which files go with them."""
 
+import os
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from lakewarden.catalog.errors import ConflictError
+from lakewarden.catalog.errors import ConflictError, UnreadableError
 from lakewarden.catalog.formats.iceberg.reader import IcebergReader
 from lakewarden.catalog.formats.iceberg.released import EXPIRING, seconds_kept
 from lakewarden.catalog.formats.port import Observation
 from lakewarden.catalog.storage.file_store import canonical
 from support.builders.iceberg_tables import IcebergWriter
+
+LATER = datetime.max.replace(tzinfo=UTC)
 
 
 class Table:
@@ -40,7 +44,7 @@ class Table:
 
     def expiring(self, before: int) -> list[int]:
         """By their place among the four."""
-        found = self.reader.expiring(self.location, head=self.seen.head, before=before)
+        found = self.reader.expiring(self.location, head=self.seen.head, before=before, left_before=LATER)
         return [self.ids.index(one) for one in found]
 
     def gone(self) -> dict[str, int | None]:
@@ -90,7 +94,54 @@ def test_files_that_only_an_undone_snapshot_has_go_with_it(tmp_path: Path) -> No
     table.writer.move_main(table.ids[1])
     assert table.gone() == {"c": 5, "d": 5}
     stone = next(one for one in table.reader.tombstones(table.location) if one.path == "d")
-    assert stone.removed_at == table.writer.now, "when main left it"
+    assert stone.removed_at >= table.writer.now, "when main left it"
+
+
+@pytest.mark.parametrize(
+    ("told", "kept"), [("+3", [0]), (" 3 ", [0]), ("1", [0, 1, 2]), ("all", []), ("-1", [])]
+)
+def test_a_number_of_snapshots_is_read_as_iceberg_reads_it_and_else_keeps_all(
+    told: str, kept: list[int], tmp_path: Path
+) -> None:
+    table = Table(tmp_path / "t", **{"history.expire.min-snapshots-to-keep": told})
+    assert table.expiring(4) == kept
+
+
+def test_a_branch_that_says_for_how_long_its_snapshots_stay_keeps_them(tmp_path: Path) -> None:
+    table = Table(tmp_path / "t")
+    table.refer(dev={"type": "branch", "snapshot-id": table.ids[1], "max-snapshot-age-ms": 1})
+    assert table.expiring(4) == [2]
+
+
+def test_what_somebody_was_at_since_stays(tmp_path: Path) -> None:
+    table = Table(tmp_path / "t")
+    long_ago = datetime.now(UTC) - timedelta(hours=1)
+    head = table.seen.head
+    found = table.reader.expiring(table.location, head=head, before=4, left_before=long_ago)
+    assert found == (), "its writer's clock is slow: the storage saw all of it come within the hour"
+    for path in table.writer.metadata.glob("snap-*.avro"):
+        os.utime(path, (0, 0))
+    found = table.reader.expiring(table.location, head=head, before=4, left_before=long_ago)
+    assert [table.ids.index(one) for one in found] == [0, 1, 2]
+    table.writer.now = datetime.now(UTC)
+    table.writer.move_main(table.ids[1])
+    found = table.reader.expiring(table.location, head=table.seen.head, before=4, left_before=long_ago)
+    assert [table.ids.index(one) for one in found] == [0, 2]
+
+
+def test_a_folder_names_what_all_tables_in_it_have(tmp_path: Path) -> None:
+    table = Table(tmp_path / "t")
+    other = IcebergWriter(root=tmp_path / "t", number=100, told=table.writer.place)
+    other.more["partition-statistics"] = [
+        {"snapshot-id": 1, "statistics-path": f"{other.place}/md/stats.parquet"}
+    ]
+    other.commit(add=(("theirs", 1),))
+    table.writer.point(table.writer.number)
+    named = table.reader.named_files(table.location)
+    assert {"a", "b", "c", "d", "theirs", "md/stats.parquet"} <= named
+    other.head.write_text("{")
+    with pytest.raises(UnreadableError, match="cannot be understood"):
+        table.reader.named_files(table.location)
 
 
 def test_whoever_decided_on_another_head_expires_nothing(tmp_path: Path) -> None:
@@ -98,7 +149,7 @@ def test_whoever_decided_on_another_head_expires_nothing(tmp_path: Path) -> None
     before = table.seen.head
     table.refer()
     with pytest.raises(ConflictError, match="moved past"):
-        table.reader.expiring(table.location, head=before, before=4)
+        table.reader.expiring(table.location, head=before, before=4, left_before=LATER)
 
 
 def test_an_expiry_that_was_interrupted_is_gone_on_with_by_what_its_property_names(tmp_path: Path) -> None:

@@ -41,6 +41,7 @@ def of_type(kind: str) -> dict[str, object]:
     [
         ({"format_version": 1}, "format version 1", "format-version"),
         ({"properties": {"gc.enabled": "False"}}, "gc.enabled=false", "set it to true"),
+        ({"properties": {"gc.enabled": "off"}}, "gc.enabled=false", "set it to true"),
         ({"properties": {"encryption.key-id": "k"}}, "encryption", "Nothing has to be done."),
         ({"more": {"encryption-keys": [{"key-id": "k"}]}}, "encryption", "Nothing has to be done."),
         (
@@ -52,7 +53,7 @@ def of_type(kind: str) -> dict[str, object]:
         ({"told": "data/t"}, "a relative location", "rewrite_table_path"),
         ({"schema": of_type("quaternion")}, "the type quaternion", "newer lakewarden"),
     ],
-    ids=["v1", "gc", "key", "keys", "data path", "a copy", "relative", "type"],
+    ids=["v1", "gc", "gc off", "key", "keys", "data path", "a copy", "relative", "type"],
 )
 def test_it_is_observed_only_for_a_reason_with_a_way_out(
     changes: dict[str, object], feature: str, way_out: str, tmp_path: Path
@@ -65,6 +66,31 @@ def test_it_is_observed_only_for_a_reason_with_a_way_out(
     (warning,) = seen.warnings
     assert warning.check == "features_actionable" and "only observed" in warning.message
     assert way_out in warning.message
+
+
+def test_snapshots_from_format_version_1_are_not_told_apart_by_numbers(tmp_path: Path) -> None:
+    table = IcebergWriter(root=tmp_path / "t", format_version=1)
+    table.commit(add=(("a.parquet", 100),))
+    table.format_version = 2
+    table.commit(add=(("b.parquet", 100),))
+    seen = observed(table)
+    assert seen.capabilities.unsupported == ("snapshots of format version 1",)
+    assert not seen.capabilities.vacuum and "expire_snapshots" in seen.warnings[0].message
+
+
+def test_files_that_only_a_tag_needs_are_known_to_lie_elsewhere(tmp_path: Path) -> None:
+    table = IcebergWriter(root=tmp_path / "t")
+    table.commit(add=((f"file:{tmp_path}/src/a.parquet", 100),))
+    tagged = table.current
+    table.commit(add=(("b.parquet", 100),), remove=(f"file:{tmp_path}/src/a.parquet",), operation="overwrite")
+    table.snapshots = [one for one in table.snapshots if one["snapshot-id"] in (tagged, table.current)]
+    table.more["refs"] = {
+        "main": {"type": "branch", "snapshot-id": table.current},
+        "audit": {"type": "tag", "snapshot-id": tagged},
+    }
+    table.publish()
+    assert observed(table).elsewhere == (f"{tmp_path}/src",)
+    assert f"{tmp_path}/src/a.parquet" in set(IcebergReader().side_files(canonical(str(table.root))))
 
 
 @pytest.mark.parametrize("version", [2, 3])
