@@ -1,4 +1,4 @@
-"""The input of planning for one table: a sweep among all others (`cache`) or a command alone (`one_table`)."""
+"""The input of planning for one table: a sweep among all others (`fleet_cache`) or a command alone (`one_table`)."""
 
 from collections.abc import Callable, Iterable, Mapping
 from datetime import timedelta

@@ -65,7 +65,7 @@ class Here:
                 self._gateway, user, _protocol(TMemoryBuffer(body)), _protocol(answered), has_left=has_left
             )
         except _MALFORMED:
-            raise UsageError("This is no call of HiveServer2's protocol.") from None
+            raise UsageError("This is not a call of HiveServer2's protocol.") from None
         return bytes(answered.getvalue())
 
 

@@ -110,7 +110,7 @@ def test_an_engine_answers_its_gateway_alone(shared: Shared) -> None:
         ports = {one.laddr.port for one in engine.net_connections() if one.status == psutil.CONN_LISTEN}
         assert len(ports) == 1
         plain = RunningGateway(port=ports.pop(), home=shared.gateway.home, process=shared.gateway.process)
-        with pytest.raises(TApplicationException, match="no call of the gateway"):
+        with pytest.raises(TApplicationException, match="not a call of the gateway"):
             plain.connect(username="rita")
 
 

@@ -36,5 +36,5 @@ class Relayed:
     def user(self, headers: Message, address: str) -> str:
         shown, user = str(headers.get(SECRET_HEADER, "")), str(headers.get(USER_HEADER, ""))
         if not hmac.compare_digest(shown.encode(), self._setup.secret.encode()) or user != self._setup.user:
-            raise NotAllowedError("This is no call of the gateway.", hint="Connect to the gateway.")
+            raise NotAllowedError("This is not a call of the gateway.", hint="Connect to the gateway.")
         return user

@@ -66,7 +66,7 @@ class TableFacts:
     unreadable: str | None = None
     """Why its log cannot be used, None if it can."""
     may_read: frozenset[str] = frozenset()
-    """Then the tables that commits which nobody can read may have read."""
+    """The tables that its unreadable commits may have read; empty if its log can be read."""
     stays_out: str | None = None
     """Why nothing can be committed to it from here."""
     unreachable: Mapping[int, Unreachable] = field(default_factory=dict)

@@ -184,7 +184,7 @@ def assignments_of(tree: exp.Expr) -> tuple[Assignment, ...]:
     found: list[Assignment] = []
     for one in tree.expressions:
         if not isinstance(one, exp.EQ):
-            raise wrong_in(one, "This is no assignment.", hint="Write SET column = value.")
+            raise wrong_in(one, "Expected an assignment.", hint="Write SET column = value.")
         match one.this, one.expression:
             case exp.Column() as column, value:
                 found.append(Assignment(column=column, value=value))

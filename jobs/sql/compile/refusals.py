@@ -291,7 +291,7 @@ CONDITIONS: Final[Mapping[str, _Words]] = {
     "USER_RAISED_EXCEPTION": _Words(kind=PreconditionError, sentence="{errorMessage}"),
     "NUM_COLUMNS_MISMATCH": _Words(
         kind=UsageError,
-        sentence="The parts of a UNION have not as many columns as each other.",
+        sentence="The parts of a UNION have different numbers of columns.",
         hint="Give each part the same columns.",
     ),
 }

@@ -358,7 +358,7 @@ def refuse_item(relation: Relation) -> None:
     is_query = isinstance(item, exp.Subquery) and isinstance(item.this, exp.Query)
     if not is_table and not is_query and not isinstance(item, exp.Values):
         raise wrong_in(
-            item, "This is no table, query or VALUES.", hint="Name a table, or write (SELECT ...) AS s."
+            item, "Expected a table, a query or VALUES.", hint="Name a table, or write (SELECT ...) AS s."
         )
     if not relation.name:
         raise wrong_in(item, "What is read here needs a name.", hint="Write (SELECT ...) AS s.")

@@ -147,11 +147,11 @@ def _refuse(merge: exp.Merge, sources: Sequence[Relation]) -> None:
     """Raise `UsageError` for clauses that Delta's MERGE has not."""
     if merge.args.get("returning"):
         raise wrong_in(
-            merge.args["returning"], RETURNING, hint="Leave it away, and SELECT the rows afterwards."
+            merge.args["returning"], RETURNING, hint="Leave it out, and SELECT the rows afterwards."
         )
     target, with_ = merge.this, merge.args.get("with_")
     if not isinstance(target, exp.Table) or target.args.get("joins") or target.args.get("version"):
-        raise wrong_in(target, "This is no table that can be changed.", hint="Name the table itself.")
+        raise wrong_in(target, "Only a table can be changed.", hint="Name the table itself.")
     for item in (source.item for source in sources):
         if isinstance(item, exp.Table) and not isinstance(item.this, exp.Identifier):
             hint = "Write USING (SELECT ...) AS s, or make a view of it."
@@ -176,7 +176,7 @@ def _refuse(merge: exp.Merge, sources: Sequence[Relation]) -> None:
         raise wrong_in(
             value if isinstance(value, exp.Expr) else None,
             "This clause of MERGE is not supported.",
-            hint="Leave it away.",
+            hint="Leave it out.",
         )
     for part in (merge.args["on"], *merge.args["whens"].expressions):
         long = next((column for column in part.find_all(exp.Column) if column.args.get("db")), None)

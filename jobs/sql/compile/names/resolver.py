@@ -235,7 +235,7 @@ class _Resolver:
     def _unread(self, node: exp.Expr) -> UsageError:
         return wrong_in(
             node,
-            "This is no table, query or VALUES.",
+            "Expected a table, a query or VALUES.",
             hint="Name a table, or write (SELECT ...) AS s; else make a view of it.",
         )
 

@@ -164,7 +164,7 @@ def _assignment(part: exp.Expr, query: _Query) -> exp.Expr:
     """An assignment, of a column of the table."""
     column = part.this
     if not isinstance(part, exp.EQ) or not isinstance(column, exp.Column):
-        raise wrong_in(part, "This is no assignment.", hint="Write SET column = value.")
+        raise wrong_in(part, "Expected an assignment.", hint="Write SET column = value.")
     found = _result(column, query)
     if not isinstance(found, exp.Column):
         raise wrong_in(

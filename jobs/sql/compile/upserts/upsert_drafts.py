@@ -113,7 +113,7 @@ def _insert(
 ) -> Draft:
     tree = only_statement(text, dialect, plain)
     if not isinstance(tree, exp.Insert):
-        raise UsageError("This is no INSERT.", hint="docs/sql.md has a table of the forms.")
+        raise UsageError("Expected an INSERT.", hint="docs/sql.md has a table of the forms.")
     _refuse_clauses(tree, text)
     schema = tree.this
     target = schema.this if isinstance(schema, exp.Schema) else schema
@@ -122,7 +122,7 @@ def _insert(
     listed = schema.expressions if isinstance(schema, exp.Schema) else []
     odd = next((one for one in listed if not isinstance(one, exp.Identifier)), None)
     if odd is not None:
-        raise wrong_in(odd, "This is no name of a column.", hint="Write INSERT INTO t (k, a) ...")
+        raise wrong_in(odd, "Expected a column name.", hint="Write INSERT INTO t (k, a) ...")
     columns = tuple(one.name for one in listed)
     source, alias, names = _source(tree)
     conflict = tree.args.get("conflict")

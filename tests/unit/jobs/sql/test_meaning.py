@@ -383,7 +383,7 @@ def test_a_step_says_why_it_has_its_form(text: str, matches: str, reasons: tuple
     ("text", "said"),
     [
         ("UPDATE t SET a = 1 FROM (s JOIN u ON s.k = u.k) AS q WHERE t.k = q.k",
-            "This is no table, query or VALUES"),
+            "Expected a table, a query or VALUES"),
         ("UPDATE t SET a = 1 FROM s NATURAL JOIN u WHERE t.k = s.k", "NATURAL JOIN is not supported"),
         ("UPDATE t SET a = 1 FROM s TABLESAMPLE SYSTEM (10) WHERE t.k = s.k", "Line 1, column"),
         ("UPDATE t SET a = 1 FROM generate_series(1, 3) AS g WHERE t.k = g", "Line 1, column"),
