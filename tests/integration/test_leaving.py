@@ -28,6 +28,7 @@ from lakewarden.jobs.actions.registry import encode
 from lakewarden.jobs.actions.spec import Order
 from lakewarden.jobs.engines.delta import rs_metadata
 from lakewarden.jobs.planning.planner import plan
+from support.cases import mostly_long
 from support.crashes.crashes import points_of
 from support.processes.commands import Cli, caller
 from support.processes.house import ANA, CARE, QUICK, House
@@ -157,7 +158,9 @@ def test_a_table_that_cannot_be_read_is_dropped_all_the_same(house: House) -> No
 
 
 @pytest.mark.crash
-@pytest.mark.parametrize("point", points_of("test_giving_back_killed_goes_on"))
+@pytest.mark.parametrize(
+    "point", mostly_long(points_of("test_giving_back_killed_goes_on"), ["give_back.committed"])
+)
 def test_giving_back_killed_goes_on(house: House, monkeypatch: pytest.MonkeyPatch, point: str) -> None:
     place = managed(house, "t", **{LOG: "interval 3 days"})
     assert house.run_until_idle() == 0

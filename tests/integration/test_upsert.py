@@ -20,6 +20,7 @@ from lakewarden.catalog.errors import ConflictError, PreconditionError, UsageErr
 from lakewarden.catalog.lineage.versions import Effect, history_of
 from lakewarden.catalog.model.lineage_record import Operation
 from support.builders.lakes import Lake, running_lake
+from support.cases import mostly_long
 from support.crashes.crashes import points_of
 from support.processes import upsert_process
 
@@ -377,7 +378,10 @@ def test_each_batch_of_a_stream_is_applied_once_and_again_when_it_was_undone(lak
 
 
 @pytest.mark.crash
-@pytest.mark.parametrize("point", points_of("test_a_query_killed_at_any_step_of_a_batch_applies_it_once"))
+@pytest.mark.parametrize(
+    "point",
+    mostly_long(points_of("test_a_query_killed_at_any_step_of_a_batch_applies_it_once"), ["upsert.merging"]),
+)
 def test_a_query_killed_at_any_step_of_a_batch_applies_it_once(
     lake: Lake, tmp_path: Path, point: str
 ) -> None:

@@ -311,6 +311,7 @@ def test_an_application_killed_in_a_compaction_is_followed_by_another_that_does_
     assert yarn.state(before.id) == "KILLED" and running(yarn).id != before.id
 
 
+@pytest.mark.long
 def test_a_worker_killed_in_a_compaction_leaves_no_containers_and_another_host_does_it(
     lake: Lake, yarn: Yarn, faults: Faults
 ) -> None:

@@ -125,9 +125,7 @@ def _pairs(left: exp.Expr, right: exp.Expr, node: exp.Expr) -> list[tuple[exp.Ex
             hint=_HINT if not asked else "Write IN (SELECT ...), or compare the columns one by one.",
         )
     if len(columns[0]) != len(columns[1]):
-        raise wrong_in(
-            node, "The rows have different numbers of columns.", hint="Give both the same number."
-        )
+        raise wrong_in(node, "The rows have different numbers of columns.", hint="Give both the same number.")
     pairs = list(zip(*columns, strict=True))
     nested = next((one for pair in pairs for one in pair if _row(one) is not None), None)
     if nested is not None:
