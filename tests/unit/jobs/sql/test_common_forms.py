@@ -261,7 +261,7 @@ def test_not_like_passes() -> None:
         (
             "postgres",
             "UPDATE t SET a = 1 FROM (s JOIN quick ON b = a) AS q WHERE t.k = q.k",
-            "no table, query",
+            "a table, a query",
             "s JOIN",
         ),
     ],

@@ -131,7 +131,7 @@ def step(text: str, dialect: Dialect = Dialect.POSTGRES) -> str:
         ("postgres", "CASE (k, a) WHEN (1, 2) THEN true END", "whole rows", 27),
         ("postgres", "k IN (SELECT count((k, e)) FROM u)", "whole rows", 41),
         ("postgres", "(k, a) = 1", "with another row", 30),
-        ("postgres", "(k, a) = (1, 2, 3)", "not as many columns", 22),
+        ("postgres", "(k, a) = (1, 2, 3)", "different numbers of columns", 22),
         ("postgres", "(k, (a, s)) = (1, (2, 'x'))", "row in a row", 26),
         ("postgres", "(k, a) = (SELECT k, e FROM u)", "a query's", 38),
         ("postgres", "(k, a) < ANY (SELECT k, e FROM u)", "= ANY and <> ALL", 22),
