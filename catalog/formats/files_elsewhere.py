@@ -6,7 +6,7 @@ where its files lie.
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from os.path import commonpath, normpath
+from os.path import commonpath
 from typing import Final
 
 from lakewarden.catalog.model.rows import RowKind, Source, TableRow, TableState
@@ -73,10 +73,8 @@ def folder_elsewhere(path: str) -> str | None:
     None for one inside."""
     if path.startswith("/") or "://" in path:
         return path.rpartition("/")[0].rstrip("/") or "/"
-    if ".." not in path:
-        return None
-    folder = normpath(path).rpartition("/")[0]
-    return folder if folder.split("/")[0] == ".." else None
+    folder = path.rpartition("/")[0].rstrip("/")
+    return folder if ".." in folder.split("/") else None  # as spelled: what is before it may be a link
 
 
 def reads_from(row: TableRow, location: str, now: Moment) -> bool:
@@ -111,7 +109,7 @@ def with_reach(properties: Mapping[str, str], location: str, elsewhere: Iterable
     kept as the log spells them: where that leads is asked when it matters."""
     places = (_as_spelled(location, folder) for folder in elsewhere)
     outside = sorted(
-        {one for one in places if one != location and ("/../" in one or not is_inside(one, location))}
+        {one for one in places if one != location and ("/../" in f"{one}/" or not is_inside(one, location))}
     )
     return {**properties, READS_ELSEWHERE: "\n".join(outside)}
 

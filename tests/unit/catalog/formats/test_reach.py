@@ -102,3 +102,26 @@ def test_a_file_behind_a_doubled_slash_is_in_the_same_folder() -> None:
     assert (
         folder_elsewhere("/lake/s//part-1.parquet") == folder_elsewhere("/lake/s/part-1.parquet") == "/lake/s"
     )
+
+
+def test_a_way_out_through_a_link_is_followed(tmp_path: Path) -> None:
+    source, clone = tmp_path / "src", tmp_path / "clone"
+    (source / "part").mkdir(parents=True)
+    log = LogWriter(root=clone)
+    log.commit(log.protocol(), log.metadata(), add("link/../x.parquet", size=1))
+    (clone / "link").symlink_to(source / "part")
+    seen = DeltaReader().observe(canonical(str(clone)))
+    assert isinstance(seen, Observation) and seen.elsewhere == ("link/..",)
+    row = TableRow(
+        row=9,
+        table_id="clone",
+        name="db.clone",
+        location=canonical(str(clone)),
+        source=Source.REGISTER,
+        registered_at=NOW,
+        registered_by="ana",
+        updated_at=NOW,
+        updated_by="ana",
+        properties=with_reach({}, canonical(str(clone)), seen.elsewhere),
+    )
+    assert reads_from(row, canonical(str(source)), Moment())
