@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from typing import Final
 
+from lakewarden.catalog.formats.port import Head
 from lakewarden.catalog.lineage.edges import parent_of
 from lakewarden.catalog.lineage.graph.incarnations import may_be_same
 from lakewarden.catalog.model.rollbacks import Undone
@@ -96,4 +97,4 @@ def _range(
 
 def _is_of(before: HealthRow, format_id: str) -> bool:
     """Whether the recorded head belongs to this table, not to a predecessor at its place."""
-    return before.head is not None and before.head.startswith(f"{format_id}@")
+    return before.version is not None and Head(before.version, before.head).format_id == format_id

@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import Final
 
 from lakewarden.catalog.clock import from_millis, to_millis
-from lakewarden.catalog.formats.port import Commit, Observation, TableReader
+from lakewarden.catalog.formats.port import Commit, Head, Observation, TableReader
 from lakewarden.catalog.lineage.edges import ALIAS, RESTORE, parent_of
 from lakewarden.catalog.lineage.graph.incarnations import Histories
 from lakewarden.catalog.lineage.recording import rows_from
@@ -139,7 +139,7 @@ def rewritten_log(
     head, last = before.head, before.version
     if head is None or last is None or before.committed_at is None or head == seen.head:
         return None
-    if not head.startswith(f"{seen.format_id}@"):
+    if Head(last, head).format_id != seen.format_id:
         return None  # another table's
     told = reader.has_head(seen.location, version=last, head=head)
     if told or (told is None and seen.version >= last):
@@ -191,7 +191,7 @@ def ended_log(table_id: str, location: str, left: LeftVersions | Undone) -> Rewr
     return RewrittenLog(
         table_id=table_id,
         location=location,
-        format_id=head.partition("@")[0],
+        format_id=Head(left.last, head).format_id or "",
         first=left.first,
         last=left.last,
         ended_as=left.format_id or "",
@@ -200,10 +200,10 @@ def ended_log(table_id: str, location: str, left: LeftVersions | Undone) -> Rewr
     )
 
 
-def ended_logs(undone: Mapping[str, Iterable[Undone]]) -> Iterator[RewrittenLog]:
-    """The rewritten logs among what was taken back, by `table_id` and by location."""
-    for key, ranges in undone.items():
-        for one in ranges:
+def ended_logs(undone: Mapping[str, Iterable[Undone]], read: Iterable[str]) -> Iterator[RewrittenLog]:
+    """The rewritten logs among what was taken back (by `table_id` and by location) of the tables that were read."""
+    for key in dict.fromkeys(read):
+        for one in undone.get(key, ()):
             log = ended_log(one.table_id, key, one)
             if log is not None:
                 yield log

@@ -276,7 +276,8 @@ class Observer:
             known = {_edge(one) for one in self._store.rows(LINEAGE).find(output_id=row.table_id)}
             rows = tuple(one for one in rows if _edge(one) not in known)
         made_at = {one.version: one.committed_at for one in new.commits}
-        return told_apart(rows, tuple(ended_logs(on_record.undone)), made_at), made_at
+        logs = tuple(ended_logs(on_record.undone, (one.input_id for one in rows)))
+        return told_apart(rows, logs, made_at), made_at
 
     def _rewritten(
         self,

@@ -31,7 +31,7 @@ from lakewarden.jobs.runs.head import (
     protection_of,
     versions_kept,
 )
-from lakewarden.jobs.runs.port import JobContext, Report
+from lakewarden.jobs.runs.port import JobContext, Report, VacuumScope
 from lakewarden.jobs.runs.protection import KeepReason, sort_tombstones
 from lakewarden.jobs.runs.table_files import existing, relative_to
 
@@ -178,10 +178,12 @@ def _delete(
     begun = ctx.engine.begin_vacuum(
         location,
         requires=seen.at,
-        oldest=verdict.oldest_version,
-        left_before=verdict.left_before,
-        files=len(files),
-        size_bytes=size,
+        scope=VacuumScope(
+            oldest=verdict.oldest_version,
+            left_before=verdict.left_before,
+            files=len(files),
+            size_bytes=size,
+        ),
         run_id=ctx.run_id,
     )
     reach("vacuum.begun")

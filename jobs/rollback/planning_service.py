@@ -33,6 +33,7 @@ from lakewarden.catalog.model.rows import (
     DELTA,
     GONE,
     UNKNOWN_PARENT,
+    HealthRow,
     LineageRow,
     MarkVerdict,
     RowKind,
@@ -43,7 +44,7 @@ from lakewarden.catalog.model.rows import (
 from lakewarden.catalog.policy.scopes import Governed, govern, scopes_by_name
 from lakewarden.catalog.storage.file_store import StorageOptions
 from lakewarden.catalog.system.codec import codec
-from lakewarden.catalog.system.port import HEALTH, LINEAGE, TABLES, SystemStore
+from lakewarden.catalog.system.port import HEALTH, LINEAGE, TABLES, Rows, SystemStore
 from lakewarden.jobs.rollback.journal.steps import TableStep
 from lakewarden.jobs.rollback.journal.stored_plan import steps_of
 from lakewarden.jobs.rollback.plan.facts import TableFacts
@@ -122,7 +123,7 @@ class Gatherer:
         notes = tuple(
             waiting(self._notes())
         )  # before the rows: the daemon makes rows of notes, then forgets them
-        rows, recorded = self._lineage(managed, notes)
+        rows, recorded, health = self._lineage(managed, notes)
         concerned = _concerned(_seeds(request, rows), rows, managed)
         logs = {
             key: self._log(managed[key], recorded.get(key, {}))
@@ -132,7 +133,7 @@ class Gatherer:
         seen = {key: log.seen for key, log in logs.items()}
         told = {key: log.history for key, log in logs.items()}
         histories = inputs_told_apart(
-            {key: told.get(key, ()) for key in sorted(concerned)}, self._ended_logs(managed)
+            {key: told.get(key, ()) for key in sorted(concerned)}, _ended_logs(managed, health)
         )
         ids = {key: one.format_id for key, one in seen.items() if isinstance(one, Observation)}
         request = replace(request, clean=_clean(managed, histories, ids))
@@ -226,31 +227,19 @@ class Gatherer:
 
     def _lineage(
         self, managed: Mapping[str, TableRow], notes: Sequence[StreamNote]
-    ) -> tuple[pa.Table, Mapping[str, Recorded]]:
-        """Rows on record, those of commits that no sweep has seen yet, and what sessions noted of their streams; and by
-        table what is on record."""
+    ) -> tuple[pa.Table, Mapping[str, Recorded], Rows[HealthRow]]:
+        """Rows on record, those of commits that no sweep has seen yet, and what sessions noted of their streams; by
+        table what is on record; and the health that was recorded by then, for a sweep writes lineage first."""
         known = self.store.rows(LINEAGE).arrow(ROW_COLUMNS)
+        health = self.store.rows(HEALTH)
         recorded = recorded_by_table(known)
-        swept = swept_heads(self.store.rows(HEALTH).arrow(HEAD_COLUMNS))
+        swept = swept_heads(health.arrow(HEAD_COLUMNS))
         fresh: list[LineageRow] = []
         for row in managed.values():
             if row.state not in GONE:
                 noted = [note for note in notes if note.sink == row.location]
                 fresh.extend(self._fresh(row, recorded.get(row.table_id, {}), noted, swept.get(row.table_id)))
-        return pa.concat_tables([known, _encoded(fresh)]), recorded
-
-    def _ended_logs(self, managed: Mapping[str, TableRow]) -> Sequence[RewrittenLog]:
-        """What tables were whose logs were put back and written on."""
-        health = self.store.rows(HEALTH)
-        told = health.arrow(["table_id", "left_behind"])
-        ids = told.filter(pc.greater(pc.list_value_length(told["left_behind"]), 0))["table_id"].to_pylist()
-        rows = [row for key in ids if key in managed and (row := health.get(key)) is not None]
-        logs = (
-            ended_log(row.table_id, managed[row.table_id].location or "", one)
-            for row in rows
-            for one in row.left_behind
-        )
-        return [one for one in logs if one is not None]
+        return pa.concat_tables([known, _encoded(fresh)]), recorded, health
 
     def _fresh(
         self, row: TableRow, recorded: Recorded, noted: Sequence[StreamNote], swept: SweptHead | None
@@ -305,6 +294,19 @@ class Gatherer:
             head = Version(version=latest or 0, parent=parent, operation="unknown", effect=Effect.CHANGE)
             problem = LogProblem(check="log_readable", message=str(error))
             return _TableLog(problem, (head,) if hidden else (), hidden=hidden)
+
+
+def _ended_logs(managed: Mapping[str, TableRow], health: Rows[HealthRow]) -> Sequence[RewrittenLog]:
+    """What tables were whose logs were put back and written on."""
+    told = health.arrow(["table_id", "left_behind"])
+    ids = told.filter(pc.greater(pc.list_value_length(told["left_behind"]), 0))["table_id"].to_pylist()
+    rows = [row for key in ids if key in managed and (row := health.get(key)) is not None]
+    logs = (
+        ended_log(row.table_id, managed[row.table_id].location or "", one)
+        for row in rows
+        for one in row.left_behind
+    )
+    return [one for one in logs if one is not None]
 
 
 def _read_by(table_id: str, rows: pa.Table, managed: Mapping[str, TableRow]) -> frozenset[str]:

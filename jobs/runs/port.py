@@ -30,6 +30,7 @@ __all__ = [
     "TableStatistics",
     "Target",
     "Tools",
+    "VacuumScope",
 ]
 
 
@@ -41,6 +42,18 @@ class Target:
     name: str
     location: str
     format: TableFormat = DELTA
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class VacuumScope:
+    """What a vacuum takes away at most."""
+
+    oldest: int
+    """The oldest version that is protected."""
+    left_before: datetime
+    """Versions that anybody was at since then stay."""
+    files: int
+    size_bytes: int
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -120,21 +133,10 @@ class Engine(Protocol):
         """The `candidates` (paths relative to the table, as on disk) that the engine's head does not reference either:
         a second opinion. Changes nothing."""
 
-    def begin_vacuum(
-        self,
-        location: str,
-        *,
-        requires: Head,
-        oldest: int,
-        left_before: datetime,
-        files: int,
-        size_bytes: int,
-        run_id: str,
-    ) -> int | None:
-        """Say in the log that up to `files` files of `size_bytes` are about to be deleted, and forget the versions
-        before `oldest` that nothing needs and nobody was at since `left_before`, where a format has no log to
-        go on with without them. Returns the version after which the vacuum has begun: of an empty commit, which
-        may come after somebody else's, or the one required; None where vacuums are not logged."""
+    def begin_vacuum(self, location: str, *, requires: Head, scope: VacuumScope, run_id: str) -> int | None:
+        """Say in the log what is about to be deleted at most, and forget the versions that nothing needs where a format
+        has no log to go on with without them. Returns the version after which the vacuum has begun: of an empty
+        commit, which may come after somebody else's, or the one required; None where vacuums are not logged."""
 
     def end_vacuum(self, location: str, *, after: int, files: int, run_id: str) -> int | None:
         """Say in the log that the vacuum begun after version `after` has deleted `files` files. Returns the version of

@@ -17,7 +17,7 @@ from lakewarden.catalog.formats.port import Head, Observation
 from lakewarden.catalog.model.lineage_record import LineageInput, LineageRecord, Operation
 from lakewarden.catalog.storage.file_store import StorageOptions, canonical, open_store
 from lakewarden.jobs.engines.delta.engine import DeltaEngine
-from lakewarden.jobs.runs.port import Engine
+from lakewarden.jobs.runs.port import Engine, VacuumScope
 from support.builders.maintenance import AskedEngine
 from support.fakes.engine import FakeEngine
 
@@ -320,10 +320,7 @@ def test_a_vacuum_is_told_in_the_log_behind_whoever_commits_in_between(
     begun = engine.begin_vacuum(
         location,
         requires=Head(0),
-        oldest=0,
-        left_before=datetime.now(UTC),
-        files=3,
-        size_bytes=30,
+        scope=VacuumScope(oldest=0, left_before=datetime.now(UTC), files=3, size_bytes=30),
         run_id=RUN,
     )
     write_deltalake(tmp_path / "t", pa.table({"id": pa.array([99], pa.int64())}), mode="append")

@@ -14,6 +14,7 @@ from lakewarden.catalog.formats.port import CommitKind
 from lakewarden.daemon.process.embedded_metastore import EmbeddedMetastore
 from lakewarden.jobs.engines.iceberg.compaction import BRANCHES
 from lakewarden.jobs.engines.iceberg.java_tables import opened
+from lakewarden.jobs.runs.port import VacuumScope
 from support.builders.spark_iceberg import SparkIceberg, iceberg_catalogs
 from support.cases import mostly_long
 from support.crashes.crashes import points_of
@@ -241,10 +242,7 @@ def test_it_is_decided_on_a_head_and_not_on_a_number(table: SparkIceberg) -> Non
         table.engine.begin_vacuum(
             table.location,
             requires=was,
-            oldest=was.version,
-            left_before=datetime.now(UTC),
-            files=1,
-            size_bytes=1,
+            scope=VacuumScope(oldest=was.version, left_before=datetime.now(UTC), files=1, size_bytes=1),
             run_id="r",
         )
     with pytest.raises(ConflictError):

@@ -67,7 +67,7 @@ def kept(spark: SparkSession, statement: str, dialect: Dialect) -> list[Row] | N
     except (PySparkException, Py4JJavaError) as error:
         assert "are on both sides of a limit" in str(error)
         return None
-    return sorted((row[0], row[1], row[2]) for row in rows)  # type: ignore[misc]
+    return sorted((row[0], row[1], row[2]) for row in rows)  # type: ignore[misc]  # three columns
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from lakewarden.jobs.engines.spark.result_batches import batches_of
+from lakewarden.jobs.engines.spark.result_batches import batches_of, partitions_next
 
 LARGE = "SELECT id, repeat('x', 1000000) AS wide FROM range(0, 64, 1, 16)"
 """16 partitions of 4 MB: more than a socket takes before somebody reads."""
@@ -83,3 +83,13 @@ def test_what_fails_in_a_late_partition_is_an_error(spark: SparkSession) -> None
     query = "SELECT 1 DIV (id - 999) AS x FROM range(0, 1000, 1, 100)"
     with pytest.raises(PySparkException, match="DIVIDE_BY_ZERO"):
         rows(spark, query)
+
+
+@pytest.mark.parametrize(
+    ("before", "size", "after"),
+    [(4, 0, 16), (4, 1, 16), (16, 8 << 20, 16), (16, 32 << 20, 4), (4, 1 << 30, 1), (1, 8 << 20, 1)],
+)
+def test_a_job_has_as_many_partitions_as_fit_and_not_many_more_than_the_last(
+    before: int, size: int, after: int
+) -> None:
+    assert partitions_next(before, size) == after

@@ -1,6 +1,6 @@
 """From metadata and files to the `Observation` everybody reads. Pure."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Final
@@ -38,7 +38,7 @@ class HeadFiles:
     files: Sequence[DataFile] = ()
     deletes: tuple[DeleteFiles, ...] = ()
     stones: Sequence[Tombstone] = ()
-    beside: Sequence[str] = ()
+    beside: Collection[str] = ()
     """Paths of what branches and tags need."""
     formats: frozenset[str] = field(default_factory=frozenset)
     """The file formats."""

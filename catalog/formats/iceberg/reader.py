@@ -175,7 +175,8 @@ class IcebergReader:
 
     def tombstones(self, location: str) -> Iterator[Tombstone]:
         loaded = self._load(location)
-        return iter(self._stones(loaded, loaded.contents.written_at))
+        beside = frozenset(side_files(loaded.metadata, loaded.contents))
+        return iter(self._stones(loaded, beside, loaded.contents.written_at))
 
     def side_files(self, location: str) -> Iterator[str]:
         loaded = self._load(location, KnownManifests())  # what was read once may be missing by now
@@ -193,7 +194,8 @@ class IcebergReader:
         of commits that failed, and those of another table that lies there as well. Raises `BrokenMetadataError` for one
         that cannot be read: nobody knows what it names."""
         loaded, found = self._load(location, KnownManifests()), set[str]()
-        for path in metadata_files(self._store(location)):
+        others = (one for one in metadata_files(self._store(location)) if one != loaded.file.path)
+        for path in others:
             metadata = parse_metadata(loaded.contents.read_own(path, by="the folder"), path)
             found.update(named_files(metadata, loaded.contents.of(metadata), lenient=True))
         return frozenset(found | set(named_files(loaded.metadata, loaded.contents)))
@@ -204,8 +206,10 @@ class IcebergReader:
             raise ConflictError(f"The table at {location} moved past the head on which this was decided.")
         return loaded
 
-    def _stones(self, loaded: "_Loaded", written: WrittenAt = lambda _: None) -> tuple[Tombstone, ...]:
-        return tombstones_of(loaded.metadata, loaded.contents, self._expired(loaded), written)
+    def _stones(
+        self, loaded: "_Loaded", beside: frozenset[str], written: WrittenAt = lambda _: None
+    ) -> tuple[Tombstone, ...]:
+        return tombstones_of(loaded.metadata, loaded.contents, beside, self._expired(loaded), written)
 
     def _expired(self, loaded: "_Loaded") -> Iterator[Expired]:
         """The snapshots whose files an expiry of ours that was interrupted has not all deleted."""
@@ -265,10 +269,10 @@ class IcebergReader:
     def _held(self, loaded: "_Loaded") -> HeadFiles:
         """What head holds; where older snapshots cannot be read any more, what went by them is not known."""
         entries, stones, problems = _live(loaded), tuple[Tombstone, ...](), tuple[LogProblem, ...]()
-        beside = tuple[str, ...]()
+        beside = frozenset[str]()
         try:
-            stones = self._stones(loaded)
-            beside = tuple(side_files(loaded.metadata, loaded.contents))
+            beside = frozenset(side_files(loaded.metadata, loaded.contents))
+            stones = self._stones(loaded, beside)
         except BrokenMetadataError as broken:
             problems = (LogProblem(check=HISTORY, message=f"Older versions are not whole: {broken}"),)
         return HeadFiles(

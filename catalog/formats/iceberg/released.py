@@ -5,7 +5,7 @@ or on none. Manifests and lists of them are such files as well.
 """
 
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import datetime
 from itertools import islice
@@ -76,11 +76,7 @@ def expiring(
 
 def side_files(metadata: TableMetadata, contents: TableContents) -> Iterator[str]:
     """Every file that a held snapshot has or that tells of its files, head's own among them."""
-    stay = held(metadata).values()
-    yield from _lists(stay, contents)
-    for path, manifest in _manifests(stay, contents).items():
-        yield path
-        yield from (file for file, _ in _files(manifest, contents))
+    return _named_by(held(metadata).values(), contents)
 
 
 def seconds_kept(properties: Mapping[str, str]) -> float | None:
@@ -97,9 +93,16 @@ def named_files(metadata: TableMetadata, contents: TableContents, *, lenient: bo
     """Every file that a snapshot has, or that tells of its files or of the table, as `DataFile.path` has it. `lenient`:
     of snapshots that have expired since, what is not there any more names nothing."""
     yield from map(contents.paths.path, metadata.statistics)
-    yield from _lists(metadata.snapshots.values(), contents)
+    yield from _named_by(metadata.snapshots.values(), contents, lenient=lenient)
+
+
+def _named_by(
+    snapshots: Iterable[TableSnapshot], contents: TableContents, *, lenient: bool = False
+) -> Iterator[str]:
+    """The lists, manifests and files of these snapshots."""
     manifests: dict[str, ManifestFile] = {}
-    for snapshot in metadata.snapshots.values():
+    for snapshot in snapshots:
+        yield from _lists((snapshot,), contents)
         with _lenient(lenient):
             manifests |= _manifests((snapshot,), contents)
     for path, manifest in manifests.items():
@@ -120,15 +123,13 @@ def _lenient(lenient: bool) -> Iterator[None]:
 def tombstones_of(
     metadata: TableMetadata,
     contents: TableContents,
+    live: Collection[str],
     expired: Iterable[Expired] = (),
     written: WrittenAt = lambda _: None,
 ) -> tuple[Tombstone, ...]:
-    """The files that no held snapshot has. Of `expired` snapshots, those that are not deleted yet: what cannot be read
-    of them any more was."""
+    """The files that no held snapshot has (`live` are `side_files`). Of `expired` snapshots, those that are not deleted
+    yet: what cannot be read of them any more was."""
     stay, left = held(metadata), _left_at(metadata, written)
-    kept = _manifests(stay.values(), contents)
-    live = {*kept, *_lists(stay.values(), contents)}
-    live.update(path for manifest in kept.values() for path, _ in _files(manifest, contents))
     found: dict[str, Tombstone] = {}
     for snapshot, theirs in expired:
         with suppress(BrokenMetadataError):

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, suppress
-from datetime import datetime
 from typing import Final
 
 from py4j.protocol import Py4JError
@@ -36,7 +35,7 @@ from lakewarden.jobs.engines.spark.session import forget_tables, require_safe_co
 from lakewarden.jobs.engines.spark.worker_session import worker_session
 from lakewarden.jobs.engines.spec import EngineSpec
 from lakewarden.jobs.runs.installation import installation_of
-from lakewarden.jobs.runs.port import FileChange, Partition, TableStatistics
+from lakewarden.jobs.runs.port import FileChange, Partition, TableStatistics, VacuumScope
 from lakewarden.jobs.runs.row_diff import DiffRequest, RowDiff
 from lakewarden.jobs.runs.worker_config import WorkerConfig
 
@@ -92,24 +91,14 @@ class DeltaEngine:
     def agreed(self, location: str, *, candidates: Sequence[FileEntry]) -> Sequence[FileEntry]:
         return maintenance.agreed(self._spark(location), self._store(location), candidates=candidates)
 
-    def begin_vacuum(
-        self,
-        location: str,
-        *,
-        requires: Head,
-        oldest: int,
-        left_before: datetime,
-        files: int,
-        size_bytes: int,
-        run_id: str,
-    ) -> int | None:
+    def begin_vacuum(self, location: str, *, requires: Head, scope: VacuumScope, run_id: str) -> int | None:
         at = number_of(location, self._storage, requires)
         with self._stamped(location, run_id, Action.VACUUM) as spark:
             return log_begin(
                 spark,
                 self._store(location),
-                files=files,
-                size_bytes=size_bytes,
+                files=scope.files,
+                size_bytes=scope.size_bytes,
                 after=at,
                 run_id=run_id,
             )

@@ -8,6 +8,7 @@ then brings the deleted rows back (apache/iceberg#10312); here, any commit to ma
 import re
 from collections.abc import Mapping
 from contextlib import suppress
+from functools import partial
 from typing import Any, Final
 
 from lakewarden.catalog.errors import ConflictError, LakewardenError
@@ -15,7 +16,7 @@ from lakewarden.catalog.failpoints import reach
 from lakewarden.catalog.formats.iceberg.commits import RUN_ID
 from lakewarden.catalog.formats.iceberg.metadata import MAIN
 from lakewarden.catalog.formats.spec import HeadOf
-from lakewarden.jobs.engines.iceberg.java_tables import JavaTable, opened
+from lakewarden.jobs.engines.iceberg.java_tables import JavaTable, beside_writers, opened
 from lakewarden.jobs.engines.spark.errors import translated
 from lakewarden.jobs.runs.port import FileChange
 
@@ -25,7 +26,6 @@ BRANCHES: Final = "lakewarden-"
 """What the names of our branches begin with. One that is left over pins files, and is dropped by the next
 compaction."""
 _RUN: Final = re.compile("[0-9a-f]{32}")
-_ATTEMPTS: Final = 10
 
 
 def rewrite(
@@ -51,7 +51,7 @@ def rewrite(
         return _publish(opened(table.spark, heads, table.location), branch, begun_at)
     except LakewardenError:
         with suppress(LakewardenError):  # else the next compaction drops it
-            _drop(table, heads, branch)
+            beside_writers(table.spark, heads, table.location, partial(_drop, branch=branch))
         raise
 
 
@@ -126,12 +126,7 @@ def _change(snapshot: Any) -> FileChange:
     )
 
 
-def _drop(table: JavaTable, heads: HeadOf, branch: str) -> None:
+def _drop(table: JavaTable, branch: str) -> None:
     """The branch is no use any more; its files go with the next vacuum."""
-    for _ in range(_ATTEMPTS):
-        now = opened(table.spark, heads, table.location)
-        if now.base.ref(branch) is None:
-            return
-        with suppress(ConflictError):
-            now.commit(lambda builder: builder.removeRef(branch), f"drop a branch of {table.location}")
-            return
+    if table.base.ref(branch) is not None:
+        table.commit(lambda builder: builder.removeRef(branch), f"drop a branch of {table.location}")

@@ -2,13 +2,12 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from datetime import datetime
 from typing import Final, NoReturn
 
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
-from lakewarden.catalog.errors import ConflictError, RefusedError, UnreadableError
+from lakewarden.catalog.errors import RefusedError, UnreadableError
 from lakewarden.catalog.formats.iceberg.commits import INSTALLATION, RUN_ID
 from lakewarden.catalog.formats.iceberg.observation import ICEBERG
 from lakewarden.catalog.formats.iceberg.reader import IcebergReader
@@ -20,20 +19,18 @@ from lakewarden.catalog.storage.file_store import FileEntry, StorageOptions, ope
 from lakewarden.jobs.engines.empty_folders import delete_empty_folders
 from lakewarden.jobs.engines.iceberg.compaction import rewrite
 from lakewarden.jobs.engines.iceberg.expiry import expire, forget_expired, live_paths, unnamed
-from lakewarden.jobs.engines.iceberg.java_tables import JavaTable, opened, opened_at
+from lakewarden.jobs.engines.iceberg.java_tables import JavaTable, beside_writers, opened, opened_at
 from lakewarden.jobs.engines.iceberg.partitions import rows_of
 from lakewarden.jobs.engines.spark.errors import is_stopped
 from lakewarden.jobs.engines.spark.worker_session import worker_session
 from lakewarden.jobs.engines.spec import EngineSpec
 from lakewarden.jobs.runs.catalog_heads import heads_of
 from lakewarden.jobs.runs.installation import installation_of
-from lakewarden.jobs.runs.port import FileChange, Partition, TableStatistics
+from lakewarden.jobs.runs.port import FileChange, Partition, TableStatistics, VacuumScope
 from lakewarden.jobs.runs.row_diff import DiffRequest, RowDiff
 from lakewarden.jobs.runs.worker_config import WorkerConfig
 
 __all__ = ["ICEBERG_ENGINE", "IcebergEngine"]
-
-_ATTEMPTS: Final = 10
 
 
 class IcebergEngine:
@@ -69,31 +66,18 @@ class IcebergEngine:
         live = live_paths(opened(self._spark(), self._heads, location))
         return [one for one in candidates if one.path not in live]
 
-    def begin_vacuum(
-        self,
-        location: str,
-        *,
-        requires: Head,
-        oldest: int,
-        left_before: datetime,
-        files: int,
-        size_bytes: int,
-        run_id: str,
-    ) -> int | None:
+    def begin_vacuum(self, location: str, *, requires: Head, scope: VacuumScope, run_id: str) -> int | None:
         table = self._at(location, requires)
         assert table.at.token is not None, "every head has one"
-        expire(
-            table,
-            self._reader.expiring(location, head=table.at.token, before=oldest, left_before=left_before),
+        going = self._reader.expiring(
+            location, head=table.at.token, before=scope.oldest, left_before=scope.left_before
         )
+        expire(table, going)
         return requires.version
 
     def end_vacuum(self, location: str, *, after: int, files: int, run_id: str) -> int | None:
-        for _ in range(_ATTEMPTS):
-            with suppress(ConflictError):
-                forget_expired(opened(self._spark(), self._heads, location))
-                return None
-        raise ConflictError(f"Others keep writing to {location}: the end of the vacuum could not be noted.")
+        beside_writers(self._spark(), self._heads, location, forget_expired)
+        return None
 
     def delete_empty_folders(self, location: str, folders: Sequence[str]) -> int:
         return delete_empty_folders(self._spark, location, folders)

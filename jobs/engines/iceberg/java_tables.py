@@ -5,8 +5,9 @@ by then: the library's own retries are all above it.
 """
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from pyspark.sql import SparkSession
 
@@ -16,7 +17,9 @@ from lakewarden.catalog.formats.spec import HeadOf
 from lakewarden.jobs.engines.spark.errors import translated
 from lakewarden.jobs.engines.spark.names import hadoop_path
 
-__all__ = ["JavaTable", "opened", "opened_at"]
+__all__ = ["JavaTable", "beside_writers", "opened", "opened_at"]
+
+_ATTEMPTS: Final = 10
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -76,3 +79,15 @@ def opened_at(spark: SparkSession, heads: HeadOf, location: str, requires: Head)
     if at.version != requires.version or requires.token not in (None, at.token):
         raise ConflictError(f"{location} moved past version {requires}, on which this was decided.")
     return found
+
+
+def beside_writers(
+    spark: SparkSession, heads: HeadOf, location: str, change: Callable[[JavaTable], object]
+) -> None:
+    """A change that is right on any head: made on the newest, again where others come first. Raises `ConflictError`
+    where they keep doing so."""
+    for _ in range(_ATTEMPTS):
+        with suppress(ConflictError):
+            change(opened(spark, heads, location))
+            return
+    raise ConflictError(f"Others keep writing to {location}: a commit of ours to it never came first.")

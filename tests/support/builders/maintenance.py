@@ -21,7 +21,15 @@ from lakewarden.catalog.formats.port import (
 from lakewarden.catalog.model.lineage_record import LineageRecord
 from lakewarden.catalog.model.rows import DELTA, TableFormat
 from lakewarden.catalog.storage.file_store import FileEntry, canonical
-from lakewarden.jobs.runs.port import Engine, FileChange, JobContext, Partition, TableStatistics, Target
+from lakewarden.jobs.runs.port import (
+    Engine,
+    FileChange,
+    JobContext,
+    Partition,
+    TableStatistics,
+    Target,
+    VacuumScope,
+)
 from lakewarden.jobs.runs.row_diff import DiffRequest, RowDiff
 from support.builders.commits import changed, counted, observed
 from support.fakes.clock import ManualClock
@@ -220,18 +228,8 @@ class AskedEngine:
         return [entry for entry in candidates if entry.path not in self.disagrees]
 
     @_done_by
-    def begin_vacuum(
-        self,
-        location: str,
-        *,
-        requires: Head,
-        oldest: int,
-        left_before: datetime,
-        files: int,
-        size_bytes: int,
-        run_id: str,
-    ) -> int | None:
-        self.asked.append(f"begin {files}")
+    def begin_vacuum(self, location: str, *, requires: Head, scope: VacuumScope, run_id: str) -> int | None:
+        self.asked.append(f"begin {scope.files}")
         return self.begun
 
     @_done_by

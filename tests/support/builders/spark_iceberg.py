@@ -112,7 +112,7 @@ class SparkIceberg:
         self.sql(f"INSERT INTO {self} VALUES {values}")
 
     def rows(self, version: str = "") -> list[object]:
-        return sorted(row[0] for row in self.sql(f"SELECT id FROM {self} {version}"))  # type: ignore[type-var]
+        return sorted(row[0] for row in self.sql(f"SELECT id FROM {self} {version}"))  # type: ignore[type-var]  # numbers
 
     def files(self) -> set[str]:
         """Relative to its folder; not what Hadoop's checksums and pointers are in."""

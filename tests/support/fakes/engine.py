@@ -8,7 +8,6 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from datetime import datetime
 from pathlib import Path
 from typing import Final
 
@@ -33,7 +32,7 @@ from lakewarden.jobs.engines.delta.file_statistics import fill_file_statistics
 from lakewarden.jobs.engines.delta.log_cleanup import clean_log
 from lakewarden.jobs.engines.delta.own_commits import number_of, require_head
 from lakewarden.jobs.runs.parquet_folder import data_files
-from lakewarden.jobs.runs.port import ColumnStatistics, FileChange, Partition, TableStatistics
+from lakewarden.jobs.runs.port import ColumnStatistics, FileChange, Partition, TableStatistics, VacuumScope
 from lakewarden.jobs.runs.row_diff import DiffRequest, RowDiff
 from lakewarden.jobs.runs.table_files import delete_empty_local
 from support.fakes.row_diffs import compared
@@ -83,17 +82,7 @@ class FakeEngine:
         found = set(self.unreferenced(location))
         return [entry for entry in candidates if entry.path in found]
 
-    def begin_vacuum(
-        self,
-        location: str,
-        *,
-        requires: Head,
-        oldest: int,
-        left_before: datetime,
-        files: int,
-        size_bytes: int,
-        run_id: str,
-    ) -> int | None:
+    def begin_vacuum(self, location: str, *, requires: Head, scope: VacuumScope, run_id: str) -> int | None:
         _number(location, requires)
         return None  # delta-rs makes no empty commits
 

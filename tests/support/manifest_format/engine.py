@@ -1,7 +1,6 @@
 """The engine of manifest tables: pyarrow, in this process."""
 
 from collections.abc import Callable, Sequence
-from datetime import datetime
 from pathlib import Path
 from typing import Final, NoReturn
 
@@ -13,7 +12,7 @@ from lakewarden.catalog.model.lineage_record import LineageRecord, encode_record
 from lakewarden.catalog.model.rows import TableFormat
 from lakewarden.catalog.storage.file_store import FileEntry, local_path
 from lakewarden.jobs.engines.spec import EngineSpec
-from lakewarden.jobs.runs.port import ColumnStatistics, FileChange, Partition, TableStatistics
+from lakewarden.jobs.runs.port import ColumnStatistics, FileChange, Partition, TableStatistics, VacuumScope
 from lakewarden.jobs.runs.row_diff import DiffRequest, RowDiff
 from lakewarden.jobs.runs.table_files import delete_empty_local
 from support.fakes.row_diffs import compared
@@ -68,17 +67,7 @@ class ManifestEngine:
         live = manifest.files_of_refs()
         return [one for one in candidates if one.path not in live]
 
-    def begin_vacuum(
-        self,
-        location: str,
-        *,
-        requires: Head,
-        oldest: int,
-        left_before: datetime,
-        files: int,
-        size_bytes: int,
-        run_id: str,
-    ) -> int | None:
+    def begin_vacuum(self, location: str, *, requires: Head, scope: VacuumScope, run_id: str) -> int | None:
         return _commit(location, requires, "expire", _main(_at(location, requires)).files, run_id=run_id)
 
     def end_vacuum(self, location: str, *, after: int, files: int, run_id: str) -> int | None:
