@@ -1,5 +1,6 @@
 """A small installation on disk with real tables, real stores and daemon processes that can be killed."""
 
+import fcntl
 import os
 import signal
 import sqlite3
@@ -111,17 +112,26 @@ class House:
         return process
 
     def freeze(self, process: "subprocess.Popen[bytes]") -> None:
-        """Stop a daemon outside of transactions: in one it keeps SQLite's lock,
-        and all others wait until it is killed."""
+        """Stop a daemon that holds neither SQLite's lock nor the one on the home: all others would wait for it."""
         while True:
             process.send_signal(signal.SIGSTOP)
-            try:
-                with closing(sqlite3.connect(self.home / "state.db", timeout=1.0)) as database:
-                    database.execute("BEGIN IMMEDIATE")
+            self.wait_until(lambda: _is_stopped(process.pid))
+            if self._is_unlocked():
                 return
-            except sqlite3.OperationalError:
-                process.send_signal(signal.SIGCONT)
-                time.sleep(0.05)
+            process.send_signal(signal.SIGCONT)
+            time.sleep(0.05)
+
+    def _is_unlocked(self) -> bool:
+        handle = os.open(self.home, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            with closing(sqlite3.connect(self.home / "state.db", timeout=1.0)) as database:
+                database.execute("BEGIN IMMEDIATE")
+        except (BlockingIOError, sqlite3.OperationalError):
+            return False
+        finally:
+            os.close(handle)
+        return True
 
     def run_until_idle(self, seconds: float = 300) -> int:
         """A daemon that works until nothing is left; waits while the lease of a killed one still runs."""
@@ -194,3 +204,11 @@ class House:
                 process.send_signal(signal.SIGCONT)
                 process.kill()
                 process.wait()
+
+
+def _is_stopped(pid: int) -> bool:
+    """A signal is on its way for a while; whoever runs on meanwhile may still take a lock."""
+    states = [
+        stat.read_text().rpartition(")")[2].split()[0] for stat in Path(f"/proc/{pid}/task").glob("*/stat")
+    ]
+    return set(states) == {"T"}
