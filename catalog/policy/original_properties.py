@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
 
-from lakewarden.catalog.model.rows import TableRow, TableState
+from lakewarden.catalog.model.rows import GONE, RowKind, TableRow, TableState
 
 __all__ = [
     "GiveBack",
@@ -21,6 +21,7 @@ __all__ = [
     "forgotten",
     "give_back",
     "is_leaving",
+    "is_looked_after",
     "kept_of",
     "leaving",
     "owed_to",
@@ -148,6 +149,13 @@ def remembers_everything(row: TableRow) -> bool:
 def is_leaving(row: TableRow) -> bool:
     """Whether a table was dropped and still waits for its properties to be given back."""
     return row.state is TableState.DROPPED and _PENDING in row.properties
+
+
+def is_looked_after(row: TableRow) -> bool:
+    """Whether there is anything to plan for a row's table, and its promise counts for what it was made from:
+    the table is managed, waits to be purged, or is owed its properties."""
+    gone = row.state in GONE and row.state is not TableState.PURGING and not is_leaving(row)
+    return row.kind is RowKind.TABLE and not gone
 
 
 def owed_to(row: TableRow) -> Owed | None:

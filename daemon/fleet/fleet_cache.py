@@ -35,7 +35,7 @@ from lakewarden.catalog.model.rows import (
     TableRow,
 )
 from lakewarden.catalog.policy.effective import DownstreamPromise, EffectivePolicy
-from lakewarden.catalog.policy.original_properties import is_leaving
+from lakewarden.catalog.policy.original_properties import is_leaving, is_looked_after
 from lakewarden.catalog.policy.scopes import Governed, govern, scope_names, scopes_by_name
 from lakewarden.catalog.state.port import Run
 from lakewarden.catalog.system.codec import codec
@@ -53,7 +53,7 @@ from lakewarden.catalog.system.port import (
     SystemTable,
 )
 from lakewarden.daemon.fleet.reverted_ranges import RevertedRanges
-from lakewarden.daemon.fleet.table_views import RUNS_WINDOW, is_looked_after, is_unlooked, view_of
+from lakewarden.daemon.fleet.table_views import RUNS_WINDOW, is_unlooked, view_of
 from lakewarden.jobs.actions.budget import Budget
 from lakewarden.jobs.actions.world import Past, Standing, World
 from lakewarden.jobs.planning.run_history import with_run

@@ -13,10 +13,11 @@ from lakewarden.catalog.clock import Clock
 from lakewarden.catalog.lineage.restores import RESTORE_OPERATIONS, restores_of
 from lakewarden.catalog.model.rollbacks import Rollback, Undone, rollback_locks, rollbacks_of
 from lakewarden.catalog.model.rows import Action, HealthRow, TableRow
+from lakewarden.catalog.policy.original_properties import is_looked_after
 from lakewarden.catalog.state.port import Run
 from lakewarden.catalog.system.port import HEALTH, LINEAGE, ROLLBACKS, RUNS, TABLES, Rows, SystemStore
 from lakewarden.daemon.fleet.reverted_ranges import RevertedRanges
-from lakewarden.daemon.fleet.table_views import RUNS_WINDOW, is_looked_after, is_unlooked, view_of
+from lakewarden.daemon.fleet.table_views import RUNS_WINDOW, is_unlooked, view_of
 from lakewarden.jobs.actions.budget import Budget
 from lakewarden.jobs.actions.world import Past, Standing, TableView, World
 from lakewarden.jobs.planning.run_history import with_run

@@ -10,29 +10,19 @@ from lakewarden.catalog.model.rows import (
     GONE,
     Action,
     HealthRow,
-    RowKind,
     Severity,
     TableRow,
-    TableState,
 )
-from lakewarden.catalog.policy.original_properties import is_leaving
 from lakewarden.catalog.state.port import Run
 from lakewarden.jobs.actions.world import Past, Standing, TableView
 from lakewarden.jobs.engines.registry import unable
 
-__all__ = ["RUNS_WINDOW", "is_looked_after", "is_unlooked", "view_of"]
+__all__ = ["RUNS_WINDOW", "is_unlooked", "view_of"]
 
 RUNS_WINDOW: Final = timedelta(days=60)
 """Runs older than this decide nothing any more: no interval in the rules is longer."""
 _HIDES: Final = ("exists", "judged")
 """Checks whose errors mean that a look did not see the log."""
-
-
-def is_looked_after(row: TableRow) -> bool:
-    """Whether there is anything to plan for a row's table:
-    it is managed, waits to be purged, or is owed its properties."""
-    gone = row.state in GONE and row.state is not TableState.PURGING and not is_leaving(row)
-    return row.kind is RowKind.TABLE and not gone
 
 
 def view_of(

@@ -15,8 +15,9 @@ from lakewarden.catalog.formats.heads import HEAD_COLUMNS
 from lakewarden.catalog.lineage.inherited_retention import downstream_of, ids_by_place
 from lakewarden.catalog.model.arrow_columns import distinct_pairs
 from lakewarden.catalog.model.rollbacks import RollbackLock, rollback_locks, rollbacks_of
-from lakewarden.catalog.model.rows import GONE, RowKind, Source, TableRow, TableState
+from lakewarden.catalog.model.rows import RowKind, Source, TableRow, TableState
 from lakewarden.catalog.policy.effective import DownstreamPromise
+from lakewarden.catalog.policy.original_properties import is_looked_after
 from lakewarden.catalog.policy.scopes import Governed, govern, scopes_by_name
 from lakewarden.catalog.registry.clones import reaches
 from lakewarden.catalog.registry.shared_folders import other_at
@@ -108,7 +109,7 @@ class StoredStandings:
                 seconds=govern(row, scopes).policy.settings.rollback_promise_seconds or 0, name=row.name
             )
             for row in rows
-            if row is not None and not (row.state in GONE and row.state is not TableState.PURGING)
+            if row is not None and is_looked_after(row)
         ]
         longest = max(promises, key=lambda promise: promise.seconds, default=None)
         own = governed.policy.settings.rollback_promise_seconds or 0

@@ -22,6 +22,7 @@ from lakewarden.catalog.model.rows import (
     TableRow,
     TableState,
 )
+from lakewarden.catalog.policy.original_properties import leaving
 from lakewarden.catalog.storage.file_store import StorageOptions, canonical
 from lakewarden.catalog.system.own_rows import system_rows
 from lakewarden.catalog.system.port import HEALTH, LINEAGE, ROLLBACKS, RUNS, TABLES
@@ -47,17 +48,18 @@ def store(tmp_path: Path) -> DeltaSystemStore:
 
 
 def chosen_row(number: int, dice: random.Random) -> TableRow:
-    state = dice.choice([TableState.ACTIVE] * 5 + [TableState.DROPPED, TableState.PURGED])
+    state = dice.choice([TableState.ACTIVE] * 5 + [TableState.DROPPED, TableState.PURGING, TableState.PURGED])
     promise = dice.choice([None, 86_400, 864_000])
     upstream = f"table-{dice.randrange(10, 10 + SIZE):06d}"
     made: TableRow = sample(TABLES, number)
-    return replace(
+    row = replace(
         made,
         state=state,
         policy=PolicySettings(rollback_promise_seconds=promise),
         properties=made.properties if dice.random() < 0.2 else {**made.properties, READS_ELSEWHERE: ""},
         dependencies=(Dependency(upstream=upstream),) if dice.random() < 0.4 else (),
     )
+    return leaving(row, (), NOW.isoformat()) if state is TableState.DROPPED and dice.random() < 0.5 else row
 
 
 def chosen_run(number: int, dice: random.Random) -> RunRow:
