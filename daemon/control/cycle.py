@@ -194,9 +194,8 @@ class Cycle:
         return [seen for seen in self._rounds.look(shown, look) if seen is not None]
 
     def _wants_checks(self, governed: Governed) -> bool:
-        return not self._rounds.is_away(governed) and self.parts.observer.wants_checks(
-            self.parts.cache.health(governed.row.table_id)
-        )
+        health = self.parts.cache.health(governed.row.table_id)
+        return self.parts.observer.wants_checks(health) and not self._rounds.is_away(governed)
 
     def _look(self, governed: Governed, must: Collection[str], checked: Collection[str]) -> TableLook | None:
         cache, table_id = self.parts.cache, governed.row.table_id
