@@ -6,6 +6,7 @@ from typing import Final, TypeAlias
 __all__ = [
     "DELTA",
     "GONE",
+    "PLACELESS",
     "Action",
     "Change",
     "Confidence",
@@ -56,6 +57,8 @@ class TableState(StrEnum):
 
 GONE: Final = (TableState.DROPPED, TableState.PURGING, TableState.PURGED)
 """The states of a table that has left the catalog, or is leaving."""
+PLACELESS: Final = (TableState.DROPPED, TableState.PURGED)
+"""The states in which a row no longer claims its folder; a table that is being purged does until its files are gone."""
 
 
 class Source(StrEnum):

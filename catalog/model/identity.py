@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from lakewarden.catalog.errors import RefusedError, UsageError
-from lakewarden.catalog.model.rows import RowKind, TableRow, TableState
+from lakewarden.catalog.model.rows import PLACELESS, RowKind, TableRow, TableState
 
 __all__ = [
     "INDEX_COLUMNS",
@@ -31,7 +31,6 @@ __all__ = [
 ]
 
 INDEX_COLUMNS = ("table_id", "kind", "name", "location", "state", "format_ids")
-_GONE = (TableState.DROPPED, TableState.PURGED)
 Follow = Callable[[str], str]
 """Gives all locations of one place one spelling, as `Moment.spelling` does."""
 
@@ -150,7 +149,7 @@ class RegisteredPlaces:
             yield from self._live_at(self._live[number])
 
     def _live_at(self, location: str) -> Iterator[Held]:
-        return (one for one in self._at.get(location, ()) if one.state not in _GONE)
+        return (one for one in self._at.get(location, ()) if one.state not in PLACELESS)
 
     def _take(self, held: Held, *, is_table: bool) -> None:
         _append(self._named, held.name, held)
@@ -170,7 +169,7 @@ class RegisteredPlaces:
 
 def _is_live(held: Held) -> bool:
     """Whether the row is a managed table with a place."""
-    return held.location is not None and held.state not in _GONE
+    return held.location is not None and held.state not in PLACELESS
 
 
 def _remove(of: dict[str, tuple[Held, ...]], key: str, held: Held) -> None:
@@ -196,7 +195,7 @@ def identify(
 
     `alive` are those locations of tables with the same UUID that still hold a table (the caller looked).
     """
-    here = sorted(places.at(location), key=lambda one: one.state in _GONE)
+    here = sorted(places.at(location), key=lambda one: one.state in PLACELESS)
     if here:
         return AlreadyManaged(table_id=here[0].table_id, state=here[0].state)
     twins = places.twins(format_id)

@@ -61,6 +61,10 @@ RECORD_LIMIT_BYTES: Final = 16_384
 USER_METADATA_LIMIT_BYTES: Final = 65_536
 RECORD_KEY: Final = "lakewarden.lineage"
 """Key of the record in a commitInfo that delta-rs wrote."""
+RUN_ID: Final = "lakewarden.run_id"
+"""Key of a run's id in a commitInfo that delta-rs wrote, and in a snapshot's summary."""
+INSTALLATION: Final = "lakewarden.installation"
+"""Key, beside it, of the installation whose run it is."""
 USER_KEY: Final = "lakewarden"
 """Key of the record in `userMetadata`, as Spark writes it."""
 

@@ -12,6 +12,7 @@ from typing import Final
 from lakewarden.catalog.model.enums import (
     DELTA,
     GONE,
+    PLACELESS,
     Action,
     Change,
     Confidence,
@@ -33,6 +34,7 @@ __all__ = [
     "DELTA",
     "GONE",
     "NO_PARENT",
+    "PLACELESS",
     "UNKNOWN_PARENT",
     "Action",
     "AuditRow",

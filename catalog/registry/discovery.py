@@ -14,6 +14,8 @@ from lakewarden.catalog.units import storable
 __all__ = ["DiscoveredTable", "in_metastore", "under_root"]
 
 _SKIPPED = ("_", ".")
+_DEEPEST = 4
+"""How many levels below a root tables are looked for."""
 
 
 def _any(name: str) -> bool:
@@ -78,10 +80,8 @@ def under_root(
     options: StorageOptions,
     readers: tuple[TableReader, ...],
     known: AbstractSet[str],
-    *,
-    depth: int = 4,
 ) -> Iterator[DiscoveredTable | None]:
-    """Tables below a folder, at most `depth` levels down; a table's own folder is not entered. None for each look that
+    """Tables below a folder, at most four levels down; a table's own folder is not entered. None for each look that
     found nothing. A folder that cannot be listed may be one, and is left to whoever registers it."""
     base = canonical(root)
     store = open_store(base, options)
@@ -106,4 +106,4 @@ def under_root(
                 if not name.startswith(_SKIPPED) and "=" not in name:
                     yield from walk(folder, left - 1)
 
-    yield from walk("", depth)
+    yield from walk("", _DEEPEST)

@@ -129,18 +129,12 @@ class Registry:
         row: TableRow,
         seen: Observation | LogProblem,
         findings: tuple[Finding, ...] | None = None,
-        *,
-        before: Rows[HealthRow] | None = None,
     ) -> HealthRow:
-        """Store what was read as the table's health, with what validation has just found of it, or finds now.
-
-        `before` is health as it was when the table was read (None: as it is now).
-        """
-        before = before or self.store.rows(HEALTH)
+        """Store what was read as the table's health, with what validation has just found of it, or finds now."""
         if findings is None:
             findings = self.inspect(row, governed_in(self.store.rows(TABLES), row).policy, seen)
         read = ReadTable(row=row, seen=seen, findings=findings)
-        [health] = self.record_healths([read], before=before, because=f"observed {row.name}")
+        [health] = self.record_healths([read], before=self.store.rows(HEALTH), because=f"observed {row.name}")
         return health
 
     def quarantine(

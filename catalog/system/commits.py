@@ -12,6 +12,7 @@ from deltalake.transaction import AddAction, RemoveAction
 from lakewarden.catalog.errors import ConflictError, FencedError, LakewardenError, PreconditionError
 from lakewarden.catalog.failpoints import reach
 from lakewarden.catalog.formats.delta.log_names import commit_path
+from lakewarden.catalog.model.lineage_record import RUN_ID
 from lakewarden.catalog.storage.file_store import FileStore
 from lakewarden.catalog.system.handles import answering
 from lakewarden.catalog.system.port import Fence
@@ -69,7 +70,7 @@ def properties(note: Note, mark: str | None = None) -> CommitProperties:
     if mark is not None:
         metadata["lakewarden.commit"] = mark
     if note.run_id is not None:
-        metadata["lakewarden.run_id"] = note.run_id
+        metadata[RUN_ID] = note.run_id
     if note.fence is not None:
         metadata["lakewarden.incarnation"] = note.fence.incarnation
     return CommitProperties(

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from lakewarden.catalog.formats.outer_tables import Above
 from lakewarden.catalog.model.identity import Follow, ancestors
-from lakewarden.catalog.model.rows import Finding, RowKind, TableRow, TableState
+from lakewarden.catalog.model.rows import PLACELESS, Finding, RowKind, TableRow
 from lakewarden.catalog.storage.place import Moment
 from lakewarden.catalog.validation.context import Subject
 
@@ -17,7 +17,6 @@ __all__ = ["NEIGHBOUR_COLUMNS", "Neighbours", "location_findings"]
 
 NEIGHBOUR_COLUMNS: Final = ("table_id", "kind", "name", "location", "state")
 _Index = tuple[str, str, str, str | None, str]
-_GONE = (TableState.DROPPED, TableState.PURGED)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -48,7 +47,7 @@ class Neighbours:
     def _of(cls, rows: Iterable[_Index], follow: Follow) -> "Neighbours":
         at: dict[str, tuple[tuple[str, str], ...]] = {}
         for table_id, kind, name, location, state in rows:
-            if kind == RowKind.TABLE and location and state not in _GONE:
+            if kind == RowKind.TABLE and location and state not in PLACELESS:
                 place = follow(location)
                 at[place] = (*at.get(place, ()), (table_id, name))
         return cls(at=at, places=tuple(sorted(at)), follow=follow)

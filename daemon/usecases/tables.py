@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakewarden.catalog.errors import UsageError
-from lakewarden.catalog.model.rows import RowKind, TableRow, TableState
+from lakewarden.catalog.model.rows import PLACELESS, RowKind, TableRow, TableState
 from lakewarden.catalog.policy.scopes import GLOBAL
 from lakewarden.catalog.system.port import HEALTH, TABLES, SystemStore
 from lakewarden.catalog.units import did_you_mean
@@ -18,7 +18,6 @@ __all__ = ["STOPPED", "TableFilter", "Work", "fleet", "with_finding"]
 
 STOPPED = "stopped"
 """The column that says whether work on a table is paused or held, by its own row or by a scope's."""
-_GONE = [TableState.DROPPED.value, TableState.PURGED.value]
 
 
 class Work(StrEnum):
@@ -94,8 +93,10 @@ def _asked(tables: pa.Table, wanted: TableFilter) -> pa.Array:
         for name, value in (("state", wanted.state), ("owner", wanted.owner), ("format", wanted.format))
         if value is not None
     ]
-    if not wanted.gone and wanted.state not in _GONE:
-        conditions.append(pc.invert(pc.is_in(tables.column("state"), pa.array(_GONE))))
+    if not wanted.gone and wanted.state not in PLACELESS:
+        conditions.append(
+            pc.invert(pc.is_in(tables.column("state"), pa.array([one.value for one in PLACELESS])))
+        )
     if wanted.namespace is not None:
         conditions.append(pc.starts_with(tables.column("name"), f"{wanted.namespace}."))
     if wanted.names is not None:

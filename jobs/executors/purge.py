@@ -74,7 +74,7 @@ def purge(ctx: JobContext, action: Purge) -> Report:
     try:
         deleted = _delete(ctx, action, store, folder, begun, readers)
     except (ConflictError, RefusedError):
-        _unmark(ctx, store, folder)
+        _unmark(store, folder)
         raise
     return Report(
         message=f"deleted {count_of(deleted.files, 'file')} ({about_bytes(deleted.bytes)})",
@@ -232,7 +232,7 @@ def _refuse_inner(ctx: JobContext, inner: Sequence[str]) -> None:
         raise inner_table(ctx.target.name, inner[0])
 
 
-def _unmark(ctx: JobContext, store: FileStore, folder: TableFolder) -> None:
+def _unmark(store: FileStore, folder: TableFolder) -> None:
     """A deletion that was stopped before its first file has not begun."""
     there = {entry.path for entry in store.tree()}
     if there.issuperset(entry.path for entry in (*folder.data, *folder.unknown, *folder.log)):

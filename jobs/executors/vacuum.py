@@ -70,7 +70,7 @@ def vacuum(ctx: JobContext, action: Vacuum) -> Report:
     store = open_store(ctx.target.location, ctx.storage)
     if action.full:
         _check_listing(ctx, action, seen, retention)
-    verdict = _ask_log(ctx, action, seen, retention)
+    verdict = _ask_log(ctx, seen, retention)
     lists = action.full and verdict.is_proved
     listed = _list_folder(ctx, retention) if lists else ()
     entries = (*listed, *existing(store, verdict.garbage - {entry.path for entry in listed}))
@@ -78,7 +78,7 @@ def vacuum(ctx: JobContext, action: Vacuum) -> Report:
         ctx, store, seen, entries, verdict.oldest_version, retention=retention, strict=action.full
     )
     if unneeded.candidates:
-        _keep_needed(ctx, action, unneeded, verdict)
+        _keep_needed(ctx, unneeded, verdict)
     if not unneeded.candidates:
         details = _details(action, verdict, unneeded)
         message = _nothing(action, verdict) + _stayed_out(unneeded)
@@ -86,7 +86,7 @@ def vacuum(ctx: JobContext, action: Vacuum) -> Report:
     return _delete(ctx, action, seen, verdict, unneeded)
 
 
-def _keep_needed(ctx: JobContext, action: Vacuum, unneeded: Unneeded, verdict: _Verdict) -> None:
+def _keep_needed(ctx: JobContext, unneeded: Unneeded, verdict: _Verdict) -> None:
     live = ctx.reader.files(ctx.target.location, version=unneeded.seen.version)
     # What cannot be placed may be in the folder: a listing would find it, and the log's own removals do not name it.
     beside = ctx.reader.side_files(ctx.target.location)
@@ -114,7 +114,7 @@ def _check_listing(ctx: JobContext, action: Vacuum, seen: Observation, retention
         )
 
 
-def _ask_log(ctx: JobContext, action: Vacuum, seen: Observation, retention: timedelta) -> _Verdict:
+def _ask_log(ctx: JobContext, seen: Observation, retention: timedelta) -> _Verdict:
     # Spark deletes nothing that is younger than the table's own retention, so nothing younger is worth proposing.
     lasting = max(retention, deleted_file_retention(ctx, seen))
     protection = protection_of(ctx, seen, max(retention, versions_kept(ctx, seen)))

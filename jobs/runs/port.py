@@ -65,7 +65,6 @@ class FileChange:
     files_removed: int = 0
     bytes_removed: int = 0
     files_added: int = 0
-    bytes_added: int = 0
     problems: tuple[str, ...] = ()
     """Sentences about what it found damaged and therefore left alone."""
 

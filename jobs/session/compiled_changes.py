@@ -29,6 +29,7 @@ from lakewarden.jobs.engines.spark.errors import (
     violation,
 )
 from lakewarden.jobs.engines.spark.names import quoted
+from lakewarden.jobs.engines.spark.session import USER_METADATA
 from lakewarden.jobs.sql.compile.compiler import compiled
 from lakewarden.jobs.sql.compile.places import WrongPartError, wrong_at
 from lakewarden.jobs.sql.compile.reading import Draft, tokens_of_any
@@ -58,7 +59,6 @@ __all__ = [
 
 _QUERIES: Final = ("DELTA_UNSUPPORTED_SUBQUERY", "UNSUPPORTED_SUBQUERY_EXPRESSION_CATEGORY")
 """What Delta and Spark call queries in places where a command has none."""
-_USER_METADATA: Final = "spark.databricks.delta.commitInfo.userMetadata"
 _OWN_TYPE: Final = "__CHAR_VARCHAR_TYPE_STRING"
 _LOST_COLUMN: Final = "DELTA_MERGE_RESOLVED_ATTRIBUTE_MISSING_FROM_INPUT"
 _SEVERAL: Final = "DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE"
@@ -253,7 +253,7 @@ def require_sensible(key: str, value: str | None) -> None:
     `NotAllowedError` for metadata that would stand in a commit as if it were our record."""
     if key == DIALECT_KEY and value is not None:
         dialect_of(value)
-    if key == _USER_METADATA and value is not None and is_like_record(value):
+    if key == USER_METADATA and value is not None and is_like_record(value):
         raise NotAllowedError(
             f"userMetadata may not have the key '{USER_KEY}': it is that of lakewarden's own record.",
             hint="Give it another name.",

@@ -3,7 +3,7 @@
 import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
@@ -13,7 +13,7 @@ from lakewarden.catalog.formats.port import TableReader
 from lakewarden.catalog.model.lineage_record import Operation, user_metadata
 from lakewarden.jobs.engines.spark.cancellation import require_wanted
 from lakewarden.jobs.engines.spark.errors import is_lost_race
-from lakewarden.jobs.engines.spark.session import require_safe_commits
+from lakewarden.jobs.engines.spark.session import USER_METADATA, require_safe_commits
 from lakewarden.jobs.session.conflicts.lost_races import look_for_own_commit
 from lakewarden.jobs.session.executed_plans import PlanRecorder
 from lakewarden.jobs.session.plans import Plans
@@ -21,8 +21,6 @@ from lakewarden.jobs.session.writes import Directory, Observed, Read, Written, c
 from lakewarden.jobs.sql.compile.values import Chosen
 
 __all__ = ["WriteRecorder"]
-
-_USER_METADATA: Final = "spark.databricks.delta.commitInfo.userMetadata"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,13 +75,13 @@ class WriteRecorder:
         require_wanted()
         if target is not None:
             require_safe_commits(self.plans.spark, target)
-        own = self.plans.option(session.conf().getOption(_USER_METADATA)) if own is None else own
+        own = self.plans.option(session.conf().getOption(USER_METADATA)) if own is None else own
         record = record_of(
             run_id=run_id or uuid.uuid4().hex, operation=operation, user=self.user, reads=reads,
             reads_self=reads_self, user_metadata=own, directory=self.directory, statement=statement,
             chosen=chosen, query=query,
         )  # fmt: skip
-        session.conf().set(_USER_METADATA, user_metadata(record))
+        session.conf().set(USER_METADATA, user_metadata(record))
         with self.plan_recorder.watching(session, f"lakewarden-{record.run_id}") as evidence:
             try:
                 frame: DataFrame | None = execute()

@@ -12,6 +12,7 @@ import pytest
 from deltalake import CommitProperties, DeltaTable, write_deltalake
 
 from lakewarden.catalog.formats.delta.retention import CLEANUP, FILES, LOG
+from lakewarden.catalog.model.lineage_record import RUN_ID
 from lakewarden.catalog.model.rows import Action, Source, TableRow, TableState
 from lakewarden.catalog.policy.original_properties import is_leaving, kept_of
 from lakewarden.catalog.registry.governance import set_hold
@@ -26,7 +27,6 @@ from lakewarden.jobs.actions.budget import Budget
 from lakewarden.jobs.actions.properties import SetProperties
 from lakewarden.jobs.actions.registry import encode
 from lakewarden.jobs.actions.spec import Order
-from lakewarden.jobs.engines.delta import rs_metadata
 from lakewarden.jobs.planning.planner import plan
 from support.cases import mostly_long
 from support.crashes.crashes import points_of
@@ -220,7 +220,7 @@ def legacy(house: House, name: str, **users: str) -> str:
     house.services.store.edit(TABLES, lambda _: [row], because="test")
     DeltaTable(place).alter.set_table_properties(
         OURS,
-        commit_properties=CommitProperties(custom_metadata={rs_metadata.RUN_ID: "run-of-old"}),
+        commit_properties=CommitProperties(custom_metadata={RUN_ID: "run-of-old"}),
         raise_if_not_exists=False,
     )
     return place

@@ -10,7 +10,14 @@ from lakewarden.catalog.bounds import LARGEST_FILE, fits
 from lakewarden.catalog.formats.delta.errors import LOG_READABLE, BrokenLogError
 from lakewarden.catalog.formats.delta.file_paths import decoded, deletion_vector_path, spelling_of
 from lakewarden.catalog.formats.port import Partition
-from lakewarden.catalog.model.lineage_record import NO_RECORD, RECORD_KEY, RecordReading, read_record
+from lakewarden.catalog.model.lineage_record import (
+    INSTALLATION,
+    NO_RECORD,
+    RECORD_KEY,
+    RUN_ID,
+    RecordReading,
+    read_record,
+)
 
 __all__ = [
     "AddFile",
@@ -251,8 +258,8 @@ def _commit_info(body: Json) -> CommitInfo:
         engine=body.get("engineInfo"),
         user=_user(body),
         user_metadata=None if user is None else _plain(user),
-        run_id=_run_id(body.get("lakewarden.run_id"), user, lineage),
-        installation=_installation(body.get("lakewarden.installation"), user),
+        run_id=_run_id(body.get(RUN_ID), user, lineage),
+        installation=_installation(body.get(INSTALLATION), user),
         lineage=lineage,
     )
 

@@ -9,10 +9,10 @@ from lakewarden.catalog.formats.delta.errors import LOG_READABLE, BrokenLogError
 from lakewarden.catalog.formats.nested_types import NestedTypes
 from lakewarden.catalog.model.rows import Column
 
-__all__ = ["columns_of", "physical_names"]
+__all__ = ["PHYSICAL_NAME", "columns_of", "physical_names"]
 
 _ID: Final = "delta.columnMapping.id"
-_PHYSICAL: Final = "delta.columnMapping.physicalName"
+PHYSICAL_NAME: Final = "delta.columnMapping.physicalName"
 _TYPES: Final = {"integer": "int", "long": "bigint", "short": "smallint", "byte": "tinyint"}
 
 
@@ -47,7 +47,9 @@ def physical_names(schema_json: str | None) -> Mapping[str, str]:
     if schema_json is None:
         return {}
     fields = orjson.loads(schema_json)["fields"]
-    return {field["name"]: (field.get("metadata") or {}).get(_PHYSICAL, field["name"]) for field in fields}
+    return {
+        field["name"]: (field.get("metadata") or {}).get(PHYSICAL_NAME, field["name"]) for field in fields
+    }
 
 
 def _leaf(kind: Any) -> str:

@@ -5,16 +5,13 @@ from typing import Final
 from lakewarden.catalog.bounds import as_whole
 from lakewarden.catalog.formats.iceberg.metadata import TableMetadata, TableSnapshot
 from lakewarden.catalog.formats.port import Commit, CommitKind
+from lakewarden.catalog.model.lineage_record import INSTALLATION, RUN_ID
 from lakewarden.catalog.model.rows import UNKNOWN_PARENT
 
-__all__ = ["COMPACTION", "INSTALLATION", "RUN_ID", "commit_of"]
+__all__ = ["COMPACTION", "commit_of"]
 
 COMPACTION: Final = "replace"
 """Iceberg's operation of a snapshot without changes of rows."""
-RUN_ID: Final = "lakewarden.run_id"
-"""Key of the run id in the summary of a snapshot of ours."""
-INSTALLATION: Final = "lakewarden.installation"
-"""Key of the installation whose run it is."""
 _KINDS: Final = {
     "append": CommitKind.APPEND,
     "delete": CommitKind.DELETE,

@@ -85,7 +85,7 @@ def _verify_table(
             yield problem
     yield from _row_problems(table, snapshot, data, readable)
     if table is TABLES:
-        yield from _self_problems(snapshot, data, readable)
+        yield from _self_problems(data, readable)
 
 
 def other_histories(
@@ -192,7 +192,7 @@ def _undecodable(table: SystemTable[Any], rows: pa.Table) -> Iterator[int]:
                 yield index
 
 
-def _self_problems(snapshot: Snapshot, data: DataFiles, readable: Sequence[Piece]) -> Iterator[Problem]:
+def _self_problems(data: DataFiles, readable: Sequence[Piece]) -> Iterator[Problem]:
     there = set(data.read_all(readable, ["table_id"]).column(0).to_pylist())
     for table in SYSTEM_TABLES:
         if system_table_id(table.name) not in there:

@@ -16,10 +16,10 @@ from lakewarden.jobs.engines.delta.added_files import Addition
 from lakewarden.jobs.engines.delta.rs_files import other_columns
 from lakewarden.jobs.engines.delta.transaction import begun, delta, java, sequence
 from lakewarden.jobs.engines.spark.errors import translated
+from lakewarden.jobs.engines.spark.session import USER_METADATA
 
 __all__ = ["add_again", "remove_files"]
 
-_USER_METADATA: Final = "spark.databricks.delta.commitInfo.userMetadata"
 _METRICS: Final = "spark.databricks.delta.history.metricsEnabled"
 _OPTIONS_OF_WRITE: Final = 8
 """Fields of `DeltaOperations.Write` after the mode; all are optional."""
@@ -72,7 +72,7 @@ def add_again(
 def _committed(
     spark: SparkSession, transaction: Any, actions: Sequence[Any], operation: Any, record: LineageRecord
 ) -> int:
-    spark.conf.set(_USER_METADATA, user_metadata(record))
+    spark.conf.set(USER_METADATA, user_metadata(record))
     spark.conf.set(_METRICS, "false")  # a DELETE looks for those of its own scan, and there was none
     return int(transaction.commit(sequence(spark, actions), operation))
 

@@ -17,6 +17,7 @@ from pyspark.sql import Row, SparkSession
 from pyspark.sql.types import StructField, StructType
 
 from lakewarden.catalog.errors import ExecutionError, PreconditionError
+from lakewarden.catalog.formats.delta.schema import PHYSICAL_NAME
 from lakewarden.catalog.storage.file_store import FileEntry, FileStore
 from lakewarden.jobs.engines.delta.own_commits import commits_of, require_head
 from lakewarden.jobs.engines.delta.transaction import begun, delta, sequence
@@ -27,7 +28,6 @@ from lakewarden.jobs.runs.port import FileChange, Partition
 
 __all__ = ["agreed", "checkpoint", "compact", "purge", "set_properties", "unreferenced"]
 
-_PHYSICAL_NAME: Final = "delta.columnMapping.physicalName"
 _MOST_ATTEMPTS: Final = 100
 """How often a compaction beside writers tries to commit: each time it lost to commits that left its files alone."""
 _INVENTORY: Final = "lakewarden_candidates"
@@ -213,7 +213,6 @@ def _rewritten(store: FileStore, run_id: str, requires: int) -> FileChange:
         files_removed=found.count("numRemovedFiles"),
         bytes_removed=found.count("numRemovedBytes"),
         files_added=found.count("numAddedFiles"),
-        bytes_added=found.count("numAddedBytes"),
     )
 
 
@@ -226,7 +225,7 @@ def _where(
     with translated(f"read the schema of {store.root}"):
         schema = StructType.fromJson(json.loads(_snapshot(spark, store, requires).metadata().schemaString()))
     # The log names partition columns as column mapping does.
-    columns = {field.metadata.get(_PHYSICAL_NAME, field.name): field for field in schema.fields}
+    columns = {field.metadata.get(PHYSICAL_NAME, field.name): field for field in schema.fields}
     return " WHERE " + " OR ".join(_matches(partition, columns) for partition in partitions)
 
 

@@ -10,6 +10,7 @@ from lakewarden.catalog.errors import ConflictError
 from lakewarden.catalog.formats.delta.log_names import commit_path
 from lakewarden.catalog.formats.delta.reader import DeltaReader
 from lakewarden.catalog.formats.port import Head
+from lakewarden.catalog.model.lineage_record import RUN_ID
 from lakewarden.catalog.storage.file_store import FileStore, StorageOptions
 
 __all__ = ["OurCommit", "commits_of", "number_of", "require_head", "was_restored"]
@@ -79,7 +80,7 @@ def _commit_info(lines: list[bytes]) -> Mapping[str, Any]:
 
 def _run_id(info: Mapping[str, Any]) -> str | None:
     """Our run id, as delta-rs (a key of its own) or Spark (inside userMetadata) writes it."""
-    direct = info.get("lakewarden.run_id")
+    direct = info.get(RUN_ID)
     if direct is not None:
         return str(direct)
     try:

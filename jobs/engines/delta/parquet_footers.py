@@ -14,12 +14,13 @@ from typing import Any, Final
 
 import pyarrow.parquet as pq
 
+from lakewarden.catalog.formats.delta.schema import PHYSICAL_NAME
+
 __all__ = ["Leaf", "file_statistics", "indexed_leaves"]
 
 _NUMBER_OF_COLUMNS: Final = "delta.dataSkippingNumIndexedCols"
 _NAMED_COLUMNS: Final = "delta.dataSkippingStatsColumns"
 _DEFAULT_COLUMNS: Final = 32
-_PHYSICAL_NAME: Final = "delta.columnMapping.physicalName"
 
 _LONGEST_TEXT: Final = 32
 _HIGHEST_LETTER: Final = "\U0010ffff"
@@ -87,7 +88,7 @@ def _leaves(
     fields: Sequence[Mapping[str, Any]], above: tuple[str, ...], shown_above: tuple[str, ...]
 ) -> Iterator[tuple[Leaf, str]]:
     for field in fields:
-        physical = (field.get("metadata") or {}).get(_PHYSICAL_NAME, field["name"])
+        physical = (field.get("metadata") or {}).get(PHYSICAL_NAME, field["name"])
         path, shown = (*above, physical), (*shown_above, field["name"])
         kind = field["type"]
         if isinstance(kind, dict) and kind["type"] == "struct":

@@ -20,14 +20,13 @@ from deltalake.transaction import AddAction
 from lakewarden.catalog.errors import ConflictError, ExecutionError, NotFoundError, UnavailableError
 from lakewarden.catalog.formats.delta.hint import lost_checkpoint
 from lakewarden.catalog.formats.delta.log import DeltaLog
+from lakewarden.catalog.model.lineage_record import INSTALLATION, RUN_ID
 from lakewarden.catalog.storage.file_store import StorageOptions, local_path, open_store
 from lakewarden.catalog.storage.secret_files import current
 
 __all__ = [
     "FEATURES",
-    "INSTALLATION",
     "NOTHING_AFTERWARDS",
-    "RUN_ID",
     "RsTable",
     "append",
     "checkpoint",
@@ -37,10 +36,6 @@ __all__ = [
     "set_properties",
 ]
 
-RUN_ID: Final = "lakewarden.run_id"
-"""Key of the run id in commitInfo."""
-INSTALLATION: Final = "lakewarden.installation"
-"""Key of the installation whose run it is."""
 
 FEATURES: Final = frozenset(
     {

@@ -9,13 +9,13 @@ from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql.types import StructType
 
+from lakewarden.catalog.formats.delta.schema import PHYSICAL_NAME
 from lakewarden.jobs.engines.delta.sampling import distinct_in_table
 from lakewarden.jobs.engines.spark.names import quoted
 from lakewarden.jobs.runs.port import ColumnStatistics
 
 __all__ = ["scaled"]
 
-_PHYSICAL_NAME: Final = "delta.columnMapping.physicalName"
 _SKETCHED: Final = ("int", "bigint", "string", "binary")
 """Types that Spark's sketches take; others are sketched as text."""
 _WHOLE_NUMBERS: Final = ("tinyint", "smallint", "int", "bigint", "date")
@@ -170,7 +170,7 @@ def _statistic(files: DataFrame, part: str, physical: str) -> Column | None:
 
 def _physical_names(snapshot: Any) -> dict[str, str]:
     schema = StructType.fromJson(json.loads(snapshot.metadata().schemaString()))
-    return {field.name: field.metadata.get(_PHYSICAL_NAME, field.name) for field in schema.fields}
+    return {field.name: field.metadata.get(PHYSICAL_NAME, field.name) for field in schema.fields}
 
 
 def _stretched(

@@ -13,9 +13,9 @@ from typing import Any, Final
 
 from lakewarden.catalog.errors import ConflictError, LakewardenError
 from lakewarden.catalog.failpoints import reach
-from lakewarden.catalog.formats.iceberg.commits import RUN_ID
 from lakewarden.catalog.formats.iceberg.metadata import MAIN
 from lakewarden.catalog.formats.spec import HeadOf
+from lakewarden.catalog.model.lineage_record import RUN_ID
 from lakewarden.jobs.engines.iceberg.java_tables import JavaTable, beside_writers, opened
 from lakewarden.jobs.engines.spark.errors import translated
 from lakewarden.jobs.runs.port import FileChange
@@ -122,7 +122,6 @@ def _change(snapshot: Any) -> FileChange:
         files_removed=count("deleted-data-files"),
         bytes_removed=count("removed-files-size"),
         files_added=count("added-data-files"),
-        bytes_added=count("added-files-size"),
     )
 
 

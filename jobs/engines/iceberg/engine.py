@@ -8,12 +8,11 @@ from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
 from lakewarden.catalog.errors import RefusedError, UnreadableError
-from lakewarden.catalog.formats.iceberg.commits import INSTALLATION, RUN_ID
 from lakewarden.catalog.formats.iceberg.observation import ICEBERG
 from lakewarden.catalog.formats.iceberg.reader import IcebergReader
 from lakewarden.catalog.formats.port import Head, Observation
 from lakewarden.catalog.formats.spec import HeadOf
-from lakewarden.catalog.model.lineage_record import LineageRecord
+from lakewarden.catalog.model.lineage_record import INSTALLATION, RUN_ID, LineageRecord
 from lakewarden.catalog.model.rows import TableFormat
 from lakewarden.catalog.storage.file_store import FileEntry, StorageOptions, open_store
 from lakewarden.jobs.engines.empty_folders import delete_empty_folders

@@ -90,9 +90,9 @@ def named_jars(cache: Path, jars: JarSet = ENGINE) -> tuple[Path, ...]:
     return tuple(jars.folder(cache) / name for name in _read_manifest(jars.manifest))
 
 
-def are_cached(cache: Path, jars: JarSet = ENGINE) -> bool:
-    """Whether the whole set is there, with the content that the manifest pins."""
-    return _first_fault(jars.folder(cache), _read_manifest(jars.manifest)) is None
+def are_cached(cache: Path) -> bool:
+    """Whether the engine's whole set is there, with the content that the manifest pins."""
+    return _first_fault(ENGINE.folder(cache), _read_manifest(ENGINE.manifest)) is None
 
 
 def lock_jars(cache: Path, jars: JarSet = ENGINE) -> None:

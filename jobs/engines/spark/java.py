@@ -5,7 +5,6 @@ Imports nothing of PySpark: finding it is enough.
 
 import os
 import shutil
-from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
@@ -28,13 +27,12 @@ MODULE_OPENS: Final = tuple(f"--add-opens=java.base/{package}=ALL-UNNAMED" for p
 """Hive 2.3 and Hadoop reflect into these packages; Java 17 forbids it unless told otherwise."""
 
 
-def java_command(environment: Mapping[str, str] | None = None) -> Path:
+def java_command() -> Path:
     """The `java` a server or a session would be started with: JAVA_HOME first, then PATH.
 
     Raises PreconditionError when there is none.
     """
-    env = os.environ if environment is None else environment
-    home = env.get("JAVA_HOME")
+    home = os.environ.get("JAVA_HOME")
     if home:
         found = Path(home) / "bin" / "java"
         if os.access(found, os.X_OK):
@@ -42,7 +40,7 @@ def java_command(environment: Mapping[str, str] | None = None) -> Path:
         raise PreconditionError(
             f"JAVA_HOME is {home}, but there is no Java.", hint="Correct or unset JAVA_HOME."
         )
-    on_path = shutil.which("java", path=env.get("PATH"))
+    on_path = shutil.which("java")
     if on_path is None:
         raise PreconditionError("There is no java on PATH.", hint="Install a JDK 17 or 21, or set JAVA_HOME.")
     return Path(on_path)

@@ -24,6 +24,7 @@ from lakewarden.jobs.runs.spark_settings import SparkSettings, is_secret_conf, s
 
 __all__ = [
     "COMMIT_ATTEMPTS",
+    "USER_METADATA",
     "abandon_session",
     "forget_tables",
     "require_safe_commits",
@@ -34,6 +35,8 @@ __all__ = [
 
 COMMIT_ATTEMPTS: Final = "spark.databricks.delta.maxCommitAttempts"
 """How often Delta tries again on a later version, as its own conflict check allows."""
+USER_METADATA: Final = "spark.databricks.delta.commitInfo.userMetadata"
+"""What Delta writes beside the commits of a session."""
 
 
 def start_session(settings: SparkSettings) -> SparkSession:
@@ -115,7 +118,7 @@ def stamped(
     """
     with translated("prepare a session"):
         clone = SparkSession(spark.sparkContext, spark._jsparkSession.cloneSession())
-        clone.conf.set("spark.databricks.delta.commitInfo.userMetadata", stamp(run_id, action, installation))
+        clone.conf.set(USER_METADATA, stamp(run_id, action, installation))
         clone.conf.set(COMMIT_ATTEMPTS, "0")
         _activate(clone)
     try:

@@ -79,14 +79,12 @@ def consent_ways(plan: RollbackPlan, given: Consents = NO_CONSENTS) -> tuple[tup
     )
 
 
-def resume_command(rollback_id: str, consents: Sequence[str], *, options: Sequence[str] = ()) -> str:
+def resume_command(rollback_id: str, consents: Sequence[str]) -> str:
     """What goes on with a rollback and agrees to these, quoted for a shell."""
-    return _command("resume", rollback_id, *(f"--consent={word}" for word in consents), *options)
+    return _command("resume", rollback_id, *(f"--consent={word}" for word in consents))
 
 
-def steps_from(
-    rollback: Rollback, asked: Sequence[Sequence[str]] = (), *, options: Sequence[str] = ()
-) -> tuple[NextStep, ...]:
+def steps_from(rollback: Rollback, asked: Sequence[Sequence[str]] = ()) -> tuple[NextStep, ...]:
     """The ways to go on with a rollback that was begun and is not over. `asked` are the ways to agree to what it was
     stopped for."""
     if not rollback.is_unsettled:
@@ -98,15 +96,15 @@ def steps_from(
     ways = [
         NextStep(
             what=": ".join(filter(None, (again, _meaning(way)))),
-            command=resume_command(rollback.rollback_id, way, options=options),
+            command=resume_command(rollback.rollback_id, way),
         )
         for way in asked or ((),)
     ]
     if not back:
-        ways.append(NextStep(what="take it back", command=_command("undo", rollback.rollback_id, *options)))
+        ways.append(NextStep(what="take it back", command=_command("undo", rollback.rollback_id)))
     elif stopped:
         stays = "changed" if rollback.is_group else "rolled back"
-        leave = _command("undo", rollback.rollback_id, "--leave", *options)
+        leave = _command("undo", rollback.rollback_id, "--leave")
         ways.append(NextStep(what=f"end here: what was written to stays {stays}", command=leave))
     return tuple(ways)
 

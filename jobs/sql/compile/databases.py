@@ -57,7 +57,7 @@ def told_apart(relations: Sequence[Relation], parts: Iterable[exp.Expr]) -> None
             ]
             if len(owners) == 1:
                 name = renamed.get(owners[0], relations[owners[0]].name)
-                if not _is_hidden(column, relations[owners[0]], name):
+                if not _is_hidden(column, name):
                     _say(column, name)
     for place, name in renamed.items():
         relations[place].item.set("alias", exp.TableAlias(this=exp.to_identifier(name)))
@@ -77,7 +77,7 @@ def _database(relation: Relation) -> str:
     return item.db.lower() if isinstance(item, exp.Table) and not item.alias else ""
 
 
-def _is_hidden(column: exp.Column, relation: Relation, name: str) -> bool:
+def _is_hidden(column: exp.Column, name: str) -> bool:
     """Whether a query around the column reads the same table again, and means its own reading; or another table that
     has the name that the column would be written with."""
     around = list(_around(column))

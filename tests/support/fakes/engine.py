@@ -23,7 +23,7 @@ from lakewarden.catalog.errors import ConflictError, ExecutionError, RefusedErro
 from lakewarden.catalog.formats.delta.log_names import FOLDER
 from lakewarden.catalog.formats.port import Head
 from lakewarden.catalog.metastore.port import Metastore
-from lakewarden.catalog.model.lineage_record import LineageRecord, custom_metadata
+from lakewarden.catalog.model.lineage_record import RUN_ID, LineageRecord, custom_metadata
 from lakewarden.catalog.model.rows import DELTA, TableFormat
 from lakewarden.catalog.storage.file_store import FileEntry, FileStore, StorageOptions, local_path, open_store
 from lakewarden.jobs.engines.delta import rs_files, rs_metadata, rs_restore
@@ -307,7 +307,7 @@ def _removal(files: Sequence[Addition], record: LineageRecord, clock: Clock) -> 
         "operation": "DELETE",
         "operationParameters": {"predicate": "[]"},
         "isBlindAppend": False,
-        rs_metadata.RUN_ID: record.run_id,
+        RUN_ID: record.run_id,
         **custom_metadata(record),
     }
     lines: list[dict[str, object]] = [{"commitInfo": info}]
@@ -322,7 +322,7 @@ def _removal(files: Sequence[Addition], record: LineageRecord, clock: Clock) -> 
 def _without(table: DeltaTable, names: Sequence[str], run_id: str, clock: Clock) -> bytes:
     """A commit that takes properties away."""
     now, metadata = to_millis(clock.now()), table.metadata()
-    info = {"timestamp": now, "operation": "UNSET TBLPROPERTIES", rs_metadata.RUN_ID: run_id}
+    info = {"timestamp": now, "operation": "UNSET TBLPROPERTIES", RUN_ID: run_id}
     changed = {
         "id": str(metadata.id),
         "name": metadata.name,
@@ -344,7 +344,7 @@ def _schema(columns: Sequence[tuple[str, str]]) -> Schema:
 
 
 def _once(run_id: str) -> CommitProperties:
-    return CommitProperties(custom_metadata={rs_metadata.RUN_ID: run_id}, max_commit_retries=0)
+    return CommitProperties(custom_metadata={RUN_ID: run_id}, max_commit_retries=0)
 
 
 def _rs(location: str) -> rs_metadata.RsTable:

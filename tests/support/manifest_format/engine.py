@@ -111,7 +111,6 @@ class ManifestEngine:
             files_removed=len(small),
             bytes_removed=sum(file.size_bytes for file in small),
             files_added=1,
-            bytes_added=packed.size_bytes,
         )
 
     def purge_deletions(

@@ -11,7 +11,13 @@ from deltalake import CommitProperties, DeltaTable
 from lakewarden.catalog.errors import ConflictError, ExecutionError
 from lakewarden.catalog.formats.delta.retention import CLEANUP, FILES, LOG
 from lakewarden.catalog.formats.port import Head
-from lakewarden.catalog.model.lineage_record import LineageInput, LineageRecord, Operation, custom_metadata
+from lakewarden.catalog.model.lineage_record import (
+    RUN_ID,
+    LineageInput,
+    LineageRecord,
+    Operation,
+    custom_metadata,
+)
 from lakewarden.catalog.model.rows import DELTA, TableRow, TableState
 from lakewarden.catalog.policy.original_properties import (
     GiveBack,
@@ -283,7 +289,7 @@ def legacy(office: Office) -> None:
     for value in ("interval 30 days", "interval 60 days"):
         DeltaTable(office.location).alter.set_table_properties(
             {**dict(WANTED), LOG: value},
-            commit_properties=CommitProperties(custom_metadata={rs_metadata.RUN_ID: "old-run"}),
+            commit_properties=CommitProperties(custom_metadata={RUN_ID: "old-run"}),
             raise_if_not_exists=False,
         )
 
@@ -324,7 +330,7 @@ def test_commits_of_rollbacks_and_of_users_are_not_taken_for_ours(office: Office
     office.user_sets(**dict(WANTED))
     DeltaTable(office.location).alter.set_table_properties(
         dict(WANTED),
-        commit_properties=CommitProperties(custom_metadata={rs_metadata.RUN_ID: "rollback-x-1"}),
+        commit_properties=CommitProperties(custom_metadata={RUN_ID: "rollback-x-1"}),
         raise_if_not_exists=False,
     )
     assert told(office, LOG) == ()
