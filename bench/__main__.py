@@ -30,6 +30,7 @@ SPEED: Final = (
     "onboard",
     "many_tables --quick",
     "s3_sweep --quick",
+    "iceberg --quick",
 )
 CHECKS: Final = (
     "sql --parts tpch,random,wide,mysql,paired,placed,names",

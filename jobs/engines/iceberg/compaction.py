@@ -16,7 +16,7 @@ from lakewarden.catalog.failpoints import reach
 from lakewarden.catalog.formats.iceberg.metadata import MAIN
 from lakewarden.catalog.formats.spec import HeadOf
 from lakewarden.catalog.model.lineage_record import RUN_ID
-from lakewarden.jobs.engines.iceberg.java_tables import JavaTable, beside_writers, opened
+from lakewarden.jobs.engines.iceberg.java_tables import JavaTable, beside_writers
 from lakewarden.jobs.engines.spark.errors import translated
 from lakewarden.jobs.runs.port import FileChange
 
@@ -46,9 +46,9 @@ def rewrite(
     _begin(table, branch, begun_at)
     reach("iceberg.branched")
     try:
-        _rewrite(opened(table.spark, heads, table.location), branch, where, options, marks)
+        _rewrite(table.again(), branch, where, options, marks)
         reach("iceberg.rewritten")
-        return _publish(opened(table.spark, heads, table.location), branch, begun_at)
+        return _publish(table.again(), branch, begun_at)
     except LakewardenError:
         with suppress(LakewardenError):  # else the next compaction drops it
             beside_writers(table.spark, heads, table.location, partial(_drop, branch=branch))

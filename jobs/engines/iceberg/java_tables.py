@@ -6,7 +6,7 @@ by then: the library's own retries are all above it.
 
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from pyspark.sql import SparkSession
@@ -44,6 +44,11 @@ class JavaTable:
         moved_at = moves.get(moves.size() - 1).timestampMillis() if moves.size() else 0
         snapshot_id, version = (0, 0) if current is None else (current.snapshotId(), current.sequenceNumber())
         return Head(version, f"{self.base.uuid()}@{snapshot_id}@{moved_at}@{self.metadata_file}")
+
+    def again(self) -> "JavaTable":
+        """The same table with the metadata that it has by now."""
+        with translated(f"open {self.location}"):
+            return replace(self, base=self.table.operations().refresh())
 
     def commit(self, change: Callable[[Any], object], action: str) -> None:
         """One commit of what `change` does to a `TableMetadata.Builder`. Raises `ConflictError` if anybody has
