@@ -354,6 +354,14 @@ def test_a_clone_that_may_hold_bad_rows_is_named_and_becomes_part_of_the_plan_wh
     assert asked.code == 4 and by_name(asked)["db.clone"]["unknown"] == [0] and asked.json["clones"] == []
 
 
+def test_a_rollback_that_is_done_still_names_what_it_left_out(registry: Desk) -> None:
+    registry.register(shallow_clone(registry.source, registry.folder / "lake" / "clone"))
+    planned = registry.plan("--cascade", "--reapply")
+    assert registry.call("rollback", "apply", planned.json["hash"]).code == 0
+    shown = registry.call("rollback", "show", planned.json["hash"])
+    assert "Stays as it is: db.clone (of db.source): shallow clones" in shown.err, shown
+
+
 def test_a_table_that_read_what_no_plan_follows_is_named_until_it_declares_its_source(registry: Desk) -> None:
     between, last = registry.folder / "lake" / "between", registry.folder / "lake" / "last"
     clone, of_clone = registry.folder / "lake" / "clone", registry.folder / "lake" / "of_clone"
@@ -375,6 +383,10 @@ def test_a_table_that_read_what_no_plan_follows_is_named_until_it_declares_its_s
     text = registry.call("rollback", "plan", "db.source", "--to-version", "1", "--cascade").out
     declare = "lakewarden lineage declare db.last --upstream db.source --on-rollback plan"
     assert "db.of_clone (read db.clone)" in " ".join(text.split()) and declare in " ".join(text.split())
+    shown = registry.call("rollback", "show", planned.json["hash"], "-o", "json").json
+    assert {key: shown[key] for key in ("clones", "not_followed")} == {
+        key: planned.json[key] for key in ("clones", "not_followed")
+    }
     registry.call("lineage", "declare", "db.clone", "--upstream", "db.source", "--on-rollback", "plan")
     assert registry.call(*shlex.split(declare)[1:]).code == 0
     asked = registry.plan("--cascade", "--consent", "lose_unknown", "--consent", "quarantine_born_tainted")

@@ -24,14 +24,15 @@ from lakewarden.daemon.usecases.rollbacks.request import RollbackWish, consents_
 from lakewarden.daemon.usecases.rollbacks.rollback import rollbacks_of_services
 from lakewarden.daemon.usecases.rollbacks.row_diff import compare_rows
 from lakewarden.jobs.rollback.details_service import details_of
-from lakewarden.jobs.rollback.journal.left_tainted import plan_for_the_left, tables_left
+from lakewarden.jobs.rollback.journal.left_tainted import plan_for_the_left, plan_of, tables_left
 from lakewarden.jobs.rollback.journal.progress import standing_of
 from lakewarden.jobs.rollback.journal.steps import NO_VERSION
 from lakewarden.jobs.rollback.journal.stored_plan import OnMoved, consents_asked, decode_plan
 from lakewarden.jobs.rollback.plan.consents import Consent
 from lakewarden.jobs.rollback.planning_service import Gathered
+from lakewarden.jobs.rollback.report.details import Details
 from lakewarden.jobs.rollback.report.next_steps import NextStep, plan_command, steps_from
-from lakewarden.jobs.rollback.report.text import commands_in_words
+from lakewarden.jobs.rollback.report.text import commands_in_words, not_in_plan, not_in_plan_as_json
 from lakewarden.jobs.runs.row_diff import DiffRequest, RowDiff
 
 app = commands("Undo a bad write and everything derived from it.")
@@ -293,6 +294,8 @@ def _show(rollback: Rollback, output: Format) -> None:
         steps = [_step(rollback, number) for number in range(len(rollback.steps))]
         choices = [{"what": one.what, "command": one.command} for one in _ways_on(rollback)]
         told = {**_summary(rollback), "statement": _statement(rollback)}
+        stored = plan_of(rollback)
+        told |= not_in_plan_as_json(Details() if stored is None else stored.details)
         show_one({**told, "steps": steps, "next_choices": choices}, format=output)
         return
     steps = [_step(rollback, number) for number in range(len(rollback.steps))]
@@ -311,6 +314,9 @@ def _show(rollback: Rollback, output: Format) -> None:
     note(f"Rollback {rollback.rollback_id} is {state}{why}{window}")
     if left := _left(rollback):
         note(f"Left as they were, though they hold, or may hold, what was made of it: {', '.join(left)}.")
+    if (stored := plan_of(rollback)) is not None:
+        for what, text in not_in_plan(stored.plan, stored.details):
+            note(f"{what.capitalize()}: {text}")
     for line in commands_in_words(_ways_on(rollback)):
         note(line)
 

@@ -23,7 +23,7 @@ from lakewarden.jobs.rollback.report.details import (
 from lakewarden.jobs.rollback.report.next_steps import NextStep
 from lakewarden.jobs.rollback.report.render import WIDTH, as_json, as_tree, versions_in_words
 
-__all__ = ["as_text", "commands_in_words", "with_details"]
+__all__ = ["as_text", "commands_in_words", "not_in_plan", "not_in_plan_as_json", "with_details"]
 
 _MOST_NAMES: Final = 5
 _MOST_COMMITS: Final = 12
@@ -68,8 +68,7 @@ def with_details(
         **told,
         "next": steps[0].command if steps else None,
         "next_choices": [{"what": one.what, "command": one.command} for one in steps],
-        "clones": [{"name": clone, "of": source} for clone, source in details.clones],
-        "not_followed": [{"name": name, "read": source} for name, source in details.beyond],
+        **not_in_plan_as_json(details),
         "tables": [
             {
                 **table,
@@ -78,6 +77,22 @@ def with_details(
             }
             for table in told["tables"]
         ],
+    }
+
+
+def not_in_plan(plan: RollbackPlan, details: Details) -> Iterator[tuple[str, str]]:
+    """The tables that may hold bad rows and are in no plan: as what, and how they become part of one."""
+    if details.clones:
+        yield "stays as it is", _clones(details)
+    if details.beyond:
+        yield "not followed", _beyond(plan, details)
+
+
+def not_in_plan_as_json(details: Details) -> dict[str, Any]:
+    """The same, without advice."""
+    return {
+        "clones": [{"name": clone, "of": source} for clone, source in details.clones],
+        "not_followed": [{"name": name, "read": source} for name, source in details.beyond],
     }
 
 
@@ -95,8 +110,7 @@ def _summary(plan: RollbackPlan, details: Details, caller: Caller, width: int) -
         ("never clean", _names([one for one in plan.tables if one.to_version is None])),
         ("waits", _waiting([one for one in plan.tables if one.waits], details)),
         ("must agree", _asked(plan, details, caller)),
-        ("stays as it is", _clones(details)),
-        ("not followed", _beyond(plan, details)),
+        *not_in_plan(plan, details),
     ]  # fmt: skip
     for what, text in told:
         if text:
@@ -138,8 +152,6 @@ def _asked(plan: RollbackPlan, details: Details, caller: Caller) -> str:
 
 def _clones(details: Details) -> str:
     """The clones that may hold bad rows, and how they become part of a plan."""
-    if not details.clones:
-        return ""
     names = _some([f"{clone} (of {source})" for clone, source in details.clones])
     declare = _declare(*details.clones[0])
     return (
@@ -149,8 +161,6 @@ def _clones(details: Details) -> str:
 
 def _beyond(plan: RollbackPlan, details: Details) -> str:
     """The tables that may hold bad rows by way of one that no plan follows."""
-    if not details.beyond:
-        return ""
     names = _some([f"{name} (read {source})" for name, source in details.beyond])
     root = next(table.name for table in plan.tables if table.acts)
     return (
