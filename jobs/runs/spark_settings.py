@@ -10,6 +10,7 @@ from typing import Final
 from lakewarden.catalog.units import MIB
 
 __all__ = [
+    "ICEBERG_CATALOG",
     "KEYS_FROM_FILES",
     "PACKAGES",
     "JarSource",
@@ -23,6 +24,8 @@ PACKAGES: Final = (
     "io.delta:delta-spark_4.1_2.13:4.4.0,org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0"
 )
 """The value of `spark.jars.packages` where Spark fetches its jars itself."""
+ICEBERG_CATALOG: Final = "spark.sql.catalog.iceberg"
+"""The setting that says what the catalog `iceberg` of a session is."""
 
 _LOCAL_LISTING: Final = 4
 """Tasks per core that list folders. Spark's own 10,000 cost 27 s on a table of ten files, and 2 s like this."""
@@ -112,8 +115,8 @@ def foreign_conf(settings: SparkSettings, *, jars: tuple[Path, ...] = ()) -> Map
 
 
 def _lake_conf(settings: SparkSettings, jars: tuple[Path, ...]) -> dict[str, str]:
-    """Delta, the jars and the metastore. Iceberg tables are opened by its library, without a catalog of the
-    session's."""
+    """Delta, the jars and the metastore, and what reads the metastore's Iceberg tables: `iceberg.db.t`. Without its
+    cache, which would show what was head before."""
     conf = {
         "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
         "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
@@ -122,6 +125,10 @@ def _lake_conf(settings: SparkSettings, jars: tuple[Path, ...]) -> dict[str, str
         conf |= {
             "spark.sql.catalogImplementation": "hive",
             "spark.hadoop.hive.metastore.uris": settings.metastore_uri,
+            ICEBERG_CATALOG: "org.apache.iceberg.spark.SparkCatalog",
+            f"{ICEBERG_CATALOG}.type": "hive",
+            f"{ICEBERG_CATALOG}.uri": settings.metastore_uri,
+            f"{ICEBERG_CATALOG}.cache-enabled": "false",
         }
     if jars:
         conf["spark.jars"] = ",".join(map(str, jars))

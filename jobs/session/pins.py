@@ -1,4 +1,4 @@
-"""Pins what a query reads: each Delta table in its plan becomes that table at one version, before anything runs.
+"""Pins what a query reads: each table in its plan becomes that table at one version, before anything runs.
 
 Works on the analysed plan, so it sees through views, temporary views, common table expressions and subqueries. All
 readings of one table get the same version. `VERSION AS OF` in SQL is refused for a version that is not the head and
@@ -8,6 +8,12 @@ older than `delta.deletedFileRetentionDuration`; a pinned head stays readable wh
 from dataclasses import dataclass
 from typing import Any
 
+from lakewarden.jobs.session.iceberg.snapshot_reads import (
+    is_iceberg,
+    pinned_leaf,
+    read_of_table,
+    unpinned_read,
+)
 from lakewarden.jobs.session.plans import JavaPlan, Plans, kind
 from lakewarden.jobs.session.reads import changes_read, delta_read, location_of, reads_of_leaf
 from lakewarden.jobs.session.writes import Read
@@ -69,6 +75,10 @@ def pin(
             feed = _until(plans, relation)
             pairs.append((leaf, _with_relation(leaf, feed)))
             reads.append(changes_read(plans, feed))
+        elif kind(leaf) == "DataSourceV2Relation" and is_iceberg(leaf.table()):
+            pinned = pinned_leaf(plans, leaf, snapshots)
+            pairs += [] if pinned is None else [(leaf, pinned)]
+            reads.append(unpinned_read(leaf.table()) if pinned is None else read_of_table(pinned.table()))
         else:
             fixed += reads_of_leaf(plans, leaf)
     return Pinned(

@@ -57,7 +57,8 @@ class Plans:
         self._files: Any = jvm.java.lang.Class.forName(_FILES)
         self._at_this_moment: Any = sql.catalyst.optimizer.ComputeCurrentTime.apply
         self._some: Any = jvm.scala.Some
-        self._none: Any = jvm.scala.Option.empty()
+        self.nothing: Any = jvm.scala.Option.empty()
+        """A Scala Option without content."""
         self._single: Any = getattr(getattr(sql.catalyst.plans.physical, "SinglePartition$"), "MODULE$")
         self._has_subquery: Any = sql.catalyst.expressions.SubqueryExpression.hasSubquery
         self._current_user: Any = sql.catalyst.CurrentUserContext.getCurrentUser
@@ -125,13 +126,13 @@ class Plans:
         rdd, partitioning, ordering = rows.rdd(), rows.outputPartitioning(), rows.outputOrdering()
         tasks = rdd.getNumPartitions()
         if tasks and size <= _ONE_TASK:  # without a task, none would say that there are no rows
-            rdd = rdd if tasks == 1 else rdd.coalesce(1, False, self._none, None)
+            rdd = rdd if tasks == 1 else rdd.coalesce(1, False, self.nothing, None)
             partitioning, ordering = self._single, ordering.take(0)
         # Of a range that takes as much: py4j makes Python's numbers of the big ones that statistics are made of.
         told = session.range(0, max(size // _LONG, 1)).queryExecution().logical().stats()
         return rows.copy(
             rows.output(), rdd, partitioning, ordering, rows.isStreaming(), rows.stream(), session,
-            self._some(told), self._none,
+            self._some(told), self.nothing,
         )  # fmt: skip
 
     def leaves(self, plan: JavaPlan) -> list[Any]:

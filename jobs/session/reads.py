@@ -1,10 +1,11 @@
-"""What the leaves of Spark's plans read: Delta tables with their versions, everything else by its kind."""
+"""What the leaves of Spark's plans read: Delta and Iceberg tables with their versions, everything else by its kind."""
 
 import re
 from collections.abc import Iterator
 from typing import Any, Final
 
 from lakewarden.catalog.storage.file_store import from_hadoop
+from lakewarden.jobs.session.iceberg.snapshot_reads import is_iceberg, read_of_scan, unpinned_read
 from lakewarden.jobs.session.plans import JavaPlan, Plans, kind
 from lakewarden.jobs.session.writes import Read
 
@@ -27,20 +28,22 @@ _HARMLESS: Final = frozenset(
 )
 """Leaves whose rows are written in the statement itself, or that repeat another leaf of the same plan."""
 _MADE_HERE: Final = frozenset({"ParallelCollectionRDD", "MapPartitionsRDD", "PythonRDD"})
+_VERSIONED: Final = ("LogicalRelation", "InMemoryRelation", "DataSourceV2ScanRelation")
+"""Leaves of optimised plans that may say which version they read."""
 _RDD: Final = re.compile(r"\b(\w+)\[\d+\]")
 
 
 def reads_of(plans: Plans, plan: JavaPlan) -> Iterator[Read]:
-    """What a plan reads. Delta tables only where their version is fixed: in a pinned, optimised or physical plan."""
+    """What a plan reads. Tables with versions only where these are fixed: in a pinned, optimised or physical plan."""
     for leaf in plans.leaves(plan):
         yield from reads_of_leaf(plans, leaf)
 
 
 def versions_of(plans: Plans, plan: JavaPlan) -> Iterator[Read]:
-    """The Delta versions among what an optimised plan reads, and nothing else."""
+    """The versions among what an optimised plan reads, and nothing else."""
     for leaf in plans.leaves(plan):
         name = kind(leaf)
-        if name in ("LogicalRelation", "InMemoryRelation"):
+        if name in _VERSIONED:
             yield from (read for read in _reads_of(plans, leaf, name) if read.version is not None)
 
 
@@ -97,10 +100,17 @@ def _reads_of(plans: Plans, leaf: Any, name: str) -> Iterator[Read]:
         case "HiveTableRelation":
             yield Read(location=str(leaf.tableMeta().identifier().unquotedString()), format="hive")
         case "DataSourceV2Relation" | "DataSourceV2ScanRelation" | "BatchScanExec":
-            table = (leaf.relation() if name == "DataSourceV2ScanRelation" else leaf).table()
-            yield Read(location=str(table.name()), format=kind(table))
+            yield _second(leaf, name)
         case _:
             yield Read(location="", format=name)
+
+
+def _second(leaf: Any, name: str) -> Read:
+    """The read of a leaf of Spark's second API for tables."""
+    table = (leaf.relation() if name == "DataSourceV2ScanRelation" else leaf).table()
+    if not is_iceberg(table):
+        return Read(location=str(table.name()), format=kind(table))
+    return unpinned_read(table) if name == "DataSourceV2Relation" else read_of_scan(table, leaf.scan())
 
 
 def _relation(plans: Plans, leaf: Any) -> Iterator[Read]:

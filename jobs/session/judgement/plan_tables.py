@@ -4,8 +4,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from lakewarden.jobs.session.iceberg.snapshot_reads import is_iceberg, unpinned_read
 from lakewarden.jobs.session.judgement.statement_kinds import StatementKind, kind_of
 from lakewarden.jobs.session.plans import JavaPlan, Plans, kind
 from lakewarden.jobs.session.reads import location_of
@@ -29,7 +32,8 @@ class QueriedTable:
 
 @dataclass(frozen=True, slots=True)
 class Affected:
-    """What a command is about: a table or a folder, by its canonical location; of a Delta table also its UUID."""
+    """What a command is about: a table or a folder, by its canonical location; of a table in its own format also its
+    UUID."""
 
     location: str
     format_id: str | None = None
@@ -42,6 +46,7 @@ class PlanTables:
         jvm: Any = spark._jvm
         self._plans = plans
         self._path: Any = jvm.org.apache.hadoop.fs.Path
+        self._iceberg: Any = jvm.org.apache.iceberg
         classes = (_PLAN, _SCRIPT, "scala.Option", "scala.collection.Seq")
         self._plan, self._script, self._option, self._sequence = (
             jvm.java.lang.Class.forName(name) for name in classes
@@ -83,6 +88,30 @@ class PlanTables:
                 found |= self.about(session, below)
         return frozenset(found)
 
+    def called(self, session: Any, call: JavaPlan) -> Iterator[Affected | None]:
+        """The tables that the arguments of a parsed CALL name, if its procedure is one of Iceberg's; None for an
+        argument that is no plain value."""
+        manager = session.sessionState().catalogManager()
+        first = str(call.procedure().nameParts().apply(0))
+        catalog = manager.catalog(first) if manager.isCatalogRegistered(first) else manager.currentCatalog()
+        if not is_iceberg(catalog):
+            return
+        for argument in self._plans.sequence(call.args()):
+            value = argument.value() if kind(argument) == "NamedArgumentExpression" else argument
+            if kind(value) != "Literal":
+                yield None
+            elif value.dataType().typeName() == "string" and value.value() is not None:
+                yield from self._named(session, catalog, str(value.value()))
+
+    def _named(self, session: Any, catalog: Any, text: str) -> frozenset[Affected]:
+        """The table of a catalog with this name; nothing where the text is none."""
+        try:
+            found = self._iceberg.spark.Spark3Util.catalogAndIdentifier(session, text, catalog)
+        except (Py4JJavaError, PySparkException):
+            return frozenset()  # a condition, an order, a moment
+        where, name = found.catalog(), found.identifier()
+        return self._located(session, where.loadTable(name)) if where.tableExists(name) else frozenset()
+
     def within(self, script: JavaPlan) -> Iterator[JavaPlan]:
         """The statements of a parsed script, those in its branches and loops included."""
         for part in self._parts(script):
@@ -123,6 +152,10 @@ class PlanTables:
             case "DeltaTableV2":
                 uuid = str(part.deltaLog().unsafeVolatileSnapshot().metadata().id())
                 return frozenset({Affected(location_of(part.path()), uuid)})
+            case "SparkTable" if is_iceberg(part):
+                return frozenset({Affected(unpinned_read(part).location, str(part.table().uuid()))})
+            case "RowLevelOperationTable":
+                return self._located(session, part.table())
             case "V1Table":
                 return self._located(session, part.v1Table())
             case "ResolvedTable" | "DataSourceV2Relation":

@@ -51,6 +51,8 @@ class UnrecordedRule:
                     hint="Write its statements one by one. EXECUTE IMMEDIATE takes a text, without USING "
                     "and INTO.",
                 )
+            case StatementKind.UNRECORDED if kind(plan) == "Call":
+                self._require_harmless_call(session, plan)
             case StatementKind.SHOWS if kind(plan) == "ExplainCommand":
                 self.require_readable(session, plan.logicalPlan())  # Spark would run it to explain it
 
@@ -76,6 +78,17 @@ class UnrecordedRule:
                 )
             elif (forgetting := self._forgetting(analysed)) is not None:
                 self.directory.require_no_hold(forgetting, one.location, one.format_id)
+
+    def _require_harmless_call(self, session: Any, plan: JavaPlan) -> None:
+        """Raise `NotAllowedError` for a call of a procedure of Iceberg's that names a managed table, or whose arguments
+        are no plain values: Spark runs it as soon as it analyses it."""
+        for one in self.tables.called(session, plan):
+            if one is None:
+                raise NotAllowedError(
+                    "CALL takes plain values here: which table is meant would be seen too late. Nothing was run."
+                )
+            self.directory.require_writable(one.location)
+            self.directory.require_unmanaged(one.location, "CALL", one.format_id)
 
     def _forgetting(self, analysed: JavaPlan) -> str | None:
         """What a statement is called by which Delta may sooner delete earlier versions; None for any other."""

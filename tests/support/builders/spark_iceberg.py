@@ -4,6 +4,7 @@ import itertools
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Final
 
@@ -71,21 +72,18 @@ class SparkIceberg:
     def __str__(self) -> str:
         return f"{self.catalog}.{self.database}.{self.name}"
 
-    @property
+    @cached_property
     def location(self) -> str:
-        if self.catalog == "by_name":
-            entry = HiveMetastore(self.uri).get(self.database, self.name)
-            assert entry is not None
-            return canonical(entry.location or "")
-        warehouse = self.spark.conf.get("spark.sql.catalog.by_path.warehouse") or ""
-        return canonical(f"{warehouse}/{self.database}/{self.name}".removeprefix("file:"))
+        """Where it was made. A session keeps a catalog as it first was, whatever its settings say afterwards."""
+        (place,) = [row[1] for row in self.sql(f"DESCRIBE TABLE EXTENDED {self}") if row[0] == "Location"]
+        return canonical(str(place).removeprefix("file:"))
 
     @property
     def folder(self) -> Path:
         return Path(self.location.removeprefix("file://"))
 
     def heads(self, location: str) -> CatalogHead | None:
-        if self.catalog != "by_name":
+        if self.catalog == "by_path":
             return None
         found = HiveMetastore(self.uri).metadata_files(self.database, [self.name])
         return CatalogHead(entry=f"{self.database}.{self.name}", file=found.get(self.name))

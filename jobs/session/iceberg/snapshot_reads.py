@@ -1,0 +1,100 @@
+"""Iceberg tables in the plans of a user's session: pinned to one snapshot, and what is read of them.
+
+A pinned leaf has the table's metadata as one file tells it, which never changes, and no catalog: whatever somebody
+commits meanwhile, nothing loads the table anew. What cannot be pinned is read as Spark reads it, and on record without
+a version, so that its lineage is unknown: metadata tables, changelogs, reads with options, encrypted tables.
+"""
+
+from typing import Any, Final
+
+from lakewarden.catalog.errors import UsageError
+from lakewarden.catalog.storage.file_store import from_hadoop
+from lakewarden.jobs.session.plans import JavaPlan, Plans, kind
+from lakewarden.jobs.session.writes import Read
+
+__all__ = ["is_iceberg", "pinned_leaf", "read_of_scan", "read_of_table", "unpinned_read"]
+
+_FORMAT: Final = "iceberg"
+_PACKAGE: Final = "org.apache.iceberg.spark."
+_TABLE: Final = "SparkTable"
+_PLAIN: Final = "BaseTable"
+"""A table's own rows; the tables that tell of its metadata are of other classes."""
+_NOT_ENCRYPTED: Final = "PlaintextEncryptionManager"
+_WHOLE: Final = "SparkBatchQueryScan"
+"""A scan of one snapshot; others read what was appended since one, or what statistics alone told."""
+
+
+def is_iceberg(table: Any) -> bool:
+    """Whether a table of Spark's second API is Iceberg's."""
+    return str(table.getClass().getName()).startswith(_PACKAGE)
+
+
+def pinned_leaf(plans: Plans, leaf: JavaPlan, known: dict[str, Any]) -> JavaPlan | None:
+    """The leaf, reading one snapshot; None where that cannot be done. `known` has the metadata, by location, in which
+    the statement has read tables before; what is new is added."""
+    table = leaf.table()
+    if not _is_whole(table) or not leaf.options().isEmpty():
+        return None
+    inner, own = table.table(), table.table().operations().current()
+    jvm: Any = plans.spark._jvm
+    iceberg = jvm.org.apache.iceberg
+    if _is_at_head(table, own):
+        metadata, moment = known.setdefault(_location(inner), own), None
+    else:  # a version, a branch or a tag that the statement names
+        metadata, moment = own, iceberg.spark.TimeTravel.version(str(table.snapshotId()))
+    operations = iceberg.StaticTableOperations(str(metadata.metadataFileLocation()), inner.io())
+    frozen, spark_table = iceberg.BaseTable(operations, inner.name()), iceberg.spark.source.SparkTable
+    pinned = spark_table(frozen) if moment is None else spark_table.create(frozen, moment)
+    if not pinned.schema().equals(table.schema()):
+        return None  # somebody has changed its columns since it was analysed
+    return leaf.copy(
+        pinned, leaf.output(), plans.nothing, plans.nothing, leaf.options(), plans.nothing
+    )  # without a catalog, a name, and a moment
+
+
+def read_of_table(table: Any) -> Read:
+    """What a pinned table is read at; without a version where its snapshots have no numbers."""
+    inner = table.table()
+    metadata, snapshot_id = inner.operations().current(), table.snapshotId()
+    number = 0 if snapshot_id is None else int(metadata.snapshot(snapshot_id).sequenceNumber())
+    is_numbered = int(metadata.formatVersion()) > 1 and (number > 0 or snapshot_id is None)
+    return Read(
+        location=_location(inner),
+        format=_FORMAT,
+        version=number if is_numbered else None,
+        format_id=str(metadata.uuid()),
+    )
+
+
+def read_of_scan(table: Any, scan: Any) -> Read:
+    """What a planned scan of a table reads."""
+    return read_of_table(table) if _is_whole(table) and kind(scan) == _WHOLE else unpinned_read(table)
+
+
+def unpinned_read(table: Any) -> Read:
+    """A read of which nobody can say of which version it is."""
+    return Read(location=_location(table.table()), format=_FORMAT)
+
+
+def _is_whole(table: Any) -> bool:
+    """Whether this reads the rows of a table at one snapshot."""
+    if kind(table) != _TABLE:
+        return False
+    inner = table.table()
+    return kind(inner) == _PLAIN and kind(inner.encryption()) == _NOT_ENCRYPTED
+
+
+def _is_at_head(table: Any, metadata: Any) -> bool:
+    """Whether a table as it was analysed follows main, and has the snapshot that main is at."""
+    current = metadata.currentSnapshot()
+    head = None if current is None else current.snapshotId()
+    return table.branch() is None and table.snapshotId() == head
+
+
+def _location(inner: Any) -> str:
+    """Canonical; as the table has it where that is no place."""
+    told = str(inner.location())
+    try:
+        return from_hadoop(told)
+    except UsageError:
+        return told
