@@ -57,6 +57,8 @@ class Capabilities:
     vacuum: bool
     compact: bool
     file_statistics: bool
+    moves_files: bool = True
+    """Whether single files can be taken out of it, and added again."""
     spark_alone: bool = False
     """Whether Spark alone commits to it for us."""
     unsupported: tuple[str, ...] = ()

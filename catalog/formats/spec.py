@@ -60,6 +60,8 @@ class FormatSpec:
     versions_kept: Callable[[Mapping[str, str]], float | None] = lambda properties: 0.0
     """The seconds for which a table's versions stay by properties that are its owner's, and not ours to set; None where
     one of them makes no sense."""
+    commits_tell_properties: bool = True
+    """Whether a commit says that properties changed with it; else they change beside commits."""
     provider: str | None = None
     """What Spark calls it in a Hive metastore's entry. Without one, entries of its tables are its own engine's:
     neither checked nor written."""

@@ -63,6 +63,7 @@ ROLLBACK: Final = Spec(
     asked_for=True,
     deletes=Deletes.ALWAYS,
     needs_features=False,
+    of_all_formats=True,
     amid_rollbacks=True,
     on_any_head=True,
     of_state=None,

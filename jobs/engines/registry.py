@@ -68,7 +68,7 @@ def no_engine(format_: TableFormat | None, action: Action | None = None) -> str 
     if action is None or wanted not in _IN_PART or SPECS[action].of_all_formats:
         return None
     label = formats()[wanted].label
-    return f"lakewarden vacuums and compacts {label} tables; it does not do anything else to them yet"
+    return f"lakewarden vacuums, compacts and rolls back {label} tables; it does not do anything else to them yet"
 
 
 def unable(format_: TableFormat | None) -> Mapping[Action, str]:

@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 from lakewarden.catalog.errors import UnreadableError
 from lakewarden.catalog.formats.heads import commit_at
 from lakewarden.catalog.formats.port import CommitKind, LogProblem, Observation, TableReader
-from lakewarden.catalog.formats.registry import retention_of
+from lakewarden.catalog.formats.registry import retention_of, spec_of
 from lakewarden.catalog.storage.file_store import StorageOptions
-from lakewarden.jobs.rollback.plan.facts import PropertyChange, TableFacts, Unreachable
+from lakewarden.jobs.rollback.plan.facts import PropertyChange, TableFacts, Unreachable, VersionObstacle
 from lakewarden.jobs.rollback.plan.model import TablePlan
 from lakewarden.jobs.rollback.step_check import unreachable
 
@@ -31,15 +31,20 @@ class TargetCheck:
         reach = self._reach()
         if reach is not None:
             facts = replace(facts, unreachable={self.target: reach, **facts.unreachable})
-        intact = self._intact()
+        moves_files = isinstance(seen, Observation) and seen.capabilities.moves_files
+        intact = self._intact() if moves_files else frozenset[int]()
         commits = self.reader.commits(self._location, after=self.target, upto=self.table.from_version)
         redefined = [commit for commit in commits if commit.format_id is not None]
         first = min((one.version for one in redefined if one.kind is not CommitKind.PROPERTIES), default=None)
         fitting = frozenset(version for version in intact if first is None or version < first)
         properties: tuple[PropertyChange, ...] = ()
-        if redefined and reach is None and isinstance(seen, Observation):
-            target_properties = self.reader.properties(self._location, version=self.target)
-            properties = _changes(seen, target_properties)
+        may_change = bool(redefined) or not spec_of(self.reader.format).commits_tell_properties
+        if may_change and reach is None and isinstance(seen, Observation):
+            try:
+                properties = _changes(seen, self.reader.properties(self._location, version=self.target))
+            except UnreadableError as error:
+                why = Unreachable(why=VersionObstacle.EXPIRED, message=str(error))
+                facts = replace(facts, unreachable={self.target: why, **facts.unreachable})
         return replace(facts, intact=intact, fitting=fitting, properties=properties)
 
     @property

@@ -23,7 +23,9 @@ from support.processes.daemon_process import FakeWorkerServices
 from support.processes.sparkless import sparkless
 
 QUICK = [f"{key}={value}" for key, value in house.QUICK.items()]
-NOTHING_ELSE = "lakewarden vacuums and compacts Iceberg tables; it does not do anything else to them yet"
+NOTHING_ELSE = (
+    "lakewarden vacuums, compacts and rolls back Iceberg tables; it does not do anything else to them yet"
+)
 EAGER = (
     "mode=manage",
     "compaction.enabled=no",
@@ -130,7 +132,13 @@ def test_status_and_why_speak_of_it(site: IcebergSite) -> None:
     site.sweep()
     said = site.call("why", "db.ice", "-o", "json").json
     because = {one["action"]: (one["verdict"], one["because"]) for one in said}
-    for action in set(Action) - {Action.CONVERT, Action.PURGE, Action.VACUUM, Action.COMPACT}:
+    for action in set(Action) - {
+        Action.CONVERT,
+        Action.PURGE,
+        Action.VACUUM,
+        Action.COMPACT,
+        Action.ROLLBACK,
+    }:
         assert because[action.value] == (WhyNot.UNSUPPORTED, NOTHING_ELSE)
 
 
@@ -165,15 +173,6 @@ def test_whoever_orders_a_change_hears_that_there_is_none(site: IcebergSite, ask
     assert said.code in (4, 5), (said.out, said.err)
     assert NOTHING_ELSE in said.err and "Traceback" not in said.err
     assert (site.files(), site.shown()["state"]) == (before, "active")
-
-
-def test_a_rollback_of_it_is_planned_and_cannot_be_applied(site: IcebergSite) -> None:
-    before = site.files()
-    said = site.call("rollback", "plan", "db.ice", "--to-version", "1", "-o", "json")
-    assert NOTHING_ELSE in said.out + said.err
-    applied = site.call("rollback", "apply", str(said.json["hash"]))
-    assert applied.code != 0 and "lakewarden does not roll Iceberg tables back yet." in applied.err
-    assert site.files() == before
 
 
 def test_it_leaves_and_comes_back_with_its_files_as_they_are(site: IcebergSite) -> None:

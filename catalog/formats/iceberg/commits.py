@@ -8,10 +8,15 @@ from lakewarden.catalog.formats.port import Commit, CommitKind
 from lakewarden.catalog.model.lineage_record import INSTALLATION, RUN_ID
 from lakewarden.catalog.model.rows import UNKNOWN_PARENT
 
-__all__ = ["COMPACTION", "commit_of"]
+__all__ = ["COMPACTION", "LEFT", "RESTORED", "commit_of", "is_compaction"]
 
 COMPACTION: Final = "replace"
 """Iceberg's operation of a snapshot without changes of rows."""
+LEFT: Final = "lakewarden.left"
+"""Key of the version that main was at before a snapshot of ours that has no rows of its own, and became main by the
+commit that made it."""
+RESTORED: Final = "lakewarden.restored"
+"""Key of the version whose files such a snapshot has."""
 _KINDS: Final = {
     "append": CommitKind.APPEND,
     "delete": CommitKind.DELETE,
@@ -21,33 +26,48 @@ _KINDS: Final = {
 
 
 def commit_of(metadata: TableMetadata, snapshot: TableSnapshot, *, in_main: bool) -> Commit:
-    """What a snapshot did, as its summary says. A run of ours has done what is `in_main`: what it made on a branch, it
-    may not have come to publish."""
+    """What a snapshot did, as its summary says. A run of ours has done what is `in_main`, or was when it was made: what
+    it made on a branch, it may not have come to publish."""
     told = snapshot.summary
     parent = None if snapshot.parent_id is None else metadata.snapshots.get(snapshot.parent_id)
+    restored = as_whole(told.get(RESTORED, ""))
     schema_id = snapshot.schema_id if parent is None else parent.schema_id
     engine = " ".join(told[key] for key in ("engine-name", "engine-version") if key in told)
     added = told.get("added-records")
     return Commit(
         version=snapshot.sequence,
-        parent=_parent(snapshot, parent),
+        parent=_parent(metadata, snapshot, parent),
         committed_at=snapshot.at,
         stamped_at=snapshot.at,
-        kind=_KINDS.get(snapshot.operation or "", CommitKind.UNKNOWN),
-        operation=snapshot.operation or "unknown",
+        kind=_kind(snapshot) if restored is None else CommitKind.RESTORE,
+        operation=(snapshot.operation or "unknown") if restored is None else "restore",
         metrics={**told, **({} if added is None else {"num_added_rows": added})},
-        data_change=snapshot.operation != COMPACTION,
+        data_change=restored is not None or snapshot.operation != COMPACTION,
         added_files=as_whole(told.get("added-data-files", "")) or 0,
         removed_files=as_whole(told.get("deleted-data-files", "")) or 0,
         engine=engine or None,
-        run_id=told.get(RUN_ID) if in_main else None,
+        run_id=told.get(RUN_ID) if in_main or LEFT in told else None,
         installation=told.get(INSTALLATION),
         format_id=metadata.uuid if snapshot.parent_id is None else None,
         redefines=schema_id != snapshot.schema_id,
+        restored=restored,
     )
 
 
-def _parent(snapshot: TableSnapshot, parent: TableSnapshot | None) -> int | None:
+def is_compaction(snapshot: TableSnapshot) -> bool:
+    """Whether a snapshot has the rows of the one before it in other files."""
+    return snapshot.operation == COMPACTION and LEFT not in snapshot.summary
+
+
+def _kind(snapshot: TableSnapshot) -> CommitKind:
+    return _KINDS.get(snapshot.operation or "", CommitKind.UNKNOWN)
+
+
+def _parent(metadata: TableMetadata, snapshot: TableSnapshot, parent: TableSnapshot | None) -> int | None:
+    """What head was before: of a snapshot that went back, not the one whose files it has."""
+    left = as_whole(snapshot.summary.get(LEFT, ""))
+    if left is not None:
+        return left if any(one.sequence == left for one in metadata.snapshots.values()) else UNKNOWN_PARENT
     if snapshot.parent_id is None:
         return None
     return parent.sequence if parent is not None and parent.sequence else UNKNOWN_PARENT

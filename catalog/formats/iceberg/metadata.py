@@ -57,6 +57,8 @@ class SnapshotRef:
     """So many of a branch's snapshots have to stay; None: as the table's properties say."""
     keeps_age: bool = False
     """The branch says itself for how long its snapshots stay."""
+    lasts: int | None = None
+    """How old its snapshot is at its end, in milliseconds; None: it has no end of its own."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -161,12 +163,13 @@ def _metadata(body: Json, version: int) -> TableMetadata:
 
 
 def _ref(body: Json) -> SnapshotRef:
-    least = body.get("min-snapshots-to-keep")
+    least, lasts = body.get("min-snapshots-to-keep"), body.get("max-ref-age-ms")
     return SnapshotRef(
         snapshot_id=_whole(body["snapshot-id"]),
         is_branch=_text(body["type"]) == "branch",
         least=None if least is None else _whole(least),
         keeps_age=body.get("max-snapshot-age-ms") is not None,
+        lasts=None if lasts is None else _whole(lasts),
     )
 
 

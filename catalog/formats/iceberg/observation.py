@@ -7,7 +7,7 @@ from typing import Final
 
 from lakewarden.catalog.bounds import as_whole
 from lakewarden.catalog.formats.files_elsewhere import common_folders, folder_elsewhere
-from lakewarden.catalog.formats.iceberg.commits import COMPACTION
+from lakewarden.catalog.formats.iceberg.commits import is_compaction
 from lakewarden.catalog.formats.iceberg.file_paths import FilePaths
 from lakewarden.catalog.formats.iceberg.metadata import PartitionField, TableMetadata
 from lakewarden.catalog.formats.iceberg.schema import columns_of
@@ -93,8 +93,8 @@ def observation_of(
         protocol=(metadata.format_version, metadata.format_version),
         capabilities=capabilities_of(obstacles),
         first_version=line[-1].sequence if line else 0,
-        last_compaction_at=_last(one.at for one in line if one.operation == COMPACTION),
-        last_write_at=_last(one.at for one in line if one.operation != COMPACTION),
+        last_compaction_at=_last(one.at for one in line if is_compaction(one)),
+        last_write_at=_last(one.at for one in line if not is_compaction(one)),
         elsewhere=elsewhere,
         warnings=(*map(warning_of, obstacles), *known.problems),
     )

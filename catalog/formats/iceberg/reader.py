@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
+from lakewarden.catalog.clock import Clock, SystemClock
 from lakewarden.catalog.errors import ConflictError, UnreadableError
 from lakewarden.catalog.formats.iceberg.commits import commit_of
 from lakewarden.catalog.formats.iceberg.contents import KnownManifests, TableContents, read_named
@@ -55,6 +56,7 @@ __all__ = ["ICEBERG_FORMAT", "IcebergReader"]
 
 _ATTEMPTS: Final = 3
 _HINT: Final = "Ask for a version that `lakewarden tables history` shows."
+_CLOCK: Final = SystemClock()
 _REMEMBERED: Final = 131_072
 """Heads that are kept, by their files: a name and a few numbers each."""
 
@@ -75,9 +77,13 @@ class IcebergReader:
     """
 
     def __init__(
-        self, storage: Callable[[str], StorageOptions] = _no_options, heads: HeadOf = _no_catalog
+        self,
+        storage: Callable[[str], StorageOptions] = _no_options,
+        heads: HeadOf = _no_catalog,
+        clock: Clock = _CLOCK,
     ) -> None:
         self._storage, self._catalog, self._manifests = storage, heads, KnownManifests()
+        self._clock = clock
         self._heads: OrderedDict[str, tuple[HeadFile, tuple[int, str]]] = OrderedDict()
         self._lock = threading.Lock()
 
@@ -175,18 +181,19 @@ class IcebergReader:
 
     def tombstones(self, location: str) -> Iterator[Tombstone]:
         loaded = self._load(location)
-        beside = frozenset(side_files(loaded.metadata, loaded.contents))
+        beside = frozenset(side_files(loaded.metadata, loaded.contents, self._clock.now()))
         return iter(self._stones(loaded, beside, loaded.contents.written_at))
 
     def side_files(self, location: str) -> Iterator[str]:
         loaded = self._load(location, KnownManifests())  # what was read once may be missing by now
-        return side_files(loaded.metadata, loaded.contents)
+        return side_files(loaded.metadata, loaded.contents, self._clock.now())
 
     def expiring(self, location: str, *, head: str, before: int, left_before: datetime) -> tuple[int, ...]:
         """The ids of the snapshots before a version that nothing needs and nobody was at after a moment. Raises
         `ConflictError` unless head is in that state."""
         loaded = self._at(location, head)
-        found = expiring(loaded.metadata, before, left_before, loaded.contents.written_at)
+        written = loaded.contents.written_at
+        found = expiring(loaded.metadata, before, left_before, written, self._clock.now())
         return tuple(one.id for one in found)
 
     def named_files(self, location: str) -> frozenset[str]:
@@ -209,7 +216,8 @@ class IcebergReader:
     def _stones(
         self, loaded: "_Loaded", beside: frozenset[str], written: WrittenAt = lambda _: None
     ) -> tuple[Tombstone, ...]:
-        return tombstones_of(loaded.metadata, loaded.contents, beside, self._expired(loaded), written)
+        now, expired = self._clock.now(), self._expired(loaded)
+        return tombstones_of(loaded.metadata, loaded.contents, beside, now, expired, written)
 
     def _expired(self, loaded: "_Loaded") -> Iterator[Expired]:
         """The snapshots whose files an expiry of ours that was interrupted has not all deleted."""
@@ -271,7 +279,7 @@ class IcebergReader:
         entries, stones, problems = _live(loaded), tuple[Tombstone, ...](), tuple[LogProblem, ...]()
         beside = frozenset[str]()
         try:
-            beside = frozenset(side_files(loaded.metadata, loaded.contents))
+            beside = frozenset(side_files(loaded.metadata, loaded.contents, self._clock.now()))
             stones = self._stones(loaded, beside)
         except BrokenMetadataError as broken:
             problems = (LogProblem(check=HISTORY, message=f"Older versions are not whole: {broken}"),)
@@ -341,5 +349,6 @@ ICEBERG_FORMAT: Final = FormatSpec(
     reader=IcebergReader,
     catalogued=IcebergReader,
     versions_kept=seconds_kept,
+    commits_tell_properties=False,
     sign=Sign(folder=FOLDER, endings=(".metadata.json", ".metadata.json.gz", "version-hint.text")),
 )

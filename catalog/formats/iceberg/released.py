@@ -7,7 +7,7 @@ or on none. Manifests and lists of them are such files as well.
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from datetime import datetime
+from datetime import datetime, timedelta
 from itertools import islice
 from typing import Final
 
@@ -15,11 +15,12 @@ from lakewarden.catalog.bounds import as_whole
 from lakewarden.catalog.formats.iceberg.contents import TableContents
 from lakewarden.catalog.formats.iceberg.errors import MISSING, BrokenMetadataError
 from lakewarden.catalog.formats.iceberg.manifests import ManifestFile
-from lakewarden.catalog.formats.iceberg.metadata import TableMetadata, TableSnapshot
+from lakewarden.catalog.formats.iceberg.metadata import SnapshotRef, TableMetadata, TableSnapshot
 from lakewarden.catalog.formats.port import Tombstone
 
 __all__ = [
     "EXPIRING",
+    "UNDO_TAGS",
     "Expired",
     "WrittenAt",
     "expiring",
@@ -33,6 +34,9 @@ __all__ = [
 EXPIRING: Final = "lakewarden.expiring"
 """The table property that names, one a line, the metadata files from which snapshots expired whose files are still
 being deleted; relative to the table's folder."""
+UNDO_TAGS: Final = "lakewarden-undo-"
+"""What the names of our tags begin with: on what head was before a rollback, so that nobody's expiry takes away what an
+undo needs. Each has an end."""
 _AGE: Final = "history.expire.max-snapshot-age-ms"
 _LEAST: Final = "history.expire.min-snapshots-to-keep"
 
@@ -42,17 +46,23 @@ WrittenAt = Callable[[TableSnapshot], datetime | None]
 """When a snapshot was written by the clock of its storage; None: not asked, or it cannot be told."""
 
 
-def held(metadata: TableMetadata) -> Mapping[int, TableSnapshot]:
-    """The snapshots that stay however old they are: those that branches and tags point to; of a branch as many as the
-    table's owner wants at least, and all of one for which an age is set."""
+def held(metadata: TableMetadata, now: datetime) -> Mapping[int, TableSnapshot]:
+    """The snapshots that stay however old they are: those that branches and tags point to, but for tags of ours that
+    have come to their end; of a branch as many as the table's owner wants at least, and all of one for which an age is
+    set."""
     least = _least(metadata.properties)
     heads = [] if metadata.current is None else [(metadata.current, least)]
-    for ref in metadata.refs.values():
+    for name, ref in metadata.refs.items():
         snapshot = metadata.snapshots.get(ref.snapshot_id)
-        if snapshot is not None:
+        if snapshot is not None and not _is_over(name, ref, snapshot, now):
             count = sys.maxsize if ref.keeps_age else ref.least or least
             heads.append((snapshot, count if ref.is_branch else 1))
     return {one.id: one for head, count in heads for one in islice(metadata.line(head), max(count, 1))}
+
+
+def _is_over(name: str, ref: SnapshotRef, snapshot: TableSnapshot, now: datetime) -> bool:
+    is_ours = name.startswith(UNDO_TAGS) and not ref.is_branch
+    return is_ours and ref.lasts is not None and now - snapshot.at > timedelta(milliseconds=ref.lasts)
 
 
 def _least(properties: Mapping[str, str]) -> int:
@@ -63,10 +73,10 @@ def _least(properties: Mapping[str, str]) -> int:
 
 
 def expiring(
-    metadata: TableMetadata, before: int, left_before: datetime, written: WrittenAt
+    metadata: TableMetadata, before: int, left_before: datetime, written: WrittenAt, now: datetime
 ) -> tuple[TableSnapshot, ...]:
     """The snapshots before a version that nothing holds and everybody had left at a moment, oldest first."""
-    stay, left = held(metadata), _left_at(metadata, written)
+    stay, left = held(metadata, now), _left_at(metadata, written)
     return tuple(
         one
         for one in metadata.in_order()
@@ -74,9 +84,9 @@ def expiring(
     )
 
 
-def side_files(metadata: TableMetadata, contents: TableContents) -> Iterator[str]:
+def side_files(metadata: TableMetadata, contents: TableContents, now: datetime) -> Iterator[str]:
     """Every file that a held snapshot has or that tells of its files, head's own among them."""
-    return _named_by(held(metadata).values(), contents)
+    return _named_by(held(metadata, now).values(), contents)
 
 
 def seconds_kept(properties: Mapping[str, str]) -> float | None:
@@ -124,12 +134,13 @@ def tombstones_of(
     metadata: TableMetadata,
     contents: TableContents,
     live: Collection[str],
+    now: datetime,
     expired: Iterable[Expired] = (),
     written: WrittenAt = lambda _: None,
 ) -> tuple[Tombstone, ...]:
     """The files that no held snapshot has (`live` are `side_files`). Of `expired` snapshots, those that are not deleted
     yet: what cannot be read of them any more was."""
-    stay, left = held(metadata), _left_at(metadata, written)
+    stay, left = held(metadata, now), _left_at(metadata, written)
     found: dict[str, Tombstone] = {}
     for snapshot, theirs in expired:
         with suppress(BrokenMetadataError):

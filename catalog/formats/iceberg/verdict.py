@@ -53,7 +53,8 @@ def obstacles_of(
 def capabilities_of(obstacles: tuple[ObservedOnly, ...]) -> Capabilities:
     """What may be done to the table: nothing if anything stands against it."""
     return Capabilities(
-        restore=False,
+        restore=not obstacles,
+        moves_files=False,
         vacuum=not obstacles,
         compact=not obstacles,
         file_statistics=False,

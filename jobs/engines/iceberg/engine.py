@@ -2,15 +2,16 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from datetime import timedelta
 from typing import Final, NoReturn
 
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
-from lakewarden.catalog.errors import RefusedError, UnreadableError
+from lakewarden.catalog.errors import ExecutionError, RefusedError, UnreadableError
 from lakewarden.catalog.formats.iceberg.observation import ICEBERG
 from lakewarden.catalog.formats.iceberg.reader import IcebergReader
-from lakewarden.catalog.formats.port import Head, Observation
+from lakewarden.catalog.formats.port import DataFile, Head, Observation
 from lakewarden.catalog.formats.spec import HeadOf
 from lakewarden.catalog.model.lineage_record import INSTALLATION, RUN_ID, LineageRecord
 from lakewarden.catalog.model.rows import TableFormat
@@ -18,6 +19,7 @@ from lakewarden.catalog.storage.file_store import FileEntry, StorageOptions, ope
 from lakewarden.jobs.engines.empty_folders import delete_empty_folders
 from lakewarden.jobs.engines.iceberg.compaction import rewrite
 from lakewarden.jobs.engines.iceberg.expiry import expire, forget_expired, live_paths, unnamed
+from lakewarden.jobs.engines.iceberg.going_back import fence, restore
 from lakewarden.jobs.engines.iceberg.java_tables import JavaTable, beside_writers, opened, opened_at
 from lakewarden.jobs.engines.iceberg.partitions import rows_of
 from lakewarden.jobs.engines.spark.errors import is_stopped
@@ -27,13 +29,15 @@ from lakewarden.jobs.runs.catalog_heads import heads_of
 from lakewarden.jobs.runs.installation import installation_of
 from lakewarden.jobs.runs.port import FileChange, Partition, TableStatistics, VacuumScope
 from lakewarden.jobs.runs.row_diff import DiffRequest, RowDiff
+from lakewarden.jobs.runs.table_files import lacking
 from lakewarden.jobs.runs.worker_config import WorkerConfig
 
 __all__ = ["ICEBERG_ENGINE", "IcebergEngine"]
 
 
 class IcebergEngine:
-    """`Engine` for Iceberg tables: vacuum and compaction. `heads` asks catalogs. One run at a time: not thread-safe."""
+    """`Engine` for Iceberg tables: vacuum, compaction, rollback. `heads` asks catalogs. One run at a time: not
+    thread-safe."""
 
     def __init__(
         self,
@@ -42,8 +46,11 @@ class IcebergEngine:
         storage: Callable[[str], StorageOptions],
         heads: HeadOf,
         installation: Callable[[], str | None] = lambda: None,
+        undo_for: timedelta = timedelta(0),
     ) -> None:
+        """`undo_for`: how long a rollback can be undone, whoever expires snapshots meanwhile."""
         self._start, self._storage, self._heads, self._installation = start, storage, heads, installation
+        self._undo_for = undo_for
         self._reader = IcebergReader(storage, heads)
         self._session: SparkSession | None = None
 
@@ -139,25 +146,34 @@ class IcebergEngine:
         _refuse("unset properties of Iceberg tables")
 
     def restore(self, location: str, *, requires: Head, to: int, apps: Sequence[str], run_id: str) -> int:
-        _refuse("roll Iceberg tables back")
+        table = self._at(location, requires)
+        self._require_files(location, head=requires.version, to=to)
+        return restore(
+            table,
+            to=to,
+            properties=self._reader.properties(location, version=to),
+            marks=self._marks(run_id),
+            tag=run_id,
+            undo_for=self._undo_for,
+        )
 
     def fence(
         self, location: str, *, requires: Head, run_id: str, app: str | None = None, number: int = 1
     ) -> int:
-        _refuse("roll Iceberg tables back")
+        return fence(self._at(location, requires), self._marks(run_id))
 
     def begin_epoch(
         self, location: str, *, restored: int, to: int, apps: Sequence[str], run_id: str
     ) -> int | None:
-        _refuse("roll Iceberg tables back")
+        return None  # streams leave no numbers in Iceberg tables
 
     def remove_files(
         self, location: str, *, requires: Head, versions: Sequence[int], record: LineageRecord
     ) -> int:
-        _refuse("roll Iceberg tables back")
+        _refuse("take single files out of Iceberg tables")
 
     def add_again(self, location: str, *, requires: Head, version: int, record: LineageRecord) -> int:
-        _refuse("roll Iceberg tables back")
+        _refuse("add files to Iceberg tables again")
 
     def checkpoint(self, location: str, *, requires: Head) -> None:
         _refuse("write checkpoints of Iceberg tables, which have none")
@@ -184,10 +200,27 @@ class IcebergEngine:
         options: Mapping[str, str],
         run_id: str,
     ) -> FileChange:
-        table, installation = self._at(location, requires), self._installation()
-        marks = {RUN_ID: run_id, **({} if installation is None else {INSTALLATION: installation})}
-        where = rows_of(table, partitions)
+        table = self._at(location, requires)
+        where, marks = rows_of(table, partitions), self._marks(run_id)
         return rewrite(table, self._heads, where=where, options=options, marks=marks, run_id=run_id)
+
+    def _require_files(self, location: str, *, head: int, to: int) -> None:
+        """Raise `ExecutionError` if a file of version `to` that head lacks is gone."""
+        live = {path for one in self._reader.files(location, version=head) for path in _sizes(one)}
+        wanted: dict[str, int | None] = {}
+        for one in self._reader.files(location, version=to):
+            wanted |= {path: size for path, size in _sizes(one).items() if path not in live}
+        gone = lacking(location, wanted, self._storage)
+        if gone:
+            raise ExecutionError(
+                f"{location} could not be restored to version {to}: {gone[0]} is gone.",
+                hint="Put it back from a backup; `lakewarden rollback show` says how far the rollback came.",
+            )
+
+    def _marks(self, run_id: str) -> Mapping[str, str]:
+        """What the summary of a snapshot of ours says."""
+        installation = self._installation()
+        return {RUN_ID: run_id, **({} if installation is None else {INSTALLATION: installation})}
 
     def _at(self, location: str, requires: Head) -> JavaTable:
         return opened_at(self._spark(), self._heads, location, requires)
@@ -196,6 +229,12 @@ class IcebergEngine:
         if self._session is None:
             self._session = self._start()
         return self._session
+
+
+def _sizes(file: DataFile) -> Mapping[str, int | None]:
+    """A file, and that of its deletion vector, of which nobody knows the size."""
+    vector = () if file.deletion_vector is None else (file.deletion_vector,)
+    return {file.path: file.size_bytes, **dict.fromkeys(vector)}
 
 
 def _refuse(what: str) -> NoReturn:
@@ -208,6 +247,7 @@ def _engine(config: WorkerConfig) -> IcebergEngine:
         storage=config.storage.at,
         heads=heads_of(config),
         installation=installation_of(config),
+        undo_for=config.undo_for,
     )
 
 

@@ -153,7 +153,9 @@ def _forbidden(case: Case) -> Iterator[Blocker]:
     if case.removes and not case.undoable:
         append_only = facts is not None and facts.append_only
         why = "more than whole appends would have to go"
-        if append_only:
+        if facts is not None and not facts.moves_files:
+            why = "lakewarden takes no single files out of tables of its format; plan without --remove-files"
+        elif append_only:
             why = "it is append-only"
         elif case.undoable_if_kept:
             why = "commits of unknown origin would stay in it; agree to `keep_unknown`, or mark them clean"

@@ -53,6 +53,8 @@ class TableFacts:
     """The state of head, which tells it from an equal version of another table (catalog/formats/heads.py)."""
     dependencies: tuple[Dependency, ...] = ()
     append_only: bool = False
+    moves_files: bool = True
+    """Single files can be taken out of it, and added again."""
     system: bool = False
     """The table is one of lakewarden's own."""
     hold: str | None = None

@@ -11,6 +11,7 @@ _MENDS = "test_rollback_crash.py::test_killed_while_it_mends_the_next_attempt_co
 _UNMENDS = "test_rollback_crash.py::test_killed_while_a_table_is_taken_in_the_next_attempt_goes_on"
 _FENCED = "test_rollback_asleep.py::test_killed_after_its_fence_the_undo_goes_on"
 _BEGUN = "test_rollback_daemon.py::test_a_rollback_whose_command_was_killed_is_done_by_the_daemon"
+_ICEBERG = "test_iceberg_rollback.py::test_killed_forwards_the_next_attempt_completes_it_once_on_iceberg"
 _RESTORED = "test_rollback_crash.py::test_killed_after_spark_restored_the_next_attempt_finds_its_commit"
 
 ROLLBACKS = (
@@ -72,6 +73,20 @@ ROLLBACKS = (
         left="a commit that carries the step's mark",
         then="the next attempt finds it by the mark",
         test=_RESTORED,
+    ),
+    Crash(
+        point="iceberg.drafted",
+        killed="worker, after it wrote a snapshot with an older version's files, which no metadata has yet",
+        left="a list of manifests that nothing names",
+        then="the next attempt writes another; a vacuum that lists the folder deletes the first",
+        test=_ICEBERG,
+    ),
+    Crash(
+        point="iceberg.restored",
+        killed="worker, after that snapshot became main",
+        left="a snapshot that carries the step's mark, and a tag on the head before",
+        then="the next attempt finds it by the mark",
+        test=_ICEBERG,
     ),
     Crash(
         point="rollback.restored",

@@ -1,4 +1,4 @@
-"""The Tools port with a reader and an engine for one format."""
+"""The Tools port with a reader and an engine for one format, or for several."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from lakewarden.catalog.formats.registry import reader_of
 from lakewarden.catalog.model.rows import DELTA, TableFormat
 from lakewarden.jobs.runs.port import Engine
 
-__all__ = ["OneFormat"]
+__all__ = ["OneFormat", "SeveralFormats"]
 
 
 @dataclass(frozen=True)
@@ -37,3 +37,25 @@ class OneFormat:
 
     def interrupt(self) -> None:
         self.table_engine.interrupt()
+
+
+@dataclass
+class SeveralFormats:
+    """`Tools` of these readers and engines."""
+
+    readers: Sequence[TableReader]
+    engines: Sequence[Engine]
+
+    @property
+    def runtimes(self) -> Sequence[str]:
+        return tuple(one.format for one in self.engines)
+
+    def reader(self, format_: TableFormat | None) -> TableReader:
+        return reader_of(self.readers, format_)
+
+    def engine(self, format_: TableFormat | None) -> Engine:
+        return next(one for one in self.engines if one.format == (format_ or DELTA))
+
+    def interrupt(self) -> None:
+        for one in self.engines:
+            one.interrupt()

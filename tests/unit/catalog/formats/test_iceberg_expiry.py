@@ -13,7 +13,9 @@ from lakewarden.catalog.formats.iceberg.released import EXPIRING, seconds_kept
 from lakewarden.catalog.formats.port import Observation
 from lakewarden.catalog.storage.file_store import canonical
 from support.builders.iceberg_tables import IcebergWriter
+from support.fakes.clock import ManualClock
 
+DAY = 24 * 3_600_000
 LATER = datetime.max.replace(tzinfo=UTC)
 
 
@@ -67,6 +69,29 @@ def test_a_tag_keeps_its_snapshot_and_the_files_of_that(tmp_path: Path) -> None:
     table.refer(audit={"type": "tag", "snapshot-id": table.ids[1]})
     assert table.expiring(4) == [0, 2]
     assert table.gone() == {}, "a, b: tagged; c: head's"
+
+
+@pytest.mark.parametrize(
+    ("name", "type_", "age", "kept"),
+    [
+        ("lakewarden-undo-r-1", "tag", DAY, True),
+        ("lakewarden-undo-r-1", "tag", 1, False),
+        ("lakewarden-undo-r-1", "branch", 1, True),
+        ("lakewarden-undo-r-1", "tag", None, True),
+        ("audit", "tag", 1, True),
+    ],
+    ids=["ours", "ours at its end", "a branch", "without an end", "somebody's"],
+)
+def test_a_tag_of_ours_keeps_its_snapshot_until_its_end(
+    tmp_path: Path, name: str, type_: str, age: int | None, kept: bool
+) -> None:
+    table = Table(tmp_path / "t")
+    clock = ManualClock(table.writer.now + timedelta(hours=1))
+    table.reader = IcebergReader(clock=clock)
+    ends = {} if age is None else {"max-ref-age-ms": age}
+    table.refer(**{name: {"type": type_, "snapshot-id": table.ids[1], **ends}})
+    assert table.expiring(4) == ([0, 2] if kept else [0, 1, 2])
+    assert ("b" in table.gone()) is not kept
 
 
 def test_a_branch_keeps_as_many_snapshots_as_its_owner_wants(tmp_path: Path) -> None:

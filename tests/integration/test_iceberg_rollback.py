@@ -1,0 +1,275 @@
+"""Iceberg tables go back together with the Delta tables made from them, and come back by the undo."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+import lakewarden
+from lakewarden.catalog import failpoints
+from lakewarden.catalog.errors import ConflictError, PreconditionError
+from lakewarden.catalog.formats.iceberg.released import UNDO_TAGS
+from lakewarden.catalog.formats.port import CommitKind
+from lakewarden.catalog.model.rows import RollbackState
+from lakewarden.daemon.installation.services import Services, open_services
+from lakewarden.daemon.process.embedded_metastore import EmbeddedMetastore
+from lakewarden.daemon.usecases.rollbacks.rollback import rollbacks_of_services
+from lakewarden.jobs.rollback.execute.saga import Saga
+from lakewarden.jobs.rollback.execute.table_steps import StepExecutor
+from support.builders.callers import actor
+from support.builders.spark_iceberg import SparkIceberg, iceberg_catalogs
+from support.cases import mostly_long
+from support.crashes.crashes import points_of
+from support.crashes.in_process import killed_here
+from support.fakes.engine import FakeEngine
+from support.fakes.tools import SeveralFormats
+from support.processes.commands import Cli, Said
+
+pytestmark = [pytest.mark.spark, pytest.mark.metastore]
+WEEK = timedelta(days=7)
+ROOT = actor("root", admin=True)
+
+
+@dataclass
+class Shop:
+    """`raw`, an Iceberg table, and `sums`, a Delta table made from it; then both have a bad load."""
+
+    spark: SparkSession
+    cli: Cli
+    home: Path
+    raw: SparkIceberg
+
+    def must(self, *arguments: str) -> Said:
+        said = self.cli(*arguments)
+        assert said.code == 0, (arguments, said.out, said.err)
+        return said
+
+    @property
+    def services(self) -> Services:
+        return open_services(home=self.home)
+
+    @property
+    def name(self) -> str:
+        return f"{self.raw.database}.raw"
+
+    @property
+    def derived(self) -> str:
+        return f"{self.raw.database}.sums"
+
+    def contents(self) -> tuple[list[object], list[object]]:
+        return self.raw.rows(), sorted(row[0] for row in self.spark.table(self.derived).collect())
+
+    def plan(self, *more: str, to: int = 1) -> dict[str, Any]:
+        said = self.cli(
+            "rollback", "plan", self.name, "--to-version", str(to), "--cascade", "-o", "json", *more
+        )
+        assert said.code in (0, 4), said.err
+        planned: dict[str, Any] = said.json
+        return planned
+
+    def begun(self) -> str:
+        """A rollback of the bad load that is begun; nothing is done yet."""
+        rollbacks = rollbacks_of_services(self.services)
+        return rollbacks.begin(self.plan()["hash"], actor=ROOT).rollback_id
+
+    def go_on(self, rollback_id: str) -> RollbackState:
+        """Do what is left to do, as a worker does, whose session is the test's."""
+        services = self.services
+        journal = rollbacks_of_services(services).journal
+        tools = SeveralFormats(services.readers, (FakeEngine(services.clock), self.raw.engine))
+        executor = StepExecutor(tools=tools, storage=services.storage)
+        return Saga(journal=journal, executor=executor, undo_for=WEEK).go_on(rollback_id).head.state
+
+    def begin_undo(self, rollback_id: str) -> None:
+        journal = rollbacks_of_services(self.services).journal
+        rollback = journal.get(rollback_id)
+        undoing = rollback.with_head(RollbackState.UNDOING, undo=True)
+        journal.save(undoing, expects=rollback.head.state, because="test")
+
+    def tags(self) -> list[str]:
+        rows = self.raw.sql(f"SELECT name FROM {self.raw}.refs WHERE type = 'TAG'")
+        return [str(row[0]) for row in rows]
+
+
+GOOD, BAD = ([1, 2], [1, 2]), ([1, 2, 666], [1, 2, 666])
+
+
+@pytest.fixture
+def shop(
+    spark: SparkSession, metastore: EmbeddedMetastore, metastore_cli: Cli, tmp_path: Path
+) -> Iterator[Shop]:
+    raw = SparkIceberg(spark, metastore.uri, "iceberg", name="raw")
+    made = Shop(spark, metastore_cli, tmp_path / "home", raw)
+    raw.append(1, 2)
+    made.must("tables", "register", made.name)
+    with lakewarden.attach(spark, home=made.home) as lw:
+        lw.sql(f"CREATE TABLE {made.derived} USING delta AS SELECT id FROM {raw}")
+        made.must("tables", "register", made.derived)
+        raw.append(666)
+        lw.sql(f"INSERT OVERWRITE {made.derived} SELECT id FROM {raw}")
+    yield made
+    spark.sql(f"DROP DATABASE spark_catalog.{raw.database} CASCADE")
+
+
+def test_one_plan_takes_both_back_and_the_undo_brings_both_again(shop: Shop) -> None:
+    planned = {one["name"]: one for one in shop.plan()["tables"]}
+    assert {name: (one["step"], one["from"], one["to"]) for name, one in planned.items()} == {
+        shop.name: ("restore", 2, 1),
+        shop.derived: ("restore", 1, 0),
+    }
+    rollback_id = shop.begun()
+    assert (shop.go_on(rollback_id), shop.contents()) == (RollbackState.DONE, GOOD)
+    (last,) = shop.raw.reader.newest(shop.raw.location, count=1)
+    assert (last.version, last.kind, last.restored, last.parent) == (3, CommitKind.RESTORE, 1, 2)
+    (tag,) = shop.tags()
+    assert tag.startswith(UNDO_TAGS)
+    shop.must("rollback", "show", rollback_id)
+    shop.begin_undo(rollback_id)
+    assert (shop.go_on(rollback_id), shop.contents()) == (RollbackState.COMPENSATED, BAD)
+    assert (shop.tags(), shop.raw.missing()) == ([], set())
+
+
+def test_killed_forwards_the_next_attempt_completes_it_once_on_iceberg(shop: Shop) -> None:
+    rollback_id = shop.begun()
+    for point in points_of("test_killed_forwards_the_next_attempt_completes_it_once_on_iceberg"):
+        killed_here(point, lambda: shop.go_on(rollback_id))
+    assert (shop.go_on(rollback_id), shop.contents()) == (RollbackState.DONE, GOOD)
+    assert shop.raw.seen.version == 3, "there is one restore"
+    shop.begin_undo(rollback_id)
+    for point in ("iceberg.drafted", "iceberg.restored"):
+        killed_here(point, lambda: shop.go_on(rollback_id))
+    assert (shop.go_on(rollback_id), shop.contents()) == (RollbackState.COMPENSATED, BAD)
+    assert shop.raw.seen.version == 4
+
+
+@pytest.mark.parametrize("point", mostly_long(["rollback.intent", "iceberg.drafted"], ["iceberg.drafted"]))
+def test_whoever_writes_first_wins(shop: Shop, point: str) -> None:
+    rollback_id = shop.begun()
+
+    def listener(reached: str) -> None:
+        if reached == point and 7 not in shop.raw.rows():
+            shop.raw.append(7)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(failpoints, "listener", listener)
+        assert shop.go_on(rollback_id) is RollbackState.CONFLICT
+    assert shop.contents() == ([1, 2, 7, 666], [1, 2, 666]), "nothing was touched"
+    shop.begin_undo(rollback_id)
+    assert shop.go_on(rollback_id) is RollbackState.COMPENSATED and shop.contents()[0] == [1, 2, 7, 666]
+
+
+def test_what_was_written_after_the_rollback_keeps_the_undo_from_being_made(shop: Shop) -> None:
+    rollback_id = shop.begun()
+    shop.go_on(rollback_id)
+    shop.raw.append(7)
+    shop.begin_undo(rollback_id)
+    assert shop.go_on(rollback_id) is RollbackState.CONFLICT
+    assert shop.raw.rows() == [1, 2, 7]
+
+
+def test_an_expiry_by_somebody_else_leaves_what_the_undo_needs(shop: Shop) -> None:
+    rollback_id = shop.begun()
+    shop.go_on(rollback_id)
+    at_once = "older_than => TIMESTAMP '2999-01-01 00:00:00', retain_last => 1"
+    shop.raw.sql(f"CALL iceberg.system.expire_snapshots(table => '{shop.name}', {at_once})")
+    assert (shop.raw.rows(), shop.raw.missing()) == ([1, 2], set())
+    shop.begin_undo(rollback_id)
+    assert (shop.go_on(rollback_id), shop.contents()) == (RollbackState.COMPENSATED, BAD)
+
+
+def test_our_own_vacuum_leaves_it_too(shop: Shop) -> None:
+    rollback_id = shop.begun()
+    shop.go_on(rollback_id)
+    shop.raw.vacuum()
+    shop.begin_undo(rollback_id)
+    assert (shop.go_on(rollback_id), shop.contents()) == (RollbackState.COMPENSATED, BAD)
+    shop.raw.vacuum()
+    assert (shop.raw.unnamed(), shop.raw.missing(), shop.raw.rows()) == (set(), set(), BAD[0])
+
+
+def test_files_are_not_taken_out_yet(shop: Shop) -> None:
+    said = shop.plan("--remove-files", shop.name)
+    assert "takes no single files out of tables of its format" in str(said["why_not"]), said
+
+
+@pytest.fixture(params=["iceberg", "by_path"])
+def table(
+    spark: SparkSession,
+    metastore: EmbeddedMetastore,
+    tmp_path_factory: pytest.TempPathFactory,
+    request: pytest.FixtureRequest,
+) -> Iterator[SparkIceberg]:
+    with iceberg_catalogs(spark, metastore.uri, tmp_path_factory.mktemp("iceberg")):
+        yield SparkIceberg(spark, metastore.uri, request.param)
+
+
+def restored(table: SparkIceberg, to: int, run_id: str = "r") -> int:
+    return table.engine.restore(table.location, requires=table.seen.at, to=to, apps=(), run_id=run_id)
+
+
+def test_columns_and_properties_go_back_with_the_rows_and_come_again(table: SparkIceberg) -> None:
+    table.append(1)
+    table.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ('mine'='before', 'lakewarden.kept'='a')")
+    before = table.seen
+    table.sql(f"ALTER TABLE {table} RENAME COLUMN part TO region")
+    table.sql(f"INSERT INTO {table} VALUES (666, 'x', NULL)")
+    table.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ('mine'='after', 'lakewarden.kept'='b', 'new'='c')")
+    bad = table.seen
+    assert restored(table, before.version) == bad.version + 1
+    again = table.seen
+    assert (again.schema, table.rows()) == (before.schema, [1])
+    own = {key: again.properties.get(key) for key in ("mine", "new", "lakewarden.kept")}
+    assert own == {"mine": "before", "new": None, "lakewarden.kept": "b"}
+    restored(table, bad.version, "u")
+    undone = table.seen
+    assert (undone.schema, undone.properties, table.rows()) == (bad.schema, bad.properties, [1, 666])
+    table.append(2)
+    assert table.rows() == [1, 2, 666]
+
+
+def test_a_table_partitioned_by_a_column_of_later_is_left_as_it_is(table: SparkIceberg) -> None:
+    table.append(1)
+    table.sql(f"ALTER TABLE {table} ADD COLUMN kind STRING")
+    table.sql(f"INSERT INTO {table} VALUES (666, 'x', NULL, 'k')")
+    java = table.engine._at(table.location, table.seen.at)
+    java.table.updateSpec().addField("kind").commit()
+    seen = table.seen
+    with pytest.raises(PreconditionError, match="is partitioned by kind, a column that"):
+        restored(table, 1)
+    assert table.seen.head == seen.head
+
+
+def test_it_is_made_on_exactly_the_head_that_was_decided_on(table: SparkIceberg) -> None:
+    table.append(1)
+    table.append(2)
+    was = table.seen.at
+    table.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ('a'='b')")
+    with pytest.raises(ConflictError):
+        table.engine.restore(table.location, requires=was, to=1, apps=(), run_id="r")
+    assert table.rows() == [1, 2]
+    table.engine.fence(table.location, requires=table.seen.at, run_id="f")
+    with pytest.raises(ConflictError):
+        table.engine.restore(table.location, requires=was, to=1, apps=(), run_id="r")
+    assert (table.rows(), table.seen.version) == ([1, 2], 3)
+    assert [one.run_id for one in table.reader.newest(table.location, count=1)] == ["f"]
+
+
+def test_deletes_that_were_bad_bring_their_rows_back(
+    spark: SparkSession, metastore: EmbeddedMetastore, table: SparkIceberg
+) -> None:
+    made = SparkIceberg(
+        spark, metastore.uri, table.catalog,
+        properties="'format-version'='3', 'write.delete.mode'='merge-on-read'",
+    )  # fmt: skip
+    made.append(*range(10))
+    made.sql(f"DELETE FROM {made} WHERE id > 4")
+    restored(made, 1)
+    assert made.rows() == list(range(10))
+    made.append(10)
+    restored(made, 3)
+    made.vacuum()
+    assert (made.rows(), made.missing()) == (list(range(10)), set())
