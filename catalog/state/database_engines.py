@@ -18,7 +18,7 @@ from sqlalchemy.engine import URL
 from sqlalchemy.exc import DisconnectionError
 from sqlalchemy.pool import QueuePool
 
-from lakewarden.catalog.private_files import private_opener
+from lakewarden.catalog.private_files import private_opener, tighten
 
 __all__ = ["FileConnection", "postgresql_engine", "sqlite_engine"]
 
@@ -87,8 +87,11 @@ def _open_file(path: Path) -> FileConnection:
             # Somebody deleted the database alone. What is left of its log would make the new one unusable.
             for suffix in ("-wal", "-shm"):
                 path.with_name(path.name + suffix).unlink(missing_ok=True)
-        with open(path, "ab", opener=private_opener):
-            pass  # SQLite would make it by the umask; its log gets the rights of the database
+            with open(path, "xb", opener=private_opener):
+                pass  # SQLite would make it by the umask; its log gets the rights of the database
+        # One that is there must not be opened to tighten it: to close it would end this process' locks on it, all
+        # connections' (POSIX), and the next process to leave the database would delete its log under them.
+        tighten(path)
         connection = sqlite3.connect(
             path,
             timeout=_BUSY_SECONDS,

@@ -1,6 +1,8 @@
 """The operational database itself: made on the fly, migrated forward, deleted, unreachable: always one sentence."""
 
 import sqlite3
+import subprocess
+import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -145,6 +147,27 @@ def test_a_deleted_file_is_made_anew_with_another_id(tmp_path: Path, side_files:
     after = database.incarnation()
     assert after != before
     assert other.incarnation() == after
+
+
+@pytest.mark.heavy
+def test_who_comes_and_goes_leaves_the_log_to_those_who_have_it_open(tmp_path: Path) -> None:
+    """The last to leave a database deletes its log, and by its locks SQLite tells who that is: a process that opened
+    and closed the file beside SQLite would have none any more, and go on with a log that nobody else sees."""
+    file = tmp_path / "state.db"
+    ours = [open_database(sqlite_url(tmp_path)) for _ in range(2)]  # two connections
+    for one in ours:
+        one.incarnation()
+    assert _runs_seen_by_another(file) == 0
+    DatabaseQueue(ours[0]).enqueue([request("a")])
+    assert _runs_seen_by_another(file) == 1
+
+
+def _runs_seen_by_another(file: Path) -> int:
+    """By a process that opens the database, looks, and closes it again."""
+    look = "import sqlite3, sys; one = sqlite3.connect(sys.argv[1]); "
+    look += "print(one.execute('SELECT count(*) FROM lakewarden_run').fetchone()[0]); one.close()"
+    done = subprocess.run([sys.executable, "-c", look, file], capture_output=True, text=True, check=True)
+    return int(done.stdout)
 
 
 def test_a_commit_into_a_deleted_file_is_not_called_a_success(tmp_path: Path) -> None:
