@@ -25,6 +25,7 @@ SPEED: Final = (
     "vacuum",
     "sql --parts overhead",
     "sql --parts upsert,stream,gateway --quick",
+    "row_level --quick",
     "gateway_load --quick",
     "attached",
     "onboard",

@@ -5,7 +5,8 @@ so a map from leaves to leaves is what `transformWithSubqueries` takes. Looking 
 call 0.02 ms: classes are looked up once.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, Final
 
 from pyspark.sql import DataFrame, SparkSession
@@ -38,6 +39,11 @@ class Plans:
         sql = jvm.org.apache.spark.sql
         logical = sql.catalyst.plans.logical
         self.java: Any = jvm.java.util
+        self.sql: Any = sql
+        """Spark's package."""
+        self.gateway: Any = spark.sparkContext._gateway
+        self.text: Any = jvm.java.lang.String
+        self.spark_path: Any = jvm.org.apache.spark.paths.SparkPath.fromPath
         self.logical: Any = logical
         self.unresolved: Any = sql.catalyst.analysis.UnresolvedRelation
         self.options: Any = sql.util.CaseInsensitiveStringMap
@@ -70,6 +76,19 @@ class Plans:
         """Whether a query is part of an expression."""
         return bool(self._has_subquery(expression))
 
+    @contextmanager
+    def active(self, session: Any) -> Iterator[None]:
+        """Have a session be the thread's own in the block: Delta and Spark's parser ask that one for settings."""
+        before = self._active.getActiveSession()
+        self._active.setActiveSession(session)
+        try:
+            yield
+        finally:
+            if before.isDefined():
+                self._active.setActiveSession(before.get())
+            else:
+                self._active.clearActiveSession()
+
     def parsed(self, session: Any, text: str) -> JavaPlan:
         """A statement as a plan that knows no tables yet. Raises Spark's ParseException."""
         require_shallow(text)
@@ -78,16 +97,9 @@ class Plans:
     def composed(self, session: Any, text: str) -> JavaPlan:
         """As `parsed`, of a statement that we made out of others' texts and names: what looks like a variable in it,
         `${...}`, is none. `session` is a clone for this alone; Spark's parser asks the thread's active one."""
-        active = self._active.getActiveSession()
         session.conf().set(_VARIABLES, "false")
-        self._active.setActiveSession(session)
-        try:
+        with self.active(session):
             return self.parsed(session, text)
-        finally:
-            if active.isDefined():
-                self._active.setActiveSession(active.get())
-            else:
-                self._active.clearActiveSession()
 
     def analysed(self, session: Any, plan: JavaPlan) -> JavaPlan:
         """A plan with its tables and columns found; commands are not run. Raises Spark's AnalysisException.
@@ -180,6 +192,17 @@ class Plans:
         """A Scala Option's content, None for none."""
         return value.get() if value.isDefined() else None
 
+    def optional(self, value: Any | None) -> Any:
+        """A Scala Option, empty for None."""
+        return self.nothing if value is None else self._some(value)
+
+    def scala_sequence(self, items: Iterable[Any]) -> Any:
+        """An immutable Scala sequence."""
+        collected = self.java.ArrayList()
+        for item in items:
+            collected.add(item)
+        return self._convert.asScala(collected).toSeq()
+
     def some_long(self, value: int) -> Any:
         """A Scala Option with this Long; py4j alone would make it an Integer."""
         return self._to_option(self._long(value))
@@ -188,8 +211,8 @@ class Plans:
         """A Scala map of texts as a dict."""
         return {} if items.isEmpty() else dict(self._convert.asJava(items))
 
-    def scala_map(self, pairs: Iterable[tuple[str, str]]) -> Any:
-        """An immutable Scala map of texts."""
+    def scala_map(self, pairs: Iterable[tuple[str, Any]]) -> Any:
+        """An immutable Scala map."""
         entries = self.java.HashMap()
         for key, value in pairs:
             entries.put(key, value)

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cache
-from typing import Any, Final, assert_never
+from typing import Any, Final
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
@@ -12,8 +12,8 @@ from lakewarden.catalog.errors import UsageError
 from lakewarden.catalog.formats.port import TableReader
 from lakewarden.catalog.model.lineage_record import Operation
 from lakewarden.catalog.storage.file_store import StorageOptions
-from lakewarden.jobs.engines.spark.names import quoted
 from lakewarden.jobs.rollback.journal.journal import Journal
+from lakewarden.jobs.session.buckets.bucketed_writes import BucketedWrites, Execution
 from lakewarden.jobs.session.compiled_changes import (
     SeveralMatchesError,
     compile_change,
@@ -26,7 +26,7 @@ from lakewarden.jobs.session.compiled_changes import (
 from lakewarden.jobs.session.conflicts.lost_races import LostRaceError
 from lakewarden.jobs.session.conflicts.retries import RETRIES_KEY, retried, retries_of
 from lakewarden.jobs.session.executed_plans import PlanRecorder
-from lakewarden.jobs.session.frames import is_path, plan_of, run_sql, sql_name, taken_setting
+from lakewarden.jobs.session.frames import is_path, plan_of, run_sql, taken_setting
 from lakewarden.jobs.session.groups.group_runner import Groups
 from lakewarden.jobs.session.groups.ready_writes import ready_writes
 from lakewarden.jobs.session.judgement.plan_tables import PlanTables
@@ -38,14 +38,13 @@ from lakewarden.jobs.session.pins import Pinned, pin
 from lakewarden.jobs.session.plans import JavaPlan, Plans, kind
 from lakewarden.jobs.session.upserts.operation_ids import Once
 from lakewarden.jobs.session.upserts.upsert_runner import Upserts
+from lakewarden.jobs.session.write_plans.requested_plans import RequestedPlans
+from lakewarden.jobs.session.write_plans.write_shapes import Shape, shape_of, vacuumed_by, with_own_record
 from lakewarden.jobs.session.write_recorder import WriteRecorder
-from lakewarden.jobs.session.write_shapes import Shape, shape_of, vacuumed_by, with_own_record
 from lakewarden.jobs.session.writes import (
-    Append,
     Directory,
     Judge,
     Merge,
-    Overwrite,
     Request,
     Sql,
     UncompiledChange,
@@ -54,7 +53,7 @@ from lakewarden.jobs.session.writes import (
     Written,
 )
 from lakewarden.jobs.sql.compile.merges.merge_drafts import is_merge, merge_draft
-from lakewarden.jobs.sql.compile.reading import Draft, is_change
+from lakewarden.jobs.sql.compile.reading import Draft
 from lakewarden.jobs.sql.compile.values import OPERATION_KEY, Chosen, Compiled, Dialect
 
 __all__ = ["SparkWriter"]
@@ -81,6 +80,7 @@ class SparkWriter:
     ) -> None:
         self._spark, self._directory, self._judge = spark, directory, judge
         self._plans = Plans(spark)
+        self._requested, self._buckets = RequestedPlans(self._plans), BucketedWrites(self._plans)
         self._unrecorded = UnrecordedRule(
             plans=self._plans, tables=PlanTables(spark, self._plans), directory=directory
         )
@@ -110,7 +110,22 @@ class SparkWriter:
 
     def compiled(self, draft: Draft) -> Compiled:
         with wrong_rows_explained(draft):
-            return compile_change(self._spark._jsparkSession, draft)
+            done = compile_change(self._spark._jsparkSession, draft)
+            told = self._told_of_buckets(done)
+            return done if told is None else replace(done, notes=(*done.notes, told))
+
+    def _told_of_buckets(self, done: Compiled) -> str | None:
+        """What EXPLAIN GOVERNED says of how the one step of a statement is done."""
+        if len(done.steps) > 1:
+            return None
+        session: Any = self._spark._jsparkSession.cloneSession()
+        mean_what_is_written(session, done.dialect)
+        plan = self._plans.composed(session, done.steps[0].sql)
+        shape = shape_of(self._plans, session, self._plans.analysed(session, plan))
+        if shape is None or shape.query is None:
+            return None
+        pinned = pin(self._plans, session, shape.query, target=shape.target)
+        return self._buckets.told(session, shape.rebuilt(pinned.plan))
 
     def located(self, spelling: str) -> str | None:
         session: Any = self._spark._jsparkSession
@@ -181,7 +196,8 @@ class SparkWriter:
     ) -> tuple[DataFrame, Written] | None:
         """One try of a write; None, and nothing was run, if it writes no Delta table."""
         operation = operation_named() if isinstance(request, UncompiledChange | Sql) else None
-        plan, options, chosen = self._statement(session, request, parsed)
+        plan, options, chosen = self._requested.statement(session, request, parsed)
+        plan = self._buckets.as_delta_takes_it(session, plan)
         if self._judge is not None:
             self._judge.require_said(plan)
         shape = shape_of(self._plans, session, self._plans.analysed(session, plan))
@@ -293,11 +309,14 @@ class SparkWriter:
             query = self._plans.for_this_user(session, shape.query)
             pinned = pin(self._plans, session, query, target=shape.target)
         reads = () if pinned is None else pinned.reads
-        plan = shape.plan if pinned is None else shape.rebuilt(pinned.plan)
+        plan = (
+            shape.plan if pinned is None else shape.rebuilt(self._buckets.spread(session, shape, pinned.plan))
+        )
         self._require(said, shape)  # rights, holds and policies as they are now
+        done = Execution()
         frame, written = self._recorder.run(
             session,
-            lambda: self._plans.run(session, plan),
+            lambda: self._buckets.run(session, shape, plan, done),
             operation=shape.operation,
             reads=reads,
             reads_self=pinned is not None and pinned.reads_self,
@@ -308,7 +327,10 @@ class SparkWriter:
             known=shape.known,
             reads_fixed=pinned is not None and pinned.fixes(shape.target),
             chosen=chosen,
+            seen=done.reads,
         )
+        if done.note is not None:
+            written = replace(written, notes=(*written.notes, done.note))
         return self._spark.range(0) if frame is None else frame, written
 
     def _refuse_id(self, plan: JavaPlan, operation_named: Callable[[], str | None]) -> None:
@@ -320,71 +342,6 @@ class SparkWriter:
                 f"{called(self._plans, plan)} takes no operation id. Nothing was run.",
                 hint=f"{_TAKES_ONE} The id is used up: run the statement again to do it without one.",
             )
-
-    def _statement(
-        self, session: Any, request: Request, parsed: JavaPlan | None
-    ) -> tuple[JavaPlan, Mapping[str, str], Chosen | None]:
-        """What is asked for as a plan; the writer's options; and, of a change in SQL, whose it was taken for."""
-        match request:
-            case Sql(text=text):
-                chosen = Chosen(dialect=Dialect.SPARK, notes=request.notes) if is_change(text) else None
-                return parsed, {}, chosen
-            case UncompiledChange(draft=draft, agreeing=agreeing):
-                done = compile_change(session, draft, agreeing=agreeing)
-                (step,) = done.steps
-                mean_what_is_written(session, done.dialect)
-                return self._plans.composed(session, step.sql), {}, done.chosen
-            case Append():
-                return self._append(session, request), request.options, None
-            case Overwrite():
-                return self._overwrite(session, request), request.options, None
-            case Merge():
-                return self._merge(session, request), request.options, None
-            case _:
-                assert_never(request)
-
-    def _append(self, session: Any, request: Append) -> JavaPlan:
-        table = self._relation(session, request.table)
-        return self._plans.append_by_name(
-            table, plan_of(request.frame), self._writer_options(request.options)
-        )
-
-    def _overwrite(self, session: Any, request: Overwrite) -> JavaPlan:
-        table, query = self._relation(session, request.table), plan_of(request.frame)
-        options = self._writer_options(request.options)
-        if request.partitions:
-            return self._plans.overwrite_partitions_by_name(table, query, options)
-        chosen = self._plans.always
-        if request.where is not None:
-            chosen = session.sessionState().sqlParser().parseExpression(request.where)
-        return self._plans.overwrite_by_name(table, query, chosen, options)
-
-    def _merge(self, session: Any, request: Merge) -> JavaPlan:
-        unknown = request.options.keys() - {USER_METADATA, "mergeSchema"}
-        if unknown:
-            raise UsageError(
-                f"A merge takes no option {min(unknown)}.", hint="It takes mergeSchema and userMetadata."
-            )
-        self._plans.frame(session, plan_of(request.frame))._jdf.createOrReplaceTempView(_SOURCE)
-        evolving = (
-            "WITH SCHEMA EVOLUTION " if request.options.get("mergeSchema", "").lower() == "true" else ""
-        )
-        parts = self._parts(session, request.table)
-        target = ".".join(quoted(str(part)) for part in self._plans.sequence(parts))
-        return self._plans.parsed(
-            session,
-            f"MERGE {evolving}INTO {target} AS target USING {_SOURCE} AS source ON {request.on} "
-            + " ".join(request.clauses),
-        )
-
-    def _relation(self, session: Any, table: str) -> Any:
-        return self._plans.unresolved(self._parts(session, table), self._plans.no_options, False)
-
-    def _parts(self, session: Any, table: str) -> Any:
-        return session.sessionState().sqlParser().parseMultipartIdentifier(sql_name(table))
-
-    def _writer_options(self, options: Mapping[str, str]) -> Any:
-        return self._plans.scala_map((key, value) for key, value in options.items() if key != USER_METADATA)
 
 
 def _merges(request: Request) -> bool:

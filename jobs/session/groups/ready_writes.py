@@ -21,8 +21,8 @@ from lakewarden.jobs.session.compiled_changes import (
 from lakewarden.jobs.session.pins import Pinned, pin
 from lakewarden.jobs.session.plans import Plans
 from lakewarden.jobs.session.upserts.operation_ids import APP, NUMBER
+from lakewarden.jobs.session.write_plans.write_shapes import shape_of
 from lakewarden.jobs.session.write_recorder import WriteRecorder
-from lakewarden.jobs.session.write_shapes import shape_of
 from lakewarden.jobs.session.writes import Written
 from lakewarden.jobs.sql.compile.reading import Draft
 from lakewarden.jobs.sql.compile.values import Chosen, SqlStep

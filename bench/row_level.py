@@ -1,0 +1,199 @@
+"""An update of one large table from another one: Delta's MERGE, a bucketed update, Iceberg's storage-partitioned MERGE.
+
+Two tables of `--rows` rows, the same keys in both; three tenths of the rows get a text from the other table. For each
+number of `--buckets`, and each way by turns in one session: seconds, exchanges in the plans that ran, bytes written to
+shuffles, the most memory that its stages asked for. The rows are compared. `bucket_ratio` is Delta's MERGE of plain
+tables / the bucketed update, `over_iceberg_ratio` Iceberg's MERGE (version 2, merge on read, tables partitioned by as
+many buckets) / the bucketed update.
+"""
+
+import re
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from pyspark import SparkContext
+from pyspark.sql import SparkSession
+
+import lakewarden
+from bench.measure import Figures, parser_of, report
+from lakewarden.catalog.units import MIB
+from lakewarden.daemon.installation.services import open_services
+from lakewarden.daemon.usecases.init import initialise
+from lakewarden.jobs.engines.spark.session import start_session
+from lakewarden.jobs.runs.spark_settings import SparkSettings
+from lakewarden.jobs.session.attached import Attached
+
+__all__ = ["main"]
+
+ROWS: Final = 4_000_000
+MEMORY: Final = 4096 * MIB
+SOURCE: Final = (
+    "SELECT id, CAST(id % 10 AS INT) AS k, repeat(CAST(id + {seed} AS STRING), 4) AS v FROM range({rows})"
+)
+MERGE: Final = (
+    "MERGE INTO {t} AS t USING {s} AS s ON t.id = s.id WHEN MATCHED AND s.k < 3 THEN UPDATE SET v = s.v"
+)
+UPDATE: Final = "UPDATE {t} AS t SET v = s.v FROM {s} AS s WHERE t.id = s.id AND s.k < 3"
+CHECK: Final = "SELECT count(*), sum(hash(id, k, v)) FROM {t}"
+GROUPED: Final = {
+    "spark.sql.iceberg.planning.preserve-data-grouping": "true",
+    "spark.sql.requireAllClusterKeysForCoPartition": "false",
+}
+ON_READ: Final = ", ".join(
+    f"'write.{kind}.mode' = 'merge-on-read', 'write.{kind}.distribution-mode' = 'none'"
+    for kind in ("merge", "update", "delete")
+)
+_EXCHANGE: Final = re.compile(r"^[\s:+*|-]*Exchange \(\d+\)", re.MULTILINE)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Cost:
+    """What one statement took."""
+
+    seconds: float
+    exchanges: int
+    shuffled: int
+    """Bytes."""
+    memory: int
+    """Bytes that the tasks of its most demanding stage asked for to sort, hash and join."""
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = parser_of(__doc__ or "")
+    parser.add_argument("--rows", type=int, default=ROWS)
+    parser.add_argument("--buckets", default="16,64", help="with commas between")
+    asked = parser.parse_args()
+    figures: Figures = {"rows": asked.rows}
+    for count in map(int, asked.buckets.split(",")):
+        with (
+            tempfile.TemporaryDirectory(prefix="lakewarden-bench-") as folder,
+            _attached(Path(folder)) as pair,
+        ):
+            figures |= _figures(*pair, rows=asked.rows, count=count, turns=1 if asked.quick else 3)
+    report(figures)
+
+
+def _figures(spark: SparkSession, lw: Attached, *, rows: int, count: int, turns: int) -> Figures:
+    ways = {
+        "merge": _plain(spark, rows),
+        "bucketed": _bucketed(lw, rows, count),
+        "iceberg": _iceberg(spark, rows, count),
+    }
+    found: dict[str, list[Cost]] = {name: [] for name in ways}
+    for turn in range(turns):
+        for name in list(ways)[:: 1 if turn % 2 else -1]:
+            found[name].append(_measured(spark, ways[name]))
+            sys.stderr.write(f"{count} buckets, {name}: {found[name][-1]}\n")
+    rows_now = {spark.sql(CHECK.format(t=table)).first() for table in ("plain_t", "bucketed_t", "ice.db.t")}
+    if len(rows_now) != 1:
+        raise AssertionError(f"the ways do not give the same rows: {rows_now}")
+    median = {name: statistics.median(one.seconds for one in costs) for name, costs in found.items()}
+    figures: Figures = {}
+    for name, costs in found.items():
+        figures[f"{name}_{count}_seconds"] = median[name]
+        figures[f"{name}_{count}_exchanges"] = max(one.exchanges for one in costs)
+        figures[f"{name}_{count}_shuffled_mib"] = max(one.shuffled for one in costs) / MIB
+        figures[f"{name}_{count}_memory_mib"] = max(one.memory for one in costs) / MIB
+    figures[f"bucket_ratio_{count}"] = median["merge"] / median["bucketed"]
+    figures[f"over_iceberg_ratio_{count}"] = median["iceberg"] / median["bucketed"]
+    return figures
+
+
+def _plain(spark: SparkSession, rows: int) -> Callable[[], object]:
+    for name, seed in (("plain_t", 0), ("plain_s", 7)):
+        spark.sql(f"CREATE TABLE {name} USING delta AS {SOURCE.format(seed=seed, rows=rows)}")
+    return lambda: spark.sql(MERGE.format(t="plain_t", s="plain_s"))
+
+
+def _bucketed(lw: Attached, rows: int, count: int) -> Callable[[], object]:
+    for name, seed in (("bucketed_t", 0), ("bucketed_s", 7)):
+        lw.sql(
+            f"CREATE TABLE {name} USING delta CLUSTERED BY (id) SORTED BY (id) INTO {count} BUCKETS "
+            f"AS {SOURCE.format(seed=seed, rows=rows)}"
+        )
+    return lambda: lw.sql(UPDATE.format(t="bucketed_t", s="bucketed_s"))
+
+
+def _iceberg(spark: SparkSession, rows: int, count: int) -> Callable[[], object]:
+    for name, seed in (("t", 0), ("s", 7)):
+        spark.sql(
+            f"CREATE TABLE ice.db.{name} (id BIGINT, k INT, v STRING) USING iceberg "
+            f"PARTITIONED BY (bucket({count}, id)) TBLPROPERTIES ('format-version' = '2', {ON_READ})"
+        )
+        spark.sql(f"INSERT INTO ice.db.{name} {SOURCE.format(seed=seed, rows=rows)}")
+
+    def merged() -> None:
+        for key, value in GROUPED.items():
+            spark.conf.set(key, value)
+        spark.sql(MERGE.format(t="ice.db.t", s="ice.db.s"))
+        for key in GROUPED:
+            spark.conf.unset(key)
+
+    return merged
+
+
+def _measured(spark: SparkSession, run: Callable[[], object]) -> Cost:
+    session: Any = spark._jsparkSession
+    plans, stages = session.sharedState().statusStore(), spark.sparkContext._jsc.sc().statusStore()
+    seen, stages_before = plans.executionsList().size(), _stages(stages)
+    begun = time.perf_counter()
+    run()
+    seconds = time.perf_counter() - begun
+    time.sleep(1)  # what Spark says of itself comes a little later
+    texts = [
+        str(plans.executionsList().apply(number).physicalPlanDescription())
+        for number in range(seen, plans.executionsList().size())
+    ]
+    mine = [one for number, one in _stages(stages).items() if number not in stages_before]
+    return Cost(
+        seconds=seconds,
+        exchanges=sum(len(_EXCHANGE.findall(text)) for text in texts),
+        shuffled=sum(shuffled for shuffled, _ in mine),
+        memory=max((memory for _, memory in mine), default=0),
+    )
+
+
+def _stages(store: Any) -> dict[int, tuple[int, int]]:
+    """The bytes that each stage shuffled, and those of memory that it asked for."""
+    gateway: Any = SparkContext._gateway
+    nothing = gateway.new_array(gateway.jvm.double, 0)
+    found = store.stageList(None, False, False, nothing, None)
+    told = [found.apply(number) for number in range(found.size())]
+    return {one.stageId(): (one.shuffleWriteBytes(), one.peakExecutionMemory()) for one in told}
+
+
+@contextmanager
+def _attached(folder: Path) -> Iterator[tuple[SparkSession, Attached]]:
+    services = open_services(home=folder / "home", flags={})
+    initialise(services, services.user)
+    own = (
+        ("spark.sql.warehouse.dir", folder.as_uri()),
+        ("spark.sql.catalog.ice", "org.apache.iceberg.spark.SparkCatalog"),
+        ("spark.sql.catalog.ice.type", "hadoop"),
+        ("spark.sql.catalog.ice.warehouse", (folder / "ice").as_uri()),
+        (
+            "spark.sql.extensions",
+            (
+                "io.delta.sql.DeltaSparkSessionExtension,"
+                "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"
+            ),
+        ),
+    )
+    spark = start_session(SparkSettings(driver_memory_bytes=MEMORY, conf=own))
+    try:
+        with lakewarden.attach(spark, home=services.settings.home) as lw:
+            yield spark, lw
+    finally:
+        spark.stop()
+
+
+if __name__ == "__main__":
+    main()

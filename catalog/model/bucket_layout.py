@@ -1,0 +1,75 @@
+"""Buckets of a table: its rows are spread over a fixed number of groups of files by a hash of some columns. Pure.
+
+The layout is on record in the table's properties. Which bucket a file holds is in the file's own name, because open
+Delta has no other place that every reader and writer keeps: `lw16-<layout>-part-00003-...` is bucket 3 of 16. A name is
+a hint: whoever relies on it checks each row that is read.
+"""
+
+import hashlib
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from lakewarden.catalog.bounds import as_whole
+
+__all__ = ["MOST_BUCKETS", "BucketLayout", "layout_in"]
+
+MOST_BUCKETS: Final = 10_000
+_PREFIX: Final = "lakewarden.buckets."
+_COLUMNS: Final = f"{_PREFIX}columns"
+_COUNT: Final = f"{_PREFIX}count"
+_SORT: Final = f"{_PREFIX}sort"
+_HASH: Final = f"{_PREFIX}hash"
+_MURMUR: Final = "murmur3"
+"""Spark's `pmod(hash(columns), count)`, which its own buckets and exchanges use."""
+_NAME: Final = re.compile(r"(lw\d+-[0-9a-f]{8}-)part-(\d{5,9})-")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class BucketLayout:
+    """How the rows of a table are spread."""
+
+    columns: tuple[str, ...]
+    """Those that are hashed; in this order."""
+    count: int
+    sort: tuple[str, ...] = ()
+    """The rows of each file that we write are in this order."""
+
+    @property
+    def mark(self) -> str:
+        """How the names of files begin whose rows are spread like this, in whatever order."""
+        said = ",".join((_MURMUR, *(column.lower() for column in self.columns)))
+        return f"lw{self.count}-{hashlib.sha256(said.encode()).hexdigest()[:8]}-"
+
+    @property
+    def properties(self) -> Mapping[str, str]:
+        """What a table has on record."""
+        told = {_COLUMNS: ",".join(self.columns), _COUNT: str(self.count), _HASH: _MURMUR}
+        return {**told, _SORT: ",".join(self.sort)} if self.sort else told
+
+    def bucket_of(self, path: str) -> int | None:
+        """The bucket that a file names, None for one that was written in another way."""
+        found = _NAME.match(path.rpartition("/")[2])
+        if found is None or found[1] != self.mark:
+            return None
+        bucket = int(found[2])
+        return bucket if bucket < self.count else None
+
+    def __str__(self) -> str:
+        sorted_by = f" SORTED BY ({', '.join(self.sort)})" if self.sort else ""
+        return f"CLUSTERED BY ({', '.join(self.columns)}){sorted_by} INTO {self.count} BUCKETS"
+
+
+def layout_in(properties: Mapping[str, str]) -> BucketLayout | None:
+    """The layout on record; None if there is none, or none that is understood."""
+    columns, count = _names(properties.get(_COLUMNS, "")), as_whole(properties.get(_COUNT, ""))
+    if not columns or count is None or properties.get(_HASH) != _MURMUR:
+        return None
+    if not 0 < count <= MOST_BUCKETS:
+        return None
+    return BucketLayout(columns=columns, count=count, sort=_names(properties.get(_SORT, "")))
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(name for name in text.split(",") if name)

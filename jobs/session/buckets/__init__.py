@@ -1,0 +1,1 @@
+"""How are the rows of a bucketed table read, joined and written bucket by bucket?"""

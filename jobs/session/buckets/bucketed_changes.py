@@ -1,0 +1,241 @@
+"""A judged MERGE that updates or deletes, done bucket by bucket: each task joins one bucket of the table with those of
+its sources and writes that bucket anew. One pass, no exchange of the table's rows, one commit on the very version that
+was read.
+
+It is done by a transaction of Delta's own, whose writer minds constraints and statistics. Everything that is not known
+to come out as Delta's MERGE would have it is left to that, and so is the judgement of rows with several matches.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame
+
+from lakewarden.catalog.model.bucket_layout import BucketLayout
+from lakewarden.jobs.engines.spark.session import COMMIT_ATTEMPTS
+from lakewarden.jobs.session.buckets.merge_parts import MergeParts, merge_parts, nodes_of
+from lakewarden.jobs.session.buckets.reading import (
+    WRONG_BUCKET,
+    BucketedTable,
+    UnlikeBucketsError,
+    checked,
+)
+from lakewarden.jobs.session.plans import JavaPlan, Plans, kind
+from lakewarden.jobs.session.reads import delta_read
+from lakewarden.jobs.session.writes import Read
+
+__all__ = ["BucketedChange", "bucketed_change", "settings_of"]
+
+_MATCH: Final = "__lakewarden_match"
+_HASHED: Final = 48 * 1024 * 1024
+"""Bytes of a bucket's files up to which its rows are kept in a hash table by the join, which then sorts nothing. Larger
+ones are sorted, and spill."""
+_COUNTED: Final = (
+    "operationNumSourceRows",
+    "numTargetRowsRead",
+    "numTargetRowsUpdated",
+    "numTargetRowsCopied",
+)
+_EXCHANGE: Final = "ShuffleExchangeExec"
+
+
+class BucketedChange:
+    """A change that is planned and not run yet, in a session that is set up for it."""
+
+    def __init__(self, plans: Plans, session: Any, parts: MergeParts, transaction: Any) -> None:
+        self._plans, self._session, self._parts = plans, session, parts
+        self._transaction = transaction
+        self._asked, self._read, self._matched, self._kept = map(self._metric, _COUNTED)
+        with plans.active(session):
+            self._rows = plans.frame(session, self._plan())
+        self._require_left_in_place(self._rows._jdf.queryExecution().executedPlan())
+
+    @property
+    def reads(self) -> tuple[Read, ...]:
+        """The sources that were read bucket by bucket."""
+        return tuple(
+            delta_read(leaf.relation().location().path(), table.snapshot)
+            for leaf, table in self._parts.relations[1:]
+        )
+
+    def run(self) -> DataFrame | None:
+        """Do it; None, and nothing was changed, where the rows turn out not to be as they should: then Delta's MERGE
+        says what is to be said. Raises what Spark and Delta raise, also after a race that was lost."""
+        with self._plans.active(self._session):
+            try:
+                added = self._transaction.writeFiles(self._rows._jdf)
+            except (PySparkException, Py4JJavaError) as error:
+                if WRONG_BUCKET in str(error):
+                    return None
+                raise
+            read, matched, kept = (int(one.value()) for one in (self._read, self._matched, self._kept))
+            if self._parts.deletes:
+                matched = read - kept
+            if read != matched + kept:
+                return None  # a row came out twice: it has several matches
+            if matched:
+                self._commit(self._plans.sequence(added), matched, kept)
+            cache = self._session.sharedState().cacheManager()
+            cache.recacheByPlan(self._session, self._parts.merge.target())
+        return self._plans.spark.range(0)
+
+    def _plan(self) -> JavaPlan:
+        """The rows of the table as they will be."""
+        plans, parts = self._plans, self._parts
+        whole = self._left() if parts.deletes else self._updated()
+        used = _used(plans, nodes_of(plans, whole))
+        placed = plans.replaced(
+            whole, [(one, self._leaf(one, table, used)) for one, table in parts.relations]
+        )
+        return checked(plans, self._session, placed, parts.table.layout)
+
+    def _left(self) -> JavaPlan:
+        joined = self._joined("LeftAnti", self._source())
+        counted = self._plans.logical.Filter(self._count(self._kept), joined)
+        return self._plans.logical.Project(
+            self._plans.scala_sequence(old for _, old, _ in self._parts.values), counted
+        )
+
+    def _updated(self) -> JavaPlan:
+        plans, parts = self._plans, self._parts
+        expressions, logical = plans.sql.catalyst.expressions, plans.logical
+        used = _used(plans, (parts.condition, *(new for _, _, new in parts.values)))
+        source = self._source()
+        taken = [one for one in plans.sequence(source.output()) if used.contains(one)]
+        marked = self._column(_MATCH, plans.always)
+        match = expressions.IsNotNull(marked.toAttribute())
+        joined = self._joined("LeftOuter", logical.Project(plans.scala_sequence((*taken, marked)), source))
+        counted = logical.Filter(
+            expressions.If(match, self._count(self._matched), self._count(self._kept)), joined
+        )
+        columns = [self._column(name, expressions.If(match, new, old)) for name, old, new in parts.values]
+        return logical.Project(plans.scala_sequence(columns), counted)
+
+    def _source(self) -> JavaPlan:
+        return self._plans.logical.Filter(self._count(self._asked), self._parts.merge.source())
+
+    def _joined(self, how: str, source: JavaPlan) -> JavaPlan:
+        type_ = getattr(getattr(self._plans.sql.catalyst.plans, f"{how}$"), "MODULE$")
+        condition = self._plans.optional(self._parts.condition)
+        return self._plans.logical.Join(self._parts.merge.target(), source, type_, condition, self._hint())
+
+    def _leaf(self, relation: JavaPlan, table: BucketedTable, used: Any) -> JavaPlan:
+        """A leaf read bucket by bucket, with the columns that are needed alone. What the rows of the target are is
+        checked when they are written."""
+        keys = {column.lower() for column in table.layout.columns}
+        needed = [
+            one
+            for one in self._plans.sequence(relation.output())
+            if used.contains(one) or str(one.name()).lower() in keys
+        ]
+        plan = table.leaf(self._plans, self._session, relation, needed)
+        if relation is self._parts.target:
+            return self._plans.logical.Filter(self._count(self._read), plan)
+        return checked(self._plans, self._session, plan, table.layout)
+
+    def _count(self, metric: Any) -> Any:
+        """A condition that always holds, and counts the rows that come by."""
+        return self._plans.sql.delta.metric.IncrementMetric(self._plans.always, metric)
+
+    def _column(self, name: str, value: Any) -> Any:
+        expressions = self._plans.sql.catalyst.expressions
+        nothing, none = self._plans.scala_sequence(()), self._plans.optional(None)
+        return expressions.Alias(value, name, expressions.NamedExpression.newExprId(), nothing, none, nothing)
+
+    def _hint(self) -> Any:
+        """How to join: by hash where each bucket of the sources is small."""
+        hints = self._plans.logical
+        sources = self._parts.relations[1:]
+        if not sources or max(table.largest for _, table in sources) > _HASHED:
+            return getattr(getattr(hints, "JoinHint$"), "MODULE$").NONE()
+        by_hash = getattr(getattr(hints, "SHUFFLE_HASH$"), "MODULE$")
+        told = self._plans.optional(hints.HintInfo(self._plans.optional(by_hash)))
+        return hints.JoinHint(self._plans.optional(None), told)
+
+    def _require_left_in_place(self, plan: Any) -> None:
+        """The rows of the table go through no exchange; those of a source may."""
+        if kind(plan) == _EXCHANGE and plan.outputSet().contains(self._parts.values[0][1]):
+            raise UnlikeBucketsError("is not joined by its bucket columns")
+        for below in self._plans.sequence(plan.children()):
+            self._require_left_in_place(below)
+
+    def _commit(self, added: Sequence[Any], matched: int, kept: int) -> None:
+        """Put the new files in the place of the old ones."""
+        plans, operations, merge = self._plans, self._plans.sql.delta, self._parts.merge
+        old = [one for bucket in self._parts.table.files for one in bucket]
+        told = {
+            name: self._metric(name, value) for name, value in self._told(added, old, matched, kept).items()
+        }
+        self._transaction.readWholeTable()
+        self._transaction.registerSQLMetrics(self._session, plans.scala_map(told.items()))
+        (clause,) = plans.sequence(merge.matchedClauses())
+        condition = plans.option(clause.condition())
+        said = plans.optional(None if condition is None else str(condition.sql()))
+        done = getattr(operations, "DeltaOperations$MergePredicate")(
+            said, "delete" if self._parts.deletes else "update"
+        )
+        none, nothing = plans.optional(None), plans.scala_sequence(())
+        operation = getattr(operations, "DeltaOperations$Merge")(
+            plans.optional(merge.condition()),
+            none,
+            none,
+            none,
+            plans.scala_sequence((done,)),
+            nothing,
+            nothing,
+        )
+        removed = [one.remove() for one in old]
+        self._transaction.commit(plans.scala_sequence((*removed, *added)), operation)
+
+    def _told(self, added: Sequence[Any], old: Sequence[Any], matched: int, kept: int) -> Mapping[str, int]:
+        """What Delta's own MERGE says of itself."""
+        deletes = self._parts.deletes
+        updated, deleted = (0, matched) if deletes else (matched, 0)
+        return {
+            _COUNTED[0]: int(self._asked.value()),
+            "numTargetRowsUpdated": updated,
+            "numTargetRowsMatchedUpdated": updated,
+            "numTargetRowsDeleted": deleted,
+            "numTargetRowsMatchedDeleted": deleted,
+            "numTargetRowsCopied": kept,
+            "numTargetRowsInserted": 0,
+            "numOutputRows": updated + kept,
+            "numTargetFilesAdded": len(added),
+            "numTargetFilesRemoved": len(old),
+            "numTargetBytesAdded": sum(int(one.size()) for one in added),
+            "numTargetBytesRemoved": sum(int(one.size()) for one in old),
+        }
+
+    def _metric(self, name: str, value: int = 0) -> Any:
+        context = self._plans.spark.sparkContext._jsc.sc()
+        metric = self._plans.sql.execution.metric.SQLMetrics.createMetric(context, name)
+        metric.set(value)
+        return metric
+
+
+def settings_of(layout: BucketLayout) -> Mapping[str, str]:
+    """What a session has to set for a bucketed change: no exchange is worth its while, none is decided on while it
+    runs, and it commits on the version that it has read or fails."""
+    return {
+        "spark.sql.adaptive.enabled": "false",
+        "spark.sql.shuffle.partitions": str(layout.count),
+        "spark.sql.requireAllClusterKeysForCoPartition": "false",
+        COMMIT_ATTEMPTS: "0",
+    }
+
+
+def bucketed_change(plans: Plans, session: Any, merge: JavaPlan) -> BucketedChange:
+    """An analysed and pinned MERGE as a bucketed change of the head of its target. `session` is set up for it. Raises
+    `UnlikeBucketsError` if it is none."""
+    with plans.active(session):
+        log = merge.targetFileIndex().deltaLog()
+        transaction = log.startTransaction(merge.catalogTable(), plans.optional(None))
+    return BucketedChange(plans, session, merge_parts(plans, merge, transaction.snapshot()), transaction)
+
+
+def _used(plans: Plans, parts: Iterable[Any]) -> Any:
+    """The attributes that expressions, or nodes of a plan, refer to."""
+    sets = [one.references() for one in parts]
+    return plans.sql.catalyst.expressions.AttributeSet.fromAttributeSets(plans.scala_sequence(sets))

@@ -1,0 +1,115 @@
+"""Governed writes of bucketed tables: new rows go into their buckets, updates are done bucket by bucket where that is
+known to come out the same."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from pyspark.sql import DataFrame
+
+from lakewarden.catalog.model.bucket_layout import BucketLayout, layout_in
+from lakewarden.catalog.model.lineage_record import Operation
+from lakewarden.jobs.session.buckets.bucketed_changes import bucketed_change, settings_of
+from lakewarden.jobs.session.buckets.definitions import with_layout_on_record
+from lakewarden.jobs.session.buckets.reading import UnlikeBucketsError
+from lakewarden.jobs.session.buckets.writing import as_set, distributed, key_types, naming
+from lakewarden.jobs.session.plans import JavaPlan, Plans, kind
+from lakewarden.jobs.session.write_plans.write_shapes import Shape
+from lakewarden.jobs.session.writes import Read
+
+__all__ = ["BucketedWrites", "Execution"]
+
+_WHOLE: Final = ("AppendData", "OverwriteByExpression")
+_IN_PART: Final = ("replace", "partitionoverwritemode")
+"""Options by which an overwrite keeps some rows."""
+_CREATED: Final = ("CreateTableAsSelect", "ReplaceTableAsSelect")
+_DOES_NOT: Final = "Its buckets are of no use to this statement: the table {because}. Delta's MERGE does it."
+_DOES: Final = "{count} buckets are joined one by one, without an exchange of the table's rows."
+_TURNED_OUT: Final = "has rows in other buckets than its files say, or rows with several matches"
+
+
+@dataclass(kw_only=True)
+class Execution:
+    """How a write of a bucketed table was done. Known after it."""
+
+    reads: list[Read] = field(default_factory=list)
+    """What was read in a way that Spark's plans do not tell."""
+    note: str | None = None
+    """Why its buckets were of no use."""
+
+
+class BucketedWrites:
+    """What the statements of one Spark application do with buckets."""
+
+    def __init__(self, plans: Plans) -> None:
+        self._plans = plans
+
+    def as_delta_takes_it(self, session: Any, parsed: JavaPlan) -> JavaPlan:
+        """See `with_layout_on_record`."""
+        return with_layout_on_record(self._plans, session, parsed)
+
+    def spread(self, session: Any, shape: Shape, query: JavaPlan) -> JavaPlan:
+        """The query of a write with its rows spread over the buckets of the table that it is written to; as it is where
+        there are none. `session` is a clone for this write alone, which then names its files."""
+        layout, types = self._layout(shape)
+        if layout is None:
+            return query
+        found = distributed(self._plans, query, layout, types)
+        if found is None:
+            return query
+        for key, value in naming(session, layout).items():
+            session.sessionState().conf().setConfString(key, value)
+        return found
+
+    def run(self, session: Any, shape: Shape, plan: JavaPlan, done: Execution) -> DataFrame:
+        """Run an analysed write in a session, bucket by bucket if it can be."""
+        if shape.operation is Operation.MERGE and self._recorded(plan) is not None:
+            try:
+                with as_set(session, self._settings(session, plan)):
+                    change = bucketed_change(self._plans, session, plan)
+                    frame = change.run()
+                if frame is not None:
+                    done.reads += change.reads
+                    return frame
+                done.note = _DOES_NOT.format(because=_TURNED_OUT)
+            except UnlikeBucketsError as error:
+                done.note = _DOES_NOT.format(because=error)
+        return self._plans.run(session, plan)
+
+    def told(self, session: Any, plan: JavaPlan) -> str | None:
+        """How an analysed MERGE would be done; None where the table has no buckets."""
+        layout = self._recorded(plan) if kind(plan) == "MergeIntoCommand" else None
+        if layout is None:
+            return None
+        try:
+            with as_set(session, self._settings(session, plan)):
+                bucketed_change(self._plans, session, plan)
+        except UnlikeBucketsError as error:
+            return _DOES_NOT.format(because=error)
+        return _DOES.format(count=layout.count)
+
+    def _recorded(self, merge: JavaPlan) -> BucketLayout | None:
+        return layout_in(self._plans.texts(merge.targetFileIndex().metadata().configuration()))
+
+    def _layout(self, shape: Shape) -> tuple[BucketLayout | None, Mapping[str, str] | None]:
+        """The layout on record of the table that is written to, and the types of its bucket columns; those are None for
+        a table that is made of the query. No layout where Delta would write other rows as well: parts of a table that
+        is overwritten in part."""
+        plan, plans = shape.plan, self._plans
+        if kind(plan) in _CREATED:
+            return layout_in(plans.texts(plan.tableSpec().properties())), None
+        if kind(plan) not in _WHOLE or shape.operation is Operation.PARTIAL_OVERWRITE:
+            return None, None
+        if any(key.lower().startswith(_IN_PART) for key in plans.texts(plan.writeOptions())):
+            return None, None
+        metadata = plan.table().table().deltaLog().unsafeVolatileSnapshot().metadata()
+        layout = layout_in(plans.texts(metadata.configuration()))
+        if layout is None:
+            return None, None
+        types = key_types(str(metadata.schemaString()), layout)
+        return (None, None) if types is None else (layout, types)
+
+    def _settings(self, session: Any, merge: JavaPlan) -> Mapping[str, str]:
+        layout = self._recorded(merge)
+        assert layout is not None
+        return {**settings_of(layout), **naming(session, layout)}

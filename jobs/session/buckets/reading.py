@@ -1,0 +1,140 @@
+"""A Delta table read bucket by bucket: a leaf of a plan whose task i yields the rows of bucket i, and says so to Spark,
+which then joins and groups by the bucket columns without an exchange.
+
+Spark's own bucketed scan goes by names of files that Delta does not write. What it is made of does not: an RDD of files
+(`FileScanRDD`), whose parts are chosen here, and a plan of an RDD (`LogicalRDD`) with its partitioning. The rows of
+deletion vectors are not taken out there, so whoever asks looks for them first.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from lakewarden.catalog.model.bucket_layout import BucketLayout, layout_in
+from lakewarden.jobs.session.buckets.writing import key_types
+from lakewarden.jobs.session.plans import JavaPlan, Plans
+from lakewarden.jobs.sql.compile.values import quoted
+
+__all__ = ["WRONG_BUCKET", "BucketedTable", "UnlikeBucketsError", "checked", "table_of"]
+
+WRONG_BUCKET: Final = "lakewarden: a row of another bucket than its file says"
+"""What Spark says when it comes upon a layout that is wrong."""
+_FEATURES: Final = frozenset({"appendOnly", "checkConstraints", "invariants"})
+"""Table features that change nothing of how files are read, and that Delta's own writer minds."""
+_SETTINGS: Final = ("delta.appendOnly", "delta.autoOptimize")
+"""Table properties that refuse what is done here, or that arrange files in another way."""
+_BATCHES: Final = "returning_batch"
+
+
+class UnlikeBucketsError(Exception):
+    """A table, or a statement, is not worked on bucket by bucket. The message says why, as the end of a sentence."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class BucketedTable:
+    """One version of a table all of whose files name their bucket."""
+
+    layout: BucketLayout
+    snapshot: Any
+    """Delta's own, in the JVM."""
+    files: tuple[Sequence[Any], ...]
+    """Delta's `AddFile`s, bucket by bucket."""
+
+    @property
+    def largest(self) -> int:
+        """The bytes of its largest bucket."""
+        return max(sum(int(one.size()) for one in bucket) for bucket in self.files)
+
+    def leaf(self, plans: Plans, session: Any, relation: JavaPlan, needed: Sequence[Any]) -> JavaPlan:
+        """A plan that reads some columns, given as attributes of the `LogicalRelation` that it stands for."""
+        packages = plans.sql.execution.datasources
+        read = relation.relation()
+        options = {**plans.texts(read.options()), _BATCHES: "false"}
+        schema = plans.sql.catalyst.types.DataTypeUtils.fromAttributes(plans.scala_sequence(needed))
+        nothing, no_map = plans.scala_sequence(()), plans.scala_map(())
+        reader = read.fileFormat().buildReaderWithPartitionValues(
+            session, read.dataSchema(), read.partitionSchema(), schema, nothing, plans.scala_map(options.items()),
+            session.sessionState().newHadoopConfWithOptions(read.options()),
+        )  # fmt: skip
+        parts = [self._part(plans, number, files) for number, files in enumerate(self.files)]
+        rdd = packages.FileScanRDD(
+            session, reader, plans.scala_sequence(parts), schema, nothing, no_map,
+            plans.sql.catalyst.FileSourceOptions(no_map),
+        )  # fmt: skip
+        keys = _keys(self.layout, needed)
+        partitioning = plans.sql.catalyst.plans.physical.HashPartitioning(
+            plans.scala_sequence(keys), self.layout.count
+        )
+        none = plans.optional(None)
+        return plans.sql.execution.LogicalRDD(
+            plans.scala_sequence(needed), rdd, partitioning, nothing, False, none, session, none, none
+        )
+
+    def _part(self, plans: Plans, number: int, files: Sequence[Any]) -> Any:
+        packages = plans.sql.execution.datasources
+        gateway = plans.gateway
+        path_of = plans.spark_path
+        found = gateway.new_array(packages.PartitionedFile, len(files))
+        empty = plans.sql.catalyst.InternalRow.empty()
+        for place, one in enumerate(files):
+            path = path_of(one.absolutePath(self.snapshot.deltaLog()))
+            found[place] = packages.PartitionedFile(
+                empty, path, 0, one.size(), gateway.new_array(plans.text, 0), one.modificationTime(),
+                one.size(), plans.scala_map(()),
+            )  # fmt: skip
+        return packages.FilePartition(number, found)
+
+
+def table_of(plans: Plans, snapshot: Any) -> BucketedTable:
+    """One version of a table. Raises `UnlikeBucketsError` if it cannot be read bucket by bucket."""
+    metadata, protocol = snapshot.metadata(), snapshot.protocol()
+    settings = plans.texts(metadata.configuration())
+    layout = layout_in(settings)
+    if layout is None:
+        raise UnlikeBucketsError("has no buckets on record")
+    if key_types(str(metadata.schemaString()), layout) is None:
+        raise UnlikeBucketsError(f"has no columns {', '.join(layout.columns)} of a type that is hashed")
+    if not metadata.partitionColumns().isEmpty():
+        raise UnlikeBucketsError("is partitioned")
+    found = min((key for key in settings if key.startswith(_SETTINGS)), default=None)
+    if found is not None:
+        raise UnlikeBucketsError(f"has the property {found}")
+    told = json.loads(str(protocol.json()))["protocol"]
+    features = {*told.get("readerFeatures", ()), *told.get("writerFeatures", ())}
+    if told["minReaderVersion"] not in (1, 3) or told["minWriterVersion"] not in (1, 2, 3, 7):
+        raise UnlikeBucketsError("has features of Delta that are not known to be kept")
+    if not features <= _FEATURES:
+        raise UnlikeBucketsError(f"has the feature {min(features - _FEATURES)} of Delta")
+    return BucketedTable(layout=layout, snapshot=snapshot, files=_by_bucket(snapshot, layout))
+
+
+def checked(plans: Plans, session: Any, plan: JavaPlan, layout: BucketLayout) -> JavaPlan:
+    """The plan, which fails as soon as a task comes upon a row that is not of its bucket."""
+    keys = ", ".join(map(quoted, layout.columns))
+    condition = (
+        f"CASE WHEN pmod(hash({keys}), {layout.count}) = spark_partition_id() THEN true "
+        f"ELSE raise_error('{WRONG_BUCKET}') END"
+    )
+    return plans.frame(session, plan).where(condition)._jdf.queryExecution().analyzed()
+
+
+def _by_bucket(snapshot: Any, layout: BucketLayout) -> tuple[Sequence[Any], ...]:
+    found: list[list[Any]] = [[] for _ in range(layout.count)]
+    strangers = 0
+    for one in snapshot.allFiles().collect():
+        bucket = layout.bucket_of(str(one.path()))
+        if one.deletionVector() is not None:
+            raise UnlikeBucketsError("has files with deletion vectors")
+        if bucket is None:
+            strangers += 1
+        else:
+            found[bucket].append(one)
+    if strangers:
+        raise UnlikeBucketsError(f"has {strangers} files that are in no bucket")
+    return tuple(found)
+
+
+def _keys(layout: BucketLayout, attributes: Sequence[Any]) -> Sequence[Any]:
+    named: Mapping[str, Any] = {str(one.name()).lower(): one for one in attributes}
+    return [named[column.lower()] for column in layout.columns]

@@ -1,0 +1,1 @@
+"""Which plan does a write stand for, and what is it made of?"""

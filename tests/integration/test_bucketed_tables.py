@@ -1,0 +1,364 @@
+"""Bucketed Delta tables: made, filled and updated bucket by bucket, and right whatever others do to them."""
+
+import random
+import shutil
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+import lakewarden
+from lakewarden.catalog.errors import ConflictError, PreconditionError
+from lakewarden.daemon.installation.services import Services, open_services
+from lakewarden.daemon.usecases.init import initialise
+from lakewarden.jobs.session.attached import Attached
+from lakewarden.jobs.session.buckets.bucketed_changes import BucketedChange
+
+pytestmark = pytest.mark.spark
+
+UPDATE = "UPDATE t SET v = s.v FROM s WHERE t.id = s.id"
+BUCKETS = "CLUSTERED BY (id) SORTED BY (id) INTO 4 BUCKETS"
+
+
+@dataclass
+class Lake:
+    spark: SparkSession
+    lw: Attached
+    services: Services
+    folder: Path
+
+    def sql(self, text: str) -> list[tuple[Any, ...]]:
+        return [tuple(row) for row in self.lw.sql(text).collect()]
+
+    def rows(self, table: str) -> list[tuple[Any, ...]]:
+        return sorted((tuple(row) for row in self.spark.sql(f"SELECT * FROM {table}").collect()), key=repr)
+
+    def make(self, table: str, values: str, buckets: str = BUCKETS) -> None:
+        self.spark.sql(f"DROP TABLE IF EXISTS {table}")
+        shutil.rmtree(self.folder / table, ignore_errors=True)
+        self.lw.sql(
+            f"CREATE TABLE {table} USING delta {buckets} LOCATION '{self.folder / table}' AS SELECT * FROM {values}"
+        )
+
+    def log(self, table: str) -> DeltaTable:
+        return DeltaTable(self.folder / table)
+
+    def files(self, table: str) -> list[str]:
+        return sorted(Path(one).name for one in self.log(table).file_uris())
+
+    def because(self, statement: str) -> str:
+        """Why a statement is left to Delta's MERGE; empty if it is done bucket by bucket."""
+        (row,) = self.lw.sql(f"EXPLAIN GOVERNED {statement}").collect()
+        _, _, told = str(row["notes"]).partition("Its buckets are of no use to this statement: ")
+        return told
+
+
+@pytest.fixture(scope="module")
+def lake(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lake]:
+    folder = tmp_path_factory.mktemp("buckets")
+    services = open_services(home=folder / "home", flags={})
+    initialise(services, services.user)
+    database = f"buckets_{uuid.uuid4().hex[:8]}"
+    spark.sql(f"CREATE DATABASE {database}")
+    spark.sql(f"USE {database}")
+    with lakewarden.attach(spark, home=services.settings.home) as lw:
+        yield Lake(spark, lw, services, folder)
+    spark.sql("USE default")
+    spark.sql(f"DROP DATABASE {database} CASCADE")
+
+
+@pytest.fixture
+def tables(lake: Lake) -> Lake:
+    """Eight rows in `t`, and in `s` other values for the even ones and for one that `t` has not."""
+    lake.make("t", "(SELECT id, CAST(id AS STRING) AS v FROM range(8))")
+    lake.make("s", "(SELECT 2 * id AS id, concat('new', id) AS v FROM range(5))")
+    return lake
+
+
+UPDATED = sorted(((i, f"new{i // 2}") if i % 2 == 0 else (i, str(i)) for i in range(8)), key=repr)
+
+
+def test_a_bucketed_table_is_made_and_each_of_its_files_names_its_bucket(tables: Lake) -> None:
+    properties = tables.log("t").metadata().configuration
+    assert {key: value for key, value in properties.items() if key.startswith("lakewarden.buckets.")} == {
+        "lakewarden.buckets.columns": "id",
+        "lakewarden.buckets.count": "4",
+        "lakewarden.buckets.hash": "murmur3",
+        "lakewarden.buckets.sort": "id",
+    }
+    tables.sql("INSERT INTO t VALUES (100, 'a')")
+    named = tables.spark.sql(
+        "SELECT DISTINCT int(regexp_extract(input_file_name(), 'lw4-[0-9a-f]{8}-part-(\\\\d+)-', 1)) AS told, "
+        "pmod(hash(id), 4) AS is FROM t"
+    ).collect()
+    assert named and all(row["told"] == row["is"] for row in named)
+
+
+def test_an_update_joins_bucket_by_bucket_without_an_exchange_in_one_recorded_commit(tables: Lake) -> None:
+    before, files = tables.log("t").version(), len(tables.files("t"))
+    assert tables.because(UPDATE) == ""
+    plans = tables.spark._jsparkSession.sharedState().statusStore()
+    seen = plans.executionsList().size()
+    (counts,) = tables.lw.sql(UPDATE).collect()
+    assert counts.asDict() | {"num_added_bytes": 0, "num_removed_bytes": 0} == {
+        "num_affected_rows": 4, "num_updated_rows": 4, "num_deleted_rows": 0, "num_inserted_rows": 0,
+        "num_added_files": files, "num_removed_files": files, "num_added_bytes": 0, "num_removed_bytes": 0,
+        "version": before + 1,
+    }  # fmt: skip
+    assert tables.rows("t") == UPDATED
+    ran = [
+        str(plans.executionsList().apply(one).physicalPlanDescription())
+        for one in range(seen, plans.executionsList().size())
+    ]
+    ours = [text for text in ran if "_delta_log" not in text]  # Delta reads its own log as it likes
+    assert any("Join" in text for text in ours) and not any("Exchange" in text for text in ours)
+    (commit,) = tables.services.readers[0].commits((tables.folder / "t").as_uri(), after=before)
+    assert commit.operation == "MERGE" and commit.lineage is not None
+    (read,) = commit.lineage.inputs
+    assert (read.location, read.version) == ((tables.folder / "s").as_uri(), 0)
+
+
+def test_what_is_the_same_for_all_matches_is_no_error_and_what_differs_is(tables: Lake) -> None:
+    tables.sql("INSERT INTO s VALUES (4, 'new2')")
+    tables.sql(UPDATE)
+    assert tables.rows("t") == UPDATED
+    tables.sql("INSERT INTO s VALUES (4, 'other')")
+    before = tables.log("t").version()
+    with pytest.raises(PreconditionError, match="has several matches"):
+        tables.sql(UPDATE)
+    assert (tables.rows("t"), tables.log("t").version()) == (UPDATED, before)
+
+
+def test_an_update_that_finds_nothing_makes_no_commit(tables: Lake) -> None:
+    before = tables.log("t").version()
+    (counts,) = tables.lw.sql(f"{UPDATE} AND s.id > 90").collect()
+    assert (counts["num_affected_rows"], tables.log("t").version()) == (0, before)
+
+
+@pytest.mark.parametrize("table", ["t", "s"])
+def test_what_others_append_is_used_all_the_same(tables: Lake, table: str) -> None:
+    more = pa.table({"id": pa.array([5], pa.int64()), "v": ["foreign"]})
+    tables.sql("DELETE FROM t WHERE id = 5")
+    write_deltalake(tables.folder / table, more, mode="append")
+    tables.sql(UPDATE)
+    odd = "foreign"
+    assert tables.rows("t") == sorted(
+        [row for row in UPDATED if row[0] != 5] + ([(5, odd)] if table == "t" else []), key=repr
+    )
+
+
+@pytest.mark.parametrize("table", ["t", "s"])
+def test_a_file_that_names_the_wrong_bucket_never_gives_other_rows(tables: Lake, table: str) -> None:
+    swap_names_of_files(tables, table)
+    assert tables.because(UPDATE) == "", "nobody can see it from the names"
+    tables.sql(UPDATE)
+    assert tables.rows("t") == UPDATED
+
+
+def swap_names_of_files(lake: Lake, table: str) -> None:
+    """Two files of a table change their names, in its log as well."""
+    first, second = lake.files(table)[:2]
+    commit = lake.folder / table / "_delta_log" / f"{0:020}.json"
+    text = commit.read_text().replace(first, "X").replace(second, first).replace("X", second)
+    for crc in (lake.folder / table / "_delta_log").glob(".*.crc"):
+        crc.unlink()
+    commit.write_text(text)
+    (lake.folder / table / first).rename(lake.folder / table / "X")
+    (lake.folder / table / second).rename(lake.folder / table / first)
+    (lake.folder / table / "X").rename(lake.folder / table / second)
+    for crc in (lake.folder / table).glob(".*.crc"):
+        crc.unlink()
+    forget = lake.spark.sparkContext._jvm
+    assert forget is not None
+    forget.org.apache.spark.sql.delta.DeltaLog.clearCache()
+
+
+def test_cut_off_before_its_commit_it_has_changed_nothing(
+    tables: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = (tables.rows("t"), tables.log("t").version())
+
+    def cut_off(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(BucketedChange, "_commit", cut_off)
+        with pytest.raises(KeyboardInterrupt):
+            tables.sql(UPDATE)
+    assert (tables.rows("t"), tables.log("t").version()) == before
+    tables.sql(UPDATE)
+    assert tables.rows("t") == UPDATED
+
+
+def test_who_commits_meanwhile_is_not_overwritten(tables: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    commit = BucketedChange._commit
+    waiting = [pa.table({"id": pa.array([2], pa.int64()), "v": ["meanwhile"]})]
+
+    def after_somebody_else(change: BucketedChange, *done: Any) -> None:
+        while waiting:
+            write_deltalake(tables.folder / "t", waiting.pop(), mode="append")
+        commit(change, *done)
+
+    monkeypatch.setattr(BucketedChange, "_commit", after_somebody_else)
+    tables.sql(UPDATE)
+    assert tables.rows("t") == sorted([*UPDATED, (2, "new1")], key=repr)
+
+
+def test_without_another_try_the_race_is_lost_and_said(tables: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    commit = BucketedChange._commit
+
+    def after_somebody_else(change: BucketedChange, *done: Any) -> None:
+        write_deltalake(
+            tables.folder / "t", pa.table({"id": pa.array([9], pa.int64()), "v": ["x"]}), mode="append"
+        )
+        commit(change, *done)
+
+    monkeypatch.setattr(BucketedChange, "_commit", after_somebody_else)
+    tables.spark.conf.set("lakewarden.conflicts.retries", "0")
+    try:
+        with pytest.raises(ConflictError, match="committed to .* first"):
+            tables.sql(UPDATE)
+    finally:
+        tables.spark.conf.unset("lakewarden.conflicts.retries")
+    assert len(tables.rows("t")) == 9 and not any("new" in row[1] for row in tables.rows("t"))
+
+
+REASONS = {
+    "the bucket column is set": ("UPDATE t SET id = s.id + 1 FROM s WHERE t.id = s.id", "gets another id"),
+    "not by the bucket column": (
+        "UPDATE t SET v = s.v FROM s WHERE t.v = s.v", "is not joined by its bucket columns"
+    ),
+    "of the table itself": (
+        "UPDATE t SET v = x.v FROM t x WHERE t.id = x.id", "is read by the statement itself"
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", REASONS)
+def test_a_statement_that_is_left_to_merge_says_why(tables: Lake, name: str) -> None:
+    statement, because = REASONS[name]
+    tables.spark.conf.set("lakewarden.dialect", "postgres")
+    try:
+        assert because in tables.because(statement)
+    finally:
+        tables.spark.conf.unset("lakewarden.dialect")
+
+
+PROPERTIES = {
+    "delta.enableChangeDataFeed": "has the feature changeDataFeed",
+    "delta.enableDeletionVectors": "has the feature deletionVectors",
+    "delta.autoOptimize.optimizeWrite": "has the property delta.autoOptimize.optimizeWrite",
+}
+
+
+@pytest.mark.parametrize("name", PROPERTIES)
+def test_a_table_that_is_left_to_merge_says_why_and_comes_out_right(tables: Lake, name: str) -> None:
+    tables.spark.sql(f"ALTER TABLE t SET TBLPROPERTIES ('{name}' = 'true')")
+    assert PROPERTIES[name] in tables.because(UPDATE)
+    tables.sql(UPDATE)
+    assert tables.rows("t") == UPDATED
+
+
+def test_a_constraint_holds_and_nothing_is_changed(tables: Lake) -> None:
+    tables.spark.sql("ALTER TABLE t ADD CONSTRAINT short CHECK (length(v) < 4)")
+    assert tables.because(UPDATE) == ""
+    with pytest.raises(PreconditionError, match="A row cannot be written"):
+        tables.sql(UPDATE)
+    assert tables.rows("t") == [(i, str(i)) for i in range(8)]
+
+
+def test_a_source_without_buckets_is_exchanged_alone(tables: Lake) -> None:
+    tables.spark.sql(
+        "CREATE OR REPLACE TEMPORARY VIEW loose AS SELECT 2 * id AS id, concat('new', id) AS v FROM range(5)"
+    )
+    statement = UPDATE.replace(" s", " loose").replace("s.", "loose.")
+    assert tables.because(statement) == ""
+    tables.sql(statement)
+    assert tables.rows("t") == UPDATED
+    assert tables.because(UPDATE) == "", "each file is in its bucket still"
+
+
+KEYS = ("id", "k", "n", "at", "id, k")
+SETS = ("v = s.v", "x = t.x + s.x, v = concat(t.v, s.k)", "n = s.n * 2", "v = NULL", "at = s.at, x = s.id")
+CONDITIONS = (
+    "",
+    " AND s.x > 1",
+    " AND t.x < s.x",
+    " AND s.v <> 'b'",
+    " AND (t.v = 'a' OR s.v IS NULL)",
+    " AND false",
+)
+SOURCES = (
+    "s",
+    "(SELECT * FROM s WHERE x > 0.5) s",
+    "(SELECT id, k, n, at, max(v) v, max(x) x FROM s GROUP BY id, k, n, at) s",
+)
+CELLS = {
+    "INT": ("1", "2", "3", "-7"),
+    "STRING": ("'a'", "''", "'é'"),
+    "DECIMAL(10,2)": ("1.5", "2.50", "-3"),
+    "TIMESTAMP": ("'1970-01-01'", "'2026-11-28 12:00:01'"),
+    "string": ("'a'", "'b'"),
+    "DOUBLE": ("0.0D", "1.5D", "-0.0D", "2D"),
+}
+
+
+def row(chance: random.Random) -> str:
+    cells = (f"CAST({chance.choice(('NULL', *some))} AS {type_})" for type_, some in CELLS.items())
+    return f"({', '.join(cells)})"
+
+
+def play(lake: Lake, seed: int) -> tuple[str, str]:
+    """One random statement on bucketed tables and on plain ones: what came of each."""
+    chance = random.Random(seed)
+    keys = chance.choice(KEYS)
+    values = {name: ", ".join(row(chance) for _ in range(chance.randint(1, 12))) for name in "ts"}
+    joined = " AND ".join(f"t.{key} = s.{key}" for key in keys.split(", "))
+    statement = (
+        f"UPDATE t SET {chance.choice(SETS)} FROM {chance.choice(SOURCES)} "
+        f"WHERE {joined}{chance.choice(CONDITIONS)}"
+    )
+    lake.spark.conf.set("lakewarden.matches", chance.choice(("error", "any")))
+    outcomes = []
+    for buckets in (f"CLUSTERED BY ({keys}) INTO {chance.choice((1, 3, 8))} BUCKETS", ""):
+        for name, told in values.items():
+            lake.make(name, f"VALUES {told} AS r(id, k, n, at, v, x)", buckets)
+        try:
+            (counts,) = lake.lw.sql(statement).collect()
+            came = str(counts["num_updated_rows"])
+        except (PreconditionError, PySparkException) as error:
+            came = str(error).partition("\n")[0]
+        outcomes.append(f"{came}: {lake.rows('t')}")
+    bucketed, plain = outcomes
+    return f"{statement}\n{values}\n{bucketed}", f"{statement}\n{values}\n{plain}"
+
+
+@contextmanager
+def settled(lake: Lake) -> Iterator[None]:
+    try:
+        yield
+    finally:
+        lake.spark.conf.unset("lakewarden.matches")
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_random_statement_does_the_same_with_buckets_and_without(lake: Lake, seed: int) -> None:
+    with settled(lake):
+        bucketed, plain = play(lake, seed)
+    assert bucketed == plain
+
+
+@pytest.mark.long
+def test_random_statements_do_the_same_with_buckets_and_without(lake: Lake) -> None:
+    with settled(lake):
+        for seed in range(1000, 1200):
+            bucketed, plain = play(lake, seed)
+            assert bucketed == plain, seed
