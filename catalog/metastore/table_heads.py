@@ -21,7 +21,7 @@ __all__ = ["CATALOG_ENTRY", "TableHeads"]
 CATALOG_ENTRY: Final = "catalog.entry"
 """Row property: the metastore's entry (`db.t`) that keeps the table's head, where its folder does not."""
 _MOMENT: Final = 1.0
-"""Seconds for which an answer counts."""
+"""Seconds for which an answer counts, unless somebody says otherwise."""
 _PAUSE: Final = 10.0
 """Seconds for which a metastore that did not answer is not asked again: each time takes as long as its timeout."""
 
@@ -44,8 +44,11 @@ class TableHeads:
         metastore: Callable[[], Metastore | None],
         rows: Callable[[], Rows[TableRow]],
         monotonic: Callable[[], float] = time.monotonic,
+        *,
+        moment: float = _MOMENT,
     ) -> None:
-        self._metastore, self._rows, self._monotonic = metastore, rows, monotonic
+        """`moment`: the seconds for which an answer counts; 0 for whoever acts by it, and reads again what he did."""
+        self._metastore, self._rows, self._monotonic, self._moment = metastore, rows, monotonic, moment
         self._known: dict[str, str] = {}
         self._stored: Mapping[str, str] = {}
         self._places: frozenset[str | None] = frozenset()
@@ -106,4 +109,4 @@ class TableHeads:
             files = metastore.metadata_files(database, sorted(tables))
         except UnavailableError as error:
             return _Answer(until=self._monotonic() + _PAUSE, asked=tables, files=error)
-        return _Answer(until=self._monotonic() + _MOMENT, asked=tables, files=files)
+        return _Answer(until=self._monotonic() + self._moment, asked=tables, files=files)

@@ -19,7 +19,7 @@ def heads_of(config: WorkerConfig) -> HeadOf:
     store = DeltaSystemStore(location, config.storage.at(location), actor=config.name)
     uri = config.spark.metastore_uri
     metastore = None if uri is None else HiveMetastore(uri)
-    return TableHeads(lambda: metastore, lambda: store.rows(TABLES))
+    return TableHeads(lambda: metastore, lambda: store.rows(TABLES), moment=0.0)
 
 
 def _folders_tell(location: str) -> CatalogHead | None:

@@ -133,6 +133,17 @@ def test_one_plan_takes_both_back_and_the_undo_brings_both_again(shop: Shop) -> 
     assert (shop.tags(), shop.raw.missing()) == ([], set())
 
 
+@pytest.mark.long
+def test_a_worker_of_its_own_does_it_by_two_steps(shop: Shop) -> None:
+    planned = shop.plan()["hash"]
+    shop.must("rollback", "apply", planned)
+    assert shop.contents() == GOOD
+    rollback = rollbacks_of_services(shop.services).journal.find(planned)
+    assert [one.state for one in rollback.steps] == [RollbackState.DONE, RollbackState.DONE]
+    shop.must("rollback", "undo", planned)
+    assert (shop.contents(), shop.tags()) == (BAD, [])
+
+
 def test_killed_forwards_the_next_attempt_completes_it_once_on_iceberg(shop: Shop) -> None:
     rollback_id = shop.begun()
     for point in points_of("test_killed_forwards_the_next_attempt_completes_it_once_on_iceberg"):

@@ -68,6 +68,19 @@ def test_a_database_is_asked_once_for_all_of_its_tables() -> None:
     assert stage.asked[2:] == [("a", ("t", "u"))], "an answer counts for a moment"
 
 
+def test_who_acts_by_the_answer_asks_each_time() -> None:
+    """He reads again what he has just committed."""
+    stage = Stage()
+    heads = TableHeads(lambda: stage.metastore, lambda: stage.store.rows(TABLES), lambda: 0.0, moment=0.0)
+    before, entry = heads("file:///a.t"), stage.metastore.get("a", "t")
+    assert entry is not None
+    stage.metastore.replace(
+        replace(entry, parameters={METADATA_FILE: "file:/a.t/metadata/00001-x.metadata.json"}), expected=entry
+    )
+    after = heads("file:///a.t")
+    assert after != before and after is not None and (after.file or "").endswith("00001-x.metadata.json")
+
+
 def test_rows_are_asked_once_in_a_moment_too() -> None:
     stage, asked = Stage(), list[float]()
 
