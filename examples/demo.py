@@ -15,6 +15,7 @@ from pyspark.sql import SparkSession
 
 import lakewarden
 from examples.flights import write_parquet
+from examples.iceberg import look_after_iceberg
 from examples.stage import DIM, END, LAKEWARDEN, ROOT, Demo, quiet_session, running_daemon, settle
 from examples.warehouse import speak_like_a_warehouse
 from lakewarden.daemon.process.embedded_metastore import EmbeddedMetastore
@@ -45,6 +46,7 @@ def main() -> None:
                 derive(spark, demo)
                 undo_a_bad_load(spark, demo)
                 speak_like_a_warehouse(spark, demo)
+                look_after_iceberg(spark, demo)
             tell(demo, before, after)
         finally:
             spark.stop()
