@@ -70,6 +70,7 @@ class Plans:
         self._current_user: Any = sql.catalyst.CurrentUserContext.getCurrentUser
         self._asks_who: Any = sql.catalyst.expressions.CurrentUser
         self._literal: Any = sql.catalyst.expressions.Literal.create
+        self._int: Any = sql.types.DataTypes.IntegerType
         self._skip: Any = sql.execution.CommandExecutionMode.SKIP()
 
     def asks(self, expression: Any) -> bool:
@@ -191,6 +192,10 @@ class Plans:
     def option(self, value: Any) -> Any | None:
         """A Scala Option's content, None for none."""
         return value.get() if value.isDefined() else None
+
+    def number(self, value: int) -> Any:
+        """A number of an INT as an expression."""
+        return self._literal(value, self._int)
 
     def optional(self, value: Any | None) -> Any:
         """A Scala Option, empty for None."""

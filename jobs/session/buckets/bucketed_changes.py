@@ -2,11 +2,14 @@
 its sources and writes that bucket anew. One pass, no exchange of the table's rows, one commit on the very version that
 was read.
 
+First the source is asked which buckets it is about; of the others only the bucket columns are read, and checked.
+
 It is done by a transaction of Delta's own, whose writer minds constraints and statistics. Everything that is not known
 to come out as Delta's MERGE would have it is left to that, and so is the judgement of rows with several matches.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import reduce
 from typing import Any, Final
 
 from py4j.protocol import Py4JJavaError
@@ -29,9 +32,6 @@ from lakewarden.jobs.session.writes import Read
 __all__ = ["BucketedChange", "bucketed_change", "settings_of"]
 
 _MATCH: Final = "__lakewarden_match"
-_HASHED: Final = 48 * 1024 * 1024
-"""Bytes of a bucket's files up to which its rows are kept in a hash table by the join, which then sorts nothing. Larger
-ones are sorted, and spill."""
 _COUNTED: Final = (
     "operationNumSourceRows",
     "numTargetRowsRead",
@@ -39,57 +39,100 @@ _COUNTED: Final = (
     "numTargetRowsCopied",
 )
 _EXCHANGE: Final = "ShuffleExchangeExec"
+_READ_WHOLE: Final = ("BroadcastHashJoinExec", "ShuffledHashJoinExec")
+"""Joins that keep the rows of the source in a hash table, all of them."""
 
 
 class BucketedChange:
-    """A change that is planned and not run yet, in a session that is set up for it."""
+    """A change that is not run yet, in a session that is set up for it. Raises `UnlikeBucketsError` if the rows of its
+    table would not be left where they are."""
 
     def __init__(self, plans: Plans, session: Any, parts: MergeParts, transaction: Any) -> None:
         self._plans, self._session, self._parts = plans, session, parts
         self._transaction = transaction
         self._asked, self._read, self._matched, self._kept = map(self._metric, _COUNTED)
         with plans.active(session):
-            self._rows = plans.frame(session, self._plan())
-        self._require_left_in_place(self._rows._jdf.queryExecution().executedPlan())
+            self._frame(parts.table)
 
     @property
     def reads(self) -> tuple[Read, ...]:
-        """The sources that were read bucket by bucket."""
-        return tuple(
-            delta_read(leaf.relation().location().path(), table.snapshot)
-            for leaf, table in self._parts.relations[1:]
-        )
+        """The source, if it was read bucket by bucket."""
+        if self._parts.source is None:
+            return ()
+        leaf, table = self._parts.source
+        return (delta_read(leaf.relation().location().path(), table.snapshot),)
 
     def run(self) -> DataFrame | None:
         """Do it; None, and nothing was changed, where the rows turn out not to be as they should: then Delta's MERGE
         says what is to be said. Raises what Spark and Delta raise, also after a race that was lost."""
         with self._plans.active(self._session):
             try:
-                added = self._transaction.writeFiles(self._rows._jdf)
+                done = self._run()
             except (PySparkException, Py4JJavaError) as error:
                 if WRONG_BUCKET in str(error):
                     return None
                 raise
-            read, matched, kept = (int(one.value()) for one in (self._read, self._matched, self._kept))
-            if self._parts.deletes:
-                matched = read - kept
-            if read != matched + kept:
-                return None  # a row came out twice: it has several matches
-            if matched:
-                self._commit(self._plans.sequence(added), matched, kept)
-            cache = self._session.sharedState().cacheManager()
-            cache.recacheByPlan(self._session, self._parts.merge.target())
-        return self._plans.spark.range(0)
+        return self._plans.spark.range(0) if done else None
 
-    def _plan(self) -> JavaPlan:
-        """The rows of the table as they will be."""
+    def _run(self) -> bool:
+        table = self._parts.table
+        touched = self._touched()
+        if len(touched) < table.layout.count:
+            self._check(table.only(frozenset(range(table.layout.count)) - touched))
+        if not touched:
+            return True
+        changed = table.only(touched)
+        added = self._transaction.writeFiles(self._frame(changed)._jdf)
+        read, matched, kept = (int(one.value()) for one in (self._read, self._matched, self._kept))
+        if self._parts.deletes:
+            matched = read - kept
+        if read != matched + kept:
+            return False  # a row came out twice: it has several matches
+        if matched:
+            self._commit(changed, self._plans.sequence(added), matched, kept)
+        cache = self._session.sharedState().cacheManager()
+        cache.recacheByPlan(self._session, self._parts.merge.target())
+        return True
+
+    def _touched(self) -> frozenset[int]:
+        """The buckets that rows of the source may be about."""
+        plans, parts = self._plans, self._parts
+        logical = plans.logical
+        spread = plans.sql.catalyst.plans.physical.HashPartitioning(
+            plans.scala_sequence(parts.keys), parts.table.layout.count
+        )
+        chosen = reduce(lambda plan, part: logical.Filter(part, plan), parts.chosen, parts.merge.source())
+        number = self._column("bucket", spread.partitionIdExpression())
+        found = logical.Project(plans.scala_sequence((number,)), chosen)
+        if parts.source is None or not parts.is_aligned:
+            found = logical.Distinct(found)
+        else:  # the first row of a task says which bucket it has
+            leaf, table = parts.source
+            used = _used(plans, nodes_of(plans, found))
+            plan = plans.replaced(found, [(leaf, self._source_leaf(leaf, table, used))])
+            found = logical.LocalLimit(self._plans.number(1), plan)
+        return frozenset(int(row[0]) for row in plans.frame(self._session, found).collect())
+
+    def _check(self, table: BucketedTable) -> None:
+        """Read the bucket columns of what is not written anew: a row of another bucket might be meant."""
+        used = _used(self._plans, ())
+        plan = self._bucketed(self._parts.target, table, used)
+        frame = self._plans.frame(self._session, checked(self._plans, self._session, plan, table.layout))
+        frame.write.format("noop").mode("overwrite").save()
+
+    def _frame(self, table: BucketedTable) -> DataFrame:
+        """The rows of these buckets as they will be. Raises `UnlikeBucketsError` if they would be exchanged."""
         plans, parts = self._plans, self._parts
         whole = self._left() if parts.deletes else self._updated()
         used = _used(plans, nodes_of(plans, whole))
-        placed = plans.replaced(
-            whole, [(one, self._leaf(one, table, used)) for one, table in parts.relations]
-        )
-        return checked(plans, self._session, placed, parts.table.layout)
+        target = plans.logical.Filter(self._count(self._read), self._bucketed(parts.target, table, used))
+        places = [(parts.target, target)]
+        if parts.source is not None:
+            places.append((parts.source[0], self._source_leaf(*parts.source, used)))
+        plan = checked(plans, self._session, plans.replaced(whole, places), table.layout)
+        frame = plans.frame(self._session, plan)
+        self._require_in_place(frame._jdf.queryExecution().executedPlan())
+        return frame
 
     def _left(self) -> JavaPlan:
         joined = self._joined("LeftAnti", self._source())
@@ -121,19 +164,18 @@ class BucketedChange:
         condition = self._plans.optional(self._parts.condition)
         return self._plans.logical.Join(self._parts.merge.target(), source, type_, condition, self._hint())
 
-    def _leaf(self, relation: JavaPlan, table: BucketedTable, used: Any) -> JavaPlan:
-        """A leaf read bucket by bucket, with the columns that are needed alone. What the rows of the target are is
-        checked when they are written."""
+    def _source_leaf(self, leaf: JavaPlan, table: BucketedTable, used: Any) -> JavaPlan:
+        return checked(self._plans, self._session, self._bucketed(leaf, table, used), table.layout)
+
+    def _bucketed(self, leaf: JavaPlan, table: BucketedTable, used: Any) -> JavaPlan:
+        """A leaf read bucket by bucket, with the columns that are needed alone."""
         keys = {column.lower() for column in table.layout.columns}
         needed = [
             one
-            for one in self._plans.sequence(relation.output())
+            for one in self._plans.sequence(leaf.output())
             if used.contains(one) or str(one.name()).lower() in keys
         ]
-        plan = table.leaf(self._plans, self._session, relation, needed)
-        if relation is self._parts.target:
-            return self._plans.logical.Filter(self._count(self._read), plan)
-        return checked(self._plans, self._session, plan, table.layout)
+        return table.leaf(self._plans, self._session, leaf, needed)
 
     def _count(self, metric: Any) -> Any:
         """A condition that always holds, and counts the rows that come by."""
@@ -145,26 +187,26 @@ class BucketedChange:
         return expressions.Alias(value, name, expressions.NamedExpression.newExprId(), nothing, none, nothing)
 
     def _hint(self) -> Any:
-        """How to join: by hash where each bucket of the sources is small."""
+        """How to join: a bucketed source by hash, which reads and checks all of its rows."""
         hints = self._plans.logical
-        sources = self._parts.relations[1:]
-        if not sources or max(table.largest for _, table in sources) > _HASHED:
+        if self._parts.source is None:
             return getattr(getattr(hints, "JoinHint$"), "MODULE$").NONE()
         by_hash = getattr(getattr(hints, "SHUFFLE_HASH$"), "MODULE$")
         told = self._plans.optional(hints.HintInfo(self._plans.optional(by_hash)))
         return hints.JoinHint(self._plans.optional(None), told)
 
-    def _require_left_in_place(self, plan: Any) -> None:
-        """The rows of the table go through no exchange; those of a source may."""
-        if kind(plan) == _EXCHANGE and plan.outputSet().contains(self._parts.values[0][1]):
-            raise UnlikeBucketsError("is not joined by its bucket columns")
-        for below in self._plans.sequence(plan.children()):
-            self._require_left_in_place(below)
+    def _require_in_place(self, plan: Any) -> None:
+        nodes = list(nodes_of(self._plans, plan))
+        mine = self._parts.values[0][1]
+        if any(kind(node) == _EXCHANGE and node.outputSet().contains(mine) for node in nodes):
+            raise UnlikeBucketsError("is not joined by its bucket columns alone")
+        if self._parts.source is not None and not any(kind(node) in _READ_WHOLE for node in nodes):
+            raise UnlikeBucketsError("is joined in a way that does not read all rows of the source")
 
-    def _commit(self, added: Sequence[Any], matched: int, kept: int) -> None:
+    def _commit(self, changed: BucketedTable, added: Sequence[Any], matched: int, kept: int) -> None:
         """Put the new files in the place of the old ones."""
         plans, operations, merge = self._plans, self._plans.sql.delta, self._parts.merge
-        old = [one for bucket in self._parts.table.files for one in bucket]
+        old = [one for bucket in changed.files for one in bucket]
         told = {
             name: self._metric(name, value) for name, value in self._told(added, old, matched, kept).items()
         }

@@ -1,8 +1,8 @@
 """A MERGE taken apart: what it does to a bucketed table, if that is known to come out the same bucket by bucket."""
 
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any, Final
 
 from lakewarden.jobs.session.buckets.reading import BucketedTable, UnlikeBucketsError, table_of
@@ -13,11 +13,25 @@ __all__ = ["MergeParts", "merge_parts", "nodes_of"]
 _UPDATE: Final = "DeltaMergeIntoMatchedUpdateClause"
 _DELETE: Final = "DeltaMergeIntoMatchedDeleteClause"
 _OWN_TYPE: Final = "__CHAR_VARCHAR_TYPE_STRING"
-_KNOWN: Final = frozenset(
-    {"Aggregate", "Filter", "Join", "LocalRelation", "LogicalRelation", "OneRowRelation", "Project", "Range",
-     "SubqueryAlias", "View"}
-)  # fmt: skip
-"""Nodes of a source whose columns are told by name: what is read can be told from what is referred to."""
+_CHAIN: Final = frozenset({"Aggregate", "Filter", "Project", "SubqueryAlias", "View"})
+"""Nodes that read all rows of what is below them, and whose columns are told by name."""
+_AGAIN: Final = frozenset(
+    {
+        *_CHAIN,
+        "Distinct",
+        "Join",
+        "LocalRelation",
+        "LogicalRelation",
+        "OneRowRelation",
+        "Range",
+        "Sort",
+        "Union",
+    }
+)
+"""Nodes whose rows are the same when they are read again, if their expressions are."""
+_LARGEST: Final = 48 * 1024 * 1024
+"""Bytes of a bucket's files up to which its rows are kept in a hash table by the join. Rows of larger ones are
+exchanged, sorted, and spill."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,19 +41,22 @@ class MergeParts:
     merge: JavaPlan
     target: JavaPlan
     """The leaf that it changes."""
-    relations: tuple[tuple[JavaPlan, BucketedTable], ...]
-    """The leaves that are read bucket by bucket, that one first."""
+    table: BucketedTable
+    """What that leaf reads."""
+    source: tuple[JavaPlan, BucketedTable] | None
+    """The leaf of the source, if it is read bucket by bucket."""
     condition: Any
     """Of a match that changes a row."""
+    keys: tuple[Any, ...]
+    """What the bucket columns of a match are equal to, of the source."""
+    is_aligned: bool
+    """Each task that reads the source has the rows of one bucket of the table."""
+    chosen: tuple[Any, ...]
+    """The parts of the condition that are about the source alone."""
     values: tuple[tuple[str, Any, Any], ...]
     """Each column's name, what is in it, and what a match puts there."""
     deletes: bool
     """A match takes the row away, and puts nothing anywhere."""
-
-    @property
-    def table(self) -> BucketedTable:
-        """The table that is changed."""
-        return self.relations[0][1]
 
 
 def merge_parts(plans: Plans, merge: JavaPlan, snapshot: Any) -> MergeParts:
@@ -66,9 +83,15 @@ def merge_parts(plans: Plans, merge: JavaPlan, snapshot: Any) -> MergeParts:
         condition = plans.sql.catalyst.expressions.And(condition, chosen)
     values = _columns(plans, merge) if deletes else _values(plans, merge, clause)
     _require_keys_kept(mine, values)
+    parts = list(_conjuncts(condition))
+    _require_same_again(plans, merge.source(), parts)
+    of_source = merge.source().outputSet()
+    source, keys = _source(plans, merge.source(), mine), _keys(parts, mine, values, of_source)
     return MergeParts(
-        merge=merge, target=target, relations=((target, mine), *_sources(plans, merge.source())),
-        condition=condition, values=values, deletes=deletes,
+        merge=merge, target=target, table=mine, source=source, condition=condition, keys=keys,
+        is_aligned=source is not None and _is_aligned(plans, *source, keys),
+        chosen=tuple(part for part in parts if part.references().subsetOf(of_source)),
+        values=values, deletes=deletes,
     )  # fmt: skip
 
 
@@ -112,26 +135,78 @@ def _require_keys_kept(table: BucketedTable, values: Sequence[tuple[str, Any, An
             raise UnlikeBucketsError(f"gets another {name}, which says in which bucket a row is")
 
 
-def _sources(plans: Plans, source: JavaPlan) -> tuple[tuple[JavaPlan, BucketedTable], ...]:
-    """The leaves of the source that can be read bucket by bucket. Others are read as they are, and exchanged."""
-    if any(_is_head(plans, leaf) for leaf in plans.leaves(source)):
-        raise UnlikeBucketsError("is read by the statement itself")
-    if not {kind(node) for node in nodes_of(plans, source)} <= _KNOWN:
-        return ()
-    found: list[tuple[JavaPlan, BucketedTable]] = []
-    for leaf in plans.sequence(source.collectLeaves()):
-        if _is_delta(plans, leaf):
-            with suppress(UnlikeBucketsError):
-                found.append((leaf, table_of(plans, leaf.relation().location().getSnapshot())))
+def _conjuncts(condition: Any) -> Iterator[Any]:
+    if kind(condition) != "And":
+        yield condition
+        return
+    yield from _conjuncts(condition.left())
+    yield from _conjuncts(condition.right())
+
+
+def _keys(
+    parts: Sequence[Any], table: BucketedTable, values: Sequence[tuple[str, Any, Any]], of_source: Any
+) -> tuple[Any, ...]:
+    """For each bucket column what it is equal to."""
+    columns = {name.lower(): old for name, old, _ in values}
+    equal = [(one.left(), one.right()) for one in parts if kind(one) == "EqualTo"]
+    found = []
+    for name in table.layout.columns:
+        mine = columns[name.lower()]
+        theirs = [
+            there
+            for pair in equal
+            for here, there in (pair, pair[::-1])
+            if here.semanticEquals(mine) and there.references().subsetOf(of_source)
+        ]
+        if not theirs:
+            raise UnlikeBucketsError("is not joined by its bucket columns")
+        found.append(theirs[0])
     return tuple(found)
+
+
+def _require_same_again(plans: Plans, source: JavaPlan, parts: Sequence[Any]) -> None:
+    """The source is read twice: for the buckets that it is about, and for what it does to them."""
+    leaves = plans.leaves(source)
+    if any(_is_delta(plans, leaf) and not leaf.relation().location().isTimeTravelQuery() for leaf in leaves):
+        raise UnlikeBucketsError("is read by the statement itself")
+    files = [leaf for leaf in leaves if kind(leaf) == "LogicalRelation"]
+    same = (
+        {kind(node) for node in nodes_of(plans, source)} <= _AGAIN
+        and {kind(leaf) for leaf in leaves} <= _AGAIN
+        and all(_is_delta(plans, leaf) for leaf in files)
+        and all(bool(one.deterministic()) for one in (source, *parts))
+        and source.subqueriesAll().isEmpty()
+        and not plans.asks_for_the_time(
+            reduce(lambda plan, part: plans.logical.Filter(part, plan), parts, source)
+        )
+    )
+    if not same:
+        raise UnlikeBucketsError("is changed by what may be another thing when it is read again")
+
+
+def _source(plans: Plans, source: JavaPlan, table: BucketedTable) -> tuple[JavaPlan, BucketedTable] | None:
+    """The one leaf of the source, if it is bucketed alike and each of its rows is read in the end: only a row that is
+    read is known to be in its bucket."""
+    *above, leaf = nodes_of(plans, source)
+    if not {kind(node) for node in above} <= _CHAIN or not _is_delta(plans, leaf):
+        return None
+    try:
+        found = table_of(plans, leaf.relation().location().getSnapshot())
+    except UnlikeBucketsError:
+        return None
+    alike = found.layout.count == table.layout.count and found.largest <= _LARGEST
+    return (leaf, found) if alike else None
+
+
+def _is_aligned(plans: Plans, leaf: JavaPlan, table: BucketedTable, keys: Sequence[Any]) -> bool:
+    """Whether the keys of the join are the bucket columns of the source, as they are read."""
+    named = {str(one.name()).lower(): one for one in plans.sequence(leaf.output())}
+    columns = [named[column.lower()] for column in table.layout.columns]
+    pairs = zip(columns, keys, strict=False)
+    return len(columns) == len(keys) and all(mine.semanticEquals(key) for mine, key in pairs)
 
 
 def _is_delta(plans: Plans, leaf: JavaPlan) -> bool:
     if kind(leaf) != "LogicalRelation" or not plans.is_files(leaf.relation()):
         return False
     return kind(leaf.relation().location()) == "TahoeLogFileIndex"
-
-
-def _is_head(plans: Plans, leaf: JavaPlan) -> bool:
-    """Whether a leaf has no version of its own: only the table that is changed is left like that."""
-    return _is_delta(plans, leaf) and not leaf.relation().location().isTimeTravelQuery()

@@ -7,9 +7,9 @@ deletion vectors are not taken out there, so whoever asks looks for them first.
 """
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Final
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final, Self
 
 from lakewarden.catalog.model.bucket_layout import BucketLayout, layout_in
 from lakewarden.jobs.session.buckets.writing import key_types
@@ -45,6 +45,11 @@ class BucketedTable:
     def largest(self) -> int:
         """The bytes of its largest bucket."""
         return max(sum(int(one.size()) for one in bucket) for bucket in self.files)
+
+    def only(self, buckets: Container[int]) -> Self:
+        """The same without the files of other buckets."""
+        files = (bucket if number in buckets else () for number, bucket in enumerate(self.files))
+        return replace(self, files=tuple(files))
 
     def leaf(self, plans: Plans, session: Any, relation: JavaPlan, needed: Sequence[Any]) -> JavaPlan:
         """A plan that reads some columns, given as attributes of the `LogicalRelation` that it stands for."""
@@ -131,7 +136,7 @@ def _by_bucket(snapshot: Any, layout: BucketLayout) -> tuple[Sequence[Any], ...]
         else:
             found[bucket].append(one)
     if strangers:
-        raise UnlikeBucketsError(f"has {strangers} files that are in no bucket")
+        raise UnlikeBucketsError(f"has {strangers} files in no bucket")
     return tuple(found)
 
 
