@@ -47,7 +47,8 @@ class TableHeads:
         *,
         moment: float = _MOMENT,
     ) -> None:
-        """`moment`: the seconds for which an answer counts; 0 for whoever acts by it, and reads again what he did."""
+        """`moment`: the seconds for which an answer counts; 0 for whoever acts by it, and reads again what he
+        did: he asks for one table at a time."""
         self._metastore, self._rows, self._monotonic, self._moment = metastore, rows, monotonic, moment
         self._known: dict[str, str] = {}
         self._stored: Mapping[str, str] = {}
@@ -91,12 +92,12 @@ class TableHeads:
         does not count."""
         known = self._answers.get(database)
         if known is None or self._monotonic() >= known.until or table not in known.asked:
-            known = self._answers[database] = self._asked(database)
+            known = self._answers[database] = self._asked(database, table)
         if isinstance(known.files, UnavailableError):
             raise known.files
         return known.files
 
-    def _asked(self, database: str) -> _Answer:
+    def _asked(self, database: str, table: str) -> _Answer:
         metastore = self._metastore()
         if metastore is None:
             raise MetastoreAwayError(
@@ -104,7 +105,8 @@ class TableHeads:
                 hint="Set metastore.uri.",
             )
         entries = (one.partition(".") for one in (*self._stored.values(), *self._known.values()))
-        tables = frozenset(table for first, _, table in entries if first == database)
+        all_of_it = (one for first, _, one in entries if first == database)
+        tables = frozenset(all_of_it if self._moment else [table])
         try:
             files = metastore.metadata_files(database, sorted(tables))
         except UnavailableError as error:

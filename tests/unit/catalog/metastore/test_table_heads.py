@@ -79,6 +79,7 @@ def test_who_acts_by_the_answer_asks_each_time() -> None:
     )
     after = heads("file:///a.t")
     assert after != before and after is not None and (after.file or "").endswith("00001-x.metadata.json")
+    assert stage.asked == [("a", ("t",))] * 2, "for this table alone"
 
 
 def test_rows_are_asked_once_in_a_moment_too() -> None:
