@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from lakewarden.catalog.formats.files_elsewhere import folders_elsewhere
 from lakewarden.catalog.lineage.graph.graph import NO_NODE, Closure, EdgeArrays
 from lakewarden.catalog.lineage.graph.incarnations import base_of
+from lakewarden.catalog.lineage.streams.offsets import NO_TABLE
 from lakewarden.catalog.lineage.versions import Version
 from lakewarden.catalog.model.arrow_columns import coded
 from lakewarden.catalog.model.rows import Confidence, TableRow
@@ -79,7 +80,7 @@ def _beyond(found: Gathered, clones: Mapping[str, str]) -> Iterator[tuple[str, s
     inputs = coded(found.lineage["input_id"]).dictionary.to_pylist()
     ids = {row.location: key for key, row in found.rows.items()}
     placed = {one: ids.get(one, one) for one in inputs}
-    read = {one: clones.get(of, of) for one, of in placed.items() if of in clones or "://" in of}
+    read = {one: clones.get(of, of) for one, of in placed.items() if of in clones or _is_unmanaged(of)}
     rows = found.lineage.filter(
         pc.is_in(found.lineage["input_id"], value_set=pa.array(sorted(read), pa.string()))
     )
@@ -90,6 +91,11 @@ def _beyond(found: Gathered, clones: Mapping[str, str]) -> Iterator[tuple[str, s
         if key in found.rows and key not in acting
     }
     yield from sorted(readers)
+
+
+def _is_unmanaged(read: str) -> bool:
+    """Whether what was read is a table that may have read others; what a stream gets from elsewhere is none."""
+    return "://" in read and not read.startswith(NO_TABLE)
 
 
 _Chosen = Mapping[str, Sequence[tuple[int, CommitReason]]]

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from deltalake import DeltaTable
 
+from lakewarden.catalog.lineage.streams.offsets import NO_TABLE
 from lakewarden.catalog.model.rows import Finding, HealthRow, Severity, TableRow
 from lakewarden.catalog.storage.file_store import canonical
 from lakewarden.catalog.system.port import AUDIT, HEALTH, TABLES, Rows
@@ -370,9 +371,12 @@ def test_a_table_that_read_what_no_plan_follows_is_named_until_it_declares_its_s
     write(
         last, 99, said=replace(outside, inputs=tuple(replace(one, table_id=None) for one in outside.inputs))
     )
+    queue = registry.folder / "lake" / "queue"
+    no_table = replace(outside.inputs[0], table_id=None, location=f"{NO_TABLE}q/0", version=None)
+    write(queue, 99, said=replace(outside, inputs=(no_table,)))
     clone_id = registry.register(shallow_clone(registry.source, clone))
     write(of_clone, 99, reads={clone_id: clone})
-    for place in (last, of_clone):
+    for place in (last, of_clone, queue):
         registry.register(place)
     planned = registry.plan("--cascade")
     assert planned.json["not_followed"] == [

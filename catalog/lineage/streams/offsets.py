@@ -25,6 +25,7 @@ from lakewarden.catalog.model.lineage_record import LineageInput
 
 __all__ = [
     "NOT_SAID",
+    "NO_TABLE",
     "BatchKey",
     "Began",
     "SourceOffsets",
@@ -41,6 +42,8 @@ BatchKey = tuple[str, int]
 """A query's id and the number of one of its batches."""
 _Ranges = Iterator[tuple[int | None, int]]
 """(after, up to); None in front: the whole content."""
+NO_TABLE: Final = "stream://"
+"""How the location of a source begins that is no table: a topic, a rate."""
 _SINK: Final = "STREAMING UPDATE"
 _NO_OFFSET: Final = "-"
 _OFFSETS_VERSION: Final = "v1"
@@ -147,7 +150,7 @@ def reads_of(batch: StreamBatch, tables: Mapping[str, str]) -> StreamReads:
         if source.end is None:
             continue  # a source that has not said anything yet
         if not _is_lake(source.end):
-            inputs.append(_outside(source, f"stream://{batch.query_id}/{number}"))
+            inputs.append(_outside(source, f"{NO_TABLE}{batch.query_id}/{number}"))
             continue
         began = batch.began if alone or batch.began.content else NOT_SAID
         found = tuple(_delta_reads(batch, source, began, tables))
