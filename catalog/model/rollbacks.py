@@ -17,6 +17,7 @@ from lakewarden.catalog.model.rows import RollbackRow, RollbackState, RollbackSt
 
 __all__ = [
     "GROUP_PATIENCE",
+    "UNDO",
     "Rollback",
     "RollbackLock",
     "Undone",
@@ -31,6 +32,8 @@ __all__ = [
 
 MARK = "rollback-"
 """How the run id of every commit begins that a rollback of ours makes."""
+UNDO = "-undo"
+"""How it ends if the commit takes back what the rollback did."""
 _REWINDS = (RollbackStep.RESTORE, RollbackStep.REMOVE_FILES)
 """Steps that are undone by restoring the version before them."""
 _SETS_ASIDE = (RollbackStep.DROP, RollbackStep.QUARANTINE)
@@ -144,7 +147,7 @@ def marked_by(run_id: str | None) -> str | None:
     """The id of the rollback that made a commit with this run id, None for anybody else's."""
     if run_id is None or not is_mark(run_id):
         return None
-    return run_id.removeprefix(MARK).removesuffix("-undo").rpartition("-")[0]
+    return run_id.removeprefix(MARK).removesuffix(UNDO).rpartition("-")[0]
 
 
 def rollbacks_of(rows: Iterable[RollbackRow]) -> tuple[Rollback, ...]:

@@ -18,6 +18,7 @@ from lakewarden.catalog.model.rows import RollbackState
 from lakewarden.daemon.installation.services import Services, open_services
 from lakewarden.daemon.process.embedded_metastore import EmbeddedMetastore
 from lakewarden.daemon.usecases.rollbacks.rollback import rollbacks_of_services
+from lakewarden.jobs.engines.iceberg.java_tables import opened
 from lakewarden.jobs.rollback.execute.saga import Saga
 from lakewarden.jobs.rollback.execute.table_steps import StepExecutor
 from support.builders.callers import actor
@@ -95,6 +96,11 @@ class Shop:
         return [str(row[0]) for row in rows]
 
 
+CHANGES = {
+    "rows": "INSERT INTO {} VALUES (7, 'x', NULL)",
+    "columns": "ALTER TABLE {} ADD COLUMN kind STRING",
+    "properties": "ALTER TABLE {} SET TBLPROPERTIES ('mine'='new')",
+}
 GOOD, BAD = ([1, 2], [1, 2]), ([1, 2, 666], [1, 2, 666])
 
 
@@ -173,13 +179,18 @@ def test_whoever_writes_first_wins(shop: Shop, point: str) -> None:
     assert shop.go_on(rollback_id) is RollbackState.COMPENSATED and shop.contents()[0] == [1, 2, 7, 666]
 
 
-def test_what_was_written_after_the_rollback_keeps_the_undo_from_being_made(shop: Shop) -> None:
+@pytest.mark.parametrize(
+    "change",
+    mostly_long(CHANGES, ["rows", "properties"]),
+)
+def test_what_somebody_did_after_the_rollback_keeps_the_undo_from_being_made(shop: Shop, change: str) -> None:
     rollback_id = shop.begun()
     shop.go_on(rollback_id)
-    shop.raw.append(7)
+    shop.raw.sql(CHANGES[change].format(shop.raw))
+    seen = shop.raw.seen
     shop.begin_undo(rollback_id)
     assert shop.go_on(rollback_id) is RollbackState.CONFLICT
-    assert shop.raw.rows() == [1, 2, 7]
+    assert shop.raw.seen == seen
 
 
 def test_an_expiry_by_somebody_else_leaves_what_the_undo_needs(shop: Shop) -> None:
@@ -232,21 +243,65 @@ def test_columns_and_properties_go_back_with_the_rows_and_come_again(table: Spar
     bad = table.seen
     assert restored(table, before.version) == bad.version + 1
     again = table.seen
+    java = opened(table.spark, table.heads, table.location).base
+    assert java.currentSnapshot().schemaId() == java.currentSchemaId(), (
+        "as for whoever reads this version later"
+    )
     assert (again.schema, table.rows()) == (before.schema, [1])
     own = {key: again.properties.get(key) for key in ("mine", "new", "lakewarden.kept")}
     assert own == {"mine": "before", "new": None, "lakewarden.kept": "b"}
-    restored(table, bad.version, "u")
+    restored(table, bad.version, "rollback-1-1-undo")
     undone = table.seen
     assert (undone.schema, undone.properties, table.rows()) == (bad.schema, bad.properties, [1, 666])
     table.append(2)
     assert table.rows() == [1, 2, 666]
 
 
+def test_columns_that_were_changed_after_the_last_version_are_nobodys_to_take_back(
+    table: SparkIceberg,
+) -> None:
+    table.append(1)
+    table.append(666)
+    table.sql(f"ALTER TABLE {table} ADD COLUMN kind STRING")
+    before = table.seen
+    with pytest.raises(PreconditionError, match="since version 2 was made"):
+        restored(table, 1)
+    assert table.seen.head == before.head
+    table.sql(f"INSERT INTO {table} VALUES (7, 'x', NULL, 'k')")
+    bad = table.seen
+    restored(table, 2)
+    assert "kind" not in [one.path for one in table.seen.schema]
+    restored(table, bad.version, "rollback-1-1-undo")
+    assert (table.seen.schema, table.rows()) == (bad.schema, [1, 7, 666])
+
+
+def test_a_column_that_came_later_goes(table: SparkIceberg) -> None:
+    table.append(1)
+    table.sql(f"ALTER TABLE {table} ADD COLUMN kind STRING")
+    table.sql(f"INSERT INTO {table} VALUES (666, 'x', NULL, 'k')")
+    restored(table, 1)
+    assert [one.path for one in table.seen.schema] == ["id", "part", "at"] and table.rows() == [1]
+
+
+def test_what_the_metastore_does_not_take_changes_nothing(
+    spark: SparkSession, metastore: EmbeddedMetastore
+) -> None:
+    table = SparkIceberg(spark, metastore.uri, "iceberg")
+    table.sql(f"ALTER TABLE {table} ADD COLUMN n INT")
+    table.sql(f"INSERT INTO {table} VALUES (1, 'x', NULL, 1)")
+    table.sql(f"ALTER TABLE {table} ALTER COLUMN n TYPE BIGINT")
+    table.sql(f"INSERT INTO {table} VALUES (666, 'x', NULL, 2)")
+    before = table.seen
+    with pytest.raises(PreconditionError, match="does not take the columns that version 1"):
+        restored(table, 1)
+    assert (table.seen.head, table.rows()) == (before.head, [1, 666])
+
+
 def test_a_table_partitioned_by_a_column_of_later_is_left_as_it_is(table: SparkIceberg) -> None:
     table.append(1)
     table.sql(f"ALTER TABLE {table} ADD COLUMN kind STRING")
     table.sql(f"INSERT INTO {table} VALUES (666, 'x', NULL, 'k')")
-    java = table.engine._at(table.location, table.seen.at)
+    java = opened(table.spark, table.heads, table.location)
     java.table.updateSpec().addField("kind").commit()
     seen = table.seen
     with pytest.raises(PreconditionError, match="is partitioned by kind, a column that"):

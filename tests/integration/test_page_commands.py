@@ -61,7 +61,9 @@ class Newcomer:
         self.types(("tables", "register", str(daily), "--name", "db.daily"))
 
     def has_an_iceberg_table(self) -> None:
-        IcebergWriter(root=self.lake / "clicks").commit()
+        writer = IcebergWriter(root=self.lake / "clicks")
+        writer.commit()
+        writer.commit()  # which a rollback undoes
 
     def appends_cleanly(self) -> None:
         write(self.lake / "daily", 3)

@@ -157,17 +157,12 @@ class IcebergReader:
     def properties(self, location: str, *, version: int) -> Mapping[str, str]:
         """The properties in the last metadata in which the version was head: they are kept with the metadata, not with
         a snapshot."""
-        loaded = self._load(location)
-        wanted = _snapshot(loaded.metadata, version)
-        if wanted == loaded.metadata.current:
-            return loaded.metadata.properties
-        for named in reversed(loaded.metadata.log):
-            told = parse_metadata(loaded.contents.read(named, by=loaded.name), named)
-            if wanted is not None and told.current is not None and told.current.id == wanted.id:
-                return told.properties
-        raise UnreadableError(
-            f"No metadata of {location} tells the properties of version {version} any more.", hint=_HINT
-        )
+        return next(self._when_head(location, version)).properties
+
+    def first_properties(self, location: str, *, version: int) -> Mapping[str, str]:
+        """The properties in the first metadata in which the version was head."""
+        *_, first = self._when_head(location, version)
+        return first.properties
 
     def restored(self, location: str, *, version: int) -> int | None:
         loaded = self._load(location)
@@ -206,6 +201,25 @@ class IcebergReader:
             metadata = parse_metadata(loaded.contents.read_own(path, by="the folder"), path)
             found.update(named_files(metadata, loaded.contents.of(metadata), lenient=True))
         return frozenset(found | set(named_files(loaded.metadata, loaded.contents)))
+
+    def _when_head(self, location: str, version: int) -> Iterator[TableMetadata]:
+        """The metadata in which a version was head, that of the last time, newest first. Raises `UnreadableError` where
+        it is not all there any more."""
+        loaded, was = self._load(location), False
+        wanted = _snapshot(loaded.metadata, version)
+        for named in (None, *reversed(loaded.metadata.log)):
+            told = loaded.metadata
+            if named is not None:
+                told = parse_metadata(loaded.contents.read(named, by=loaded.name), named)
+            is_head = (told.current and told.current.id) == (wanted and wanted.id)
+            if was and not is_head:
+                return
+            was = is_head
+            if is_head:
+                yield told
+        raise UnreadableError(
+            f"No metadata of {location} tells the properties of version {version} any more.", hint=_HINT
+        )
 
     def _at(self, location: str, head: str) -> "_Loaded":
         loaded = self._load(location)

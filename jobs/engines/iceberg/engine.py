@@ -8,18 +8,19 @@ from typing import Final, NoReturn
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
-from lakewarden.catalog.errors import ExecutionError, RefusedError, UnreadableError
+from lakewarden.catalog.errors import ExecutionError, PreconditionError, RefusedError, UnreadableError
 from lakewarden.catalog.formats.iceberg.observation import ICEBERG
 from lakewarden.catalog.formats.iceberg.reader import IcebergReader
 from lakewarden.catalog.formats.port import DataFile, Head, Observation
 from lakewarden.catalog.formats.spec import HeadOf
 from lakewarden.catalog.model.lineage_record import INSTALLATION, RUN_ID, LineageRecord
+from lakewarden.catalog.model.rollbacks import UNDO
 from lakewarden.catalog.model.rows import TableFormat
 from lakewarden.catalog.storage.file_store import FileEntry, StorageOptions, open_store
 from lakewarden.jobs.engines.empty_folders import delete_empty_folders
 from lakewarden.jobs.engines.iceberg.compaction import rewrite
 from lakewarden.jobs.engines.iceberg.expiry import expire, forget_expired, live_paths, unnamed
-from lakewarden.jobs.engines.iceberg.going_back import fence, restore
+from lakewarden.jobs.engines.iceberg.going_back import fence, not_ours, restore
 from lakewarden.jobs.engines.iceberg.java_tables import JavaTable, beside_writers, opened, opened_at
 from lakewarden.jobs.engines.iceberg.partitions import rows_of
 from lakewarden.jobs.engines.spark.errors import is_stopped
@@ -148,13 +149,16 @@ class IcebergEngine:
     def restore(self, location: str, *, requires: Head, to: int, apps: Sequence[str], run_id: str) -> int:
         table = self._at(location, requires)
         self._require_files(location, head=requires.version, to=to)
+        is_undo = run_id.endswith(UNDO)
+        if is_undo:
+            self._require_untouched(location, head=requires.version)
         return restore(
             table,
             to=to,
             properties=self._reader.properties(location, version=to),
             marks=self._marks(run_id),
-            tag=run_id,
-            undo_for=self._undo_for,
+            run_id=run_id,
+            tagged_for=None if is_undo else self._undo_for,
         )
 
     def fence(
@@ -215,6 +219,16 @@ class IcebergEngine:
             raise ExecutionError(
                 f"{location} could not be restored to version {to}: {gone[0]} is gone.",
                 hint="Put it back from a backup; `lakewarden rollback show` says how far the rollback came.",
+            )
+
+    def _require_untouched(self, location: str, *, head: int) -> None:
+        """Raise `PreconditionError` if somebody has changed properties since head was made, of which no version tells:
+        an undo would take that back."""
+        first = self._reader.first_properties(location, version=head)
+        if not_ours(first) != not_ours(self._reader.properties(location, version=head)):
+            raise PreconditionError(
+                f"Somebody has changed properties of {location} since its rollback, which an undo would take back.",
+                hint="Change them back first, or leave the table as it is (`undo --leave`).",
             )
 
     def _marks(self, run_id: str) -> Mapping[str, str]:

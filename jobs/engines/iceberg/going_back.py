@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any, Final
 
-from lakewarden.catalog.errors import ConflictError, PreconditionError
+from lakewarden.catalog.errors import ConflictError, ExecutionError, PreconditionError
 from lakewarden.catalog.failpoints import reach
 from lakewarden.catalog.formats.iceberg.commits import LEFT, RESTORED
 from lakewarden.catalog.formats.iceberg.metadata import MAIN
@@ -18,10 +18,12 @@ from lakewarden.catalog.formats.iceberg.released import UNDO_TAGS
 from lakewarden.jobs.engines.iceberg.java_tables import JavaTable
 from lakewarden.jobs.engines.spark.errors import translated
 
-__all__ = ["fence", "restore"]
+__all__ = ["fence", "not_ours", "restore"]
 
 _OURS: Final = "lakewarden."
 """How properties begin that no rollback touches."""
+_REFUSED: Final = "InvalidOperationException"
+"""What the Hive metastore says to an entry that it does not take."""
 _WAITING: Final = timedelta(days=7)
 """A rollback may wait as long for a person before it is done, and its time to be undone begins."""
 
@@ -32,24 +34,25 @@ def restore(
     to: int,
     properties: Mapping[str, str],
     marks: Mapping[str, str],
-    tag: str,
-    undo_for: timedelta,
+    run_id: str,
+    tagged_for: timedelta | None,
 ) -> int:
-    """Make version `to` main again, with the table's `properties` of then; the new version. Head is tagged, unless this
-    takes back what itself went back. Raises `ConflictError` if anybody committed since the table was opened,
-    `PreconditionError` if the version has expired, or its columns would not fit."""
-    head = table.base.currentSnapshot()
-    target = _snapshot(table, to)
+    """Make version `to` main again, with its schema and the table's `properties` of then; the new version. Head is
+    tagged for so long; None, for an undo: not at all, and the tags that were for it go. Raises `ConflictError` if
+    anybody committed since the table was opened, `PreconditionError` if the version has expired, its columns would not
+    fit, or columns were changed since head was made."""
+    head, target = table.base.currentSnapshot(), _snapshot(table, to)
+    _require_told(table, head)
     schema_id = target.schemaId()
     changes_schema = schema_id is not None and schema_id != table.base.currentSchemaId()
     if changes_schema:
         _require_fitting(table, schema_id)
     left = int(head.sequenceNumber())
-    made = _same_files(table, target, {**marks, LEFT: str(left), RESTORED: str(to)})
+    told = {**marks, LEFT: str(left), RESTORED: str(to)}
+    made = _same_files(table, target, told, schema_id if changes_schema else None)
     reach("iceberg.drafted")
-    is_undo = head.summary().get(LEFT) == str(to)
-    old_tags = [name for name, ref in table.base.refs().items() if _is_on(name, ref, target)]
-    ref = None if is_undo else _until(table, head, undo_for + _WAITING)
+    ref = None if tagged_for is None else _until(table, head, tagged_for + _WAITING)
+    over = [name for name, one in table.base.refs().items() if ref is None and _is_on(name, one, target)]
     lost, set_again = _differences(table, properties)
 
     def change(builder: Any) -> None:
@@ -58,12 +61,21 @@ def restore(
             builder.setCurrentSchema(schema_id)
         builder.removeProperties(lost)
         builder.setProperties(set_again)
-        for name in old_tags:
+        for name in over:
             builder.removeRef(name)
         if ref is not None:
-            builder.setRef(f"{UNDO_TAGS}{tag}", ref)
+            builder.setRef(f"{UNDO_TAGS}{run_id}", ref)
 
-    table.commit(change, f"restore {table.location} to version {to}")
+    try:
+        table.commit(change, f"restore {table.location} to version {to}")
+    except ExecutionError as error:
+        if changes_schema and _REFUSED in str(error):
+            raise PreconditionError(
+                f"The metastore does not take the columns that version {to} of {table.location} had; "
+                "nothing was changed.",
+                hint="With hive.metastore.disallow.incompatible.col.type.changes=false it does.",
+            ) from error
+        raise
     reach("iceberg.restored")
     return int(made.sequenceNumber())
 
@@ -71,13 +83,18 @@ def restore(
 def fence(table: JavaTable, marks: Mapping[str, str]) -> int:
     """A snapshot with the files of head, made from it. Raises `ConflictError` as `restore`."""
     head = table.base.currentSnapshot()
-    made = _same_files(table, head, {**marks, LEFT: str(head.sequenceNumber())})
+    made = _same_files(table, head, {**marks, LEFT: str(head.sequenceNumber())}, None)
 
     def change(builder: Any) -> None:
         builder.setBranchSnapshot(made, MAIN)
 
     table.commit(change, f"commit to {table.location}")
     return int(made.sequenceNumber())
+
+
+def not_ours(properties: Mapping[str, str]) -> Mapping[str, str]:
+    """The properties that a rollback takes back."""
+    return {key: value for key, value in properties.items() if not key.startswith(_OURS)}
 
 
 def _snapshot(table: JavaTable, version: int) -> Any:
@@ -88,6 +105,17 @@ def _snapshot(table: JavaTable, version: int) -> Any:
         f"Version {version} of {table.location} has expired: it can no longer be restored.",
         hint="Choose a later version (`lakewarden tables history`), or restore a backup.",
     )
+
+
+def _require_told(table: JavaTable, head: Any) -> None:
+    """Raise `PreconditionError` if somebody has changed columns since head was made: no version says so, and no plan,
+    and it would be taken back as well."""
+    if head.schemaId() is not None and head.schemaId() != table.base.currentSchemaId():
+        raise PreconditionError(
+            f"Somebody has changed columns of {table.location} since version {head.sequenceNumber()} was made, "
+            "which would be taken back, and no plan tells.",
+            hint="Change them back, or append to the table first: then a plan has it.",
+        )
 
 
 def _require_fitting(table: JavaTable, schema_id: int) -> None:
@@ -103,9 +131,9 @@ def _require_fitting(table: JavaTable, schema_id: int) -> None:
                 )
 
 
-def _same_files(table: JavaTable, like: Any, marks: Mapping[str, str]) -> Any:
+def _same_files(table: JavaTable, like: Any, marks: Mapping[str, str], schema_id: int | None) -> Any:
     """A snapshot of exactly the files of another one, made from it, with its list of manifests written; in no metadata
-    so far. Raises `ConflictError` as `restore`."""
+    so far. `schema_id`: its schema, None for the table's. Raises `ConflictError` as `restore`."""
     jvm: Any = table.spark._jvm
     with translated(f"write a snapshot of {table.location}"):
         draft = jvm.org.apache.iceberg.Transactions.newTransaction(
@@ -114,6 +142,10 @@ def _same_files(table: JavaTable, like: Any, marks: Mapping[str, str]) -> Any:
         if draft.startMetadata().metadataFileLocation() != table.base.metadataFileLocation():
             raise ConflictError(f"{table.location} moved past the head on which this was decided.")
         draft.manageSnapshots().setCurrentSnapshot(like.snapshotId()).commit()
+        if schema_id is not None:
+            now = draft.currentMetadata()
+            then = jvm.org.apache.iceberg.TableMetadata.buildFrom(now).setCurrentSchema(schema_id).build()
+            draft.table().operations().commit(now, then)  # in the draft alone
         update = draft.rewriteManifests()  # of which none is rewritten
         for key, value in marks.items():
             update.set(key, value)
@@ -122,7 +154,7 @@ def _same_files(table: JavaTable, like: Any, marks: Mapping[str, str]) -> Any:
 
 
 def _is_on(name: str, ref: Any, snapshot: Any) -> bool:
-    """Whether a tag of ours keeps a snapshot that main will be made from."""
+    """Whether a tag of ours keeps a snapshot, which main will be made from."""
     return name.startswith(UNDO_TAGS) and ref.isTag() and ref.snapshotId() == snapshot.snapshotId()
 
 
@@ -137,12 +169,11 @@ def _until(table: JavaTable, snapshot: Any, lasts: timedelta) -> Any:
 def _differences(table: JavaTable, wanted: Mapping[str, str]) -> tuple[Any, Any]:
     """The properties to take away, and those to set again, as Java has them; ours stay as they are."""
     jvm: Any = table.spark._jvm
-    now = dict(table.base.properties())
+    now, then = not_ours(dict(table.base.properties())), not_ours(wanted)
     lost, again = jvm.java.util.HashSet(), jvm.java.util.HashMap()
-    for key in now.keys() - wanted.keys():
-        if not key.startswith(_OURS):
-            lost.add(key)
-    for key, value in wanted.items():
-        if now.get(key) != value and not key.startswith(_OURS):
-            again.put(key, value)
+    for key in now.keys() - then.keys():
+        lost.add(key)
+    for key in then:
+        if now.get(key) != then[key]:
+            again.put(key, then[key])
     return lost, again

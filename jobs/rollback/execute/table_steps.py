@@ -16,7 +16,7 @@ from lakewarden.catalog.formats.port import Commit, Head, LogProblem, Observatio
 from lakewarden.catalog.formats.registry import reader_of
 from lakewarden.catalog.lineage.versions import Effect, version_of
 from lakewarden.catalog.model.lineage_record import group_app
-from lakewarden.catalog.model.rollbacks import marked_by
+from lakewarden.catalog.model.rollbacks import UNDO, marked_by
 from lakewarden.catalog.model.rows import RollbackRow, RollbackStep
 from lakewarden.catalog.storage.file_store import StorageOptions
 from lakewarden.jobs.rollback.execute.commit_records import again_record, removal_record
@@ -38,7 +38,7 @@ def mark_of(row: RollbackRow, *, undo: bool = False) -> str:
     """The run id that a step's commit carries: all changes of a group have the same, its id."""
     if row.kind is RollbackStep.CHANGE and not undo:
         return row.rollback_id
-    return f"rollback-{row.rollback_id}-{row.step}{'-undo' if undo else ''}"
+    return f"rollback-{row.rollback_id}-{row.step}{UNDO if undo else ''}"
 
 
 def mark_found(readers: Sequence[TableReader], step: TableStep, mark: str) -> int | None:
