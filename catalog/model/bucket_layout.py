@@ -13,7 +13,7 @@ from typing import Final
 
 from lakewarden.catalog.bounds import as_whole
 
-__all__ = ["MOST_BUCKETS", "BucketLayout", "layout_in"]
+__all__ = ["LAYOUT_PROPERTIES", "MOST_BUCKETS", "BucketLayout", "layout_in"]
 
 MOST_BUCKETS: Final = 10_000
 _PREFIX: Final = "lakewarden.buckets."
@@ -21,6 +21,7 @@ _COLUMNS: Final = f"{_PREFIX}columns"
 _COUNT: Final = f"{_PREFIX}count"
 _SORT: Final = f"{_PREFIX}sort"
 _HASH: Final = f"{_PREFIX}hash"
+LAYOUT_PROPERTIES: Final = (_COLUMNS, _COUNT, _HASH, _SORT)
 _MURMUR: Final = "murmur3"
 """Spark's `pmod(hash(columns), count)`, which its own buckets and exchanges use."""
 _NAME: Final = re.compile(r"(lw\d+-[0-9a-f]{8}-)part-(\d{5,9})-")
@@ -45,8 +46,8 @@ class BucketLayout:
     @property
     def properties(self) -> Mapping[str, str]:
         """What a table has on record."""
-        told = {_COLUMNS: ",".join(self.columns), _COUNT: str(self.count), _HASH: _MURMUR}
-        return {**told, _SORT: ",".join(self.sort)} if self.sort else told
+        values = (",".join(self.columns), str(self.count), _MURMUR, ",".join(self.sort))
+        return dict(zip(LAYOUT_PROPERTIES, values, strict=True))
 
     def bucket_of(self, path: str) -> int | None:
         """The bucket that a file names, None for one that was written in another way."""

@@ -12,6 +12,7 @@ from lakewarden.catalog.errors import UsageError
 from lakewarden.catalog.formats.port import TableReader
 from lakewarden.catalog.model.lineage_record import Operation
 from lakewarden.catalog.storage.file_store import StorageOptions
+from lakewarden.jobs.engines.spark.names import quoted
 from lakewarden.jobs.rollback.journal.journal import Journal
 from lakewarden.jobs.session.buckets.bucketed_writes import BucketedWrites, Execution
 from lakewarden.jobs.session.compiled_changes import (
@@ -116,9 +117,10 @@ class SparkWriter:
 
     def _told_of_buckets(self, done: Compiled) -> str | None:
         """What EXPLAIN GOVERNED says of how the one step of a statement is done."""
-        if len(done.steps) > 1:
-            return None
         session: Any = self._spark._jsparkSession.cloneSession()
+        name = ".".join(quoted(part) for part in done.target.parts)
+        if len(done.steps) > 1 or not self._buckets.has_layout(session, name):
+            return None
         mean_what_is_written(session, done.dialect)
         plan = self._plans.composed(session, done.steps[0].sql)
         shape = shape_of(self._plans, session, self._plans.analysed(session, plan))

@@ -15,6 +15,7 @@ from lakewarden.catalog.policy.effective import Value, parse_value
 from lakewarden.catalog.system.nested import nested_within_reason
 from lakewarden.catalog.system.port import SystemTableName
 from lakewarden.jobs.sql.beginning import beginning
+from lakewarden.jobs.sql.clustering import CLUSTERING_SYNTAX, is_clustering, parse_clustering
 from lakewarden.jobs.sql.compile.ambiguities import read_otherwise
 from lakewarden.jobs.sql.compile.merges.merge_drafts import merge_draft
 from lakewarden.jobs.sql.compile.reading import draft_of, is_change
@@ -68,6 +69,13 @@ _OURS: Final[Sequence[tuple[tuple[str, ...], str, Callable[[StatementWords], Sta
     (("VACUUM",), VACUUM_FORMS, parse_vacuum),
 )
 """The daemon's statements: how they begin, how they go on, and who reads them."""
+_ALTERS: Final[
+    Sequence[tuple[Callable[[Sequence[Token]], bool], str, Callable[[StatementWords], Statement]]]
+] = (
+    (is_policy, POLICY_SYNTAX, parse_policy),
+    (is_clustering, CLUSTERING_SYNTAX, parse_clustering),
+)
+"""What an ALTER TABLE of the daemon is about."""
 BEGINNINGS: Final = (*(words for words, _, _ in _OURS), _EXPLAIN)
 
 
@@ -183,8 +191,11 @@ def _ours(tokens: Sequence[Token]) -> Statement | None:
         words = StatementWords(tokens, syntax=syntax)
         if words.takes(*begins):
             return read(words)
-    words = StatementWords(tokens, syntax=POLICY_SYNTAX)
-    return parse_policy(words) if words.takes("ALTER", "TABLE") and is_policy(tokens) else None
+    for is_about, syntax, read in _ALTERS:
+        words = StatementWords(tokens, syntax=syntax)
+        if words.takes("ALTER", "TABLE") and is_about(tokens):
+            return read(words)
+    return None
 
 
 def _tree(text: str) -> exp.Expr | None:

@@ -21,6 +21,7 @@ from lakewarden.daemon.installation.services import Services, open_services
 from lakewarden.daemon.usecases.init import initialise
 from lakewarden.jobs.session.attached import Attached
 from lakewarden.jobs.session.buckets.bucketed_changes import BucketedChange
+from support.cases import mostly_long
 
 pytestmark = pytest.mark.spark
 
@@ -137,6 +138,14 @@ def test_what_is_the_same_for_all_matches_is_no_error_and_what_differs_is(tables
     assert (tables.rows("t"), tables.log("t").version()) == (UPDATED, before)
 
 
+def test_under_an_operation_id_it_is_done_once(tables: Lake) -> None:
+    for done_before in (False, True):
+        tables.spark.conf.set("lakewarden.operation", "load-1")
+        (result,) = tables.lw.sql(UPDATE).collect()
+        assert (result["operation"], result["done_before"]) == ("load-1", done_before)
+    assert tables.log("t").version() == 1
+
+
 def test_an_update_that_finds_nothing_makes_no_commit(tables: Lake) -> None:
     before = tables.log("t").version()
     (counts,) = tables.lw.sql(f"{UPDATE} AND s.id > 90").collect()
@@ -166,15 +175,24 @@ def test_what_others_append_is_used_all_the_same(tables: Lake, table: str) -> No
 
 
 def test_what_is_written_anew_is_in_its_buckets_again(tables: Lake) -> None:
-    tables.sql("DELETE FROM t WHERE id = 5")
+    tables.sql("ALTER TABLE t CLUSTERED BY (id) INTO 3 BUCKETS")
     assert "in no bucket" in tables.because(UPDATE)
     tables.sql("INSERT OVERWRITE t SELECT * FROM t")
-    assert tables.because(UPDATE) == ""
-    assert tables.rows("t") == [(i, str(i)) for i in range(8) if i != 5]
+    assert tables.because(UPDATE) == "" and {one[:4] for one in tables.files("t")} == {"lw3-"}
+    assert tables.rows("t") == [(i, str(i)) for i in range(8)]
+    tables.sql(UPDATE)
+    assert tables.rows("t") == UPDATED, "with a source of four buckets, which is exchanged"
+    tables.sql("ALTER TABLE t NOT CLUSTERED")
+    assert "buckets" not in str(tables.log("t").metadata().configuration)
 
 
-@pytest.mark.parametrize("table", ["t", "s"])
-@pytest.mark.parametrize("few", ["", " AND s.id = 4"], ids=["all", "one"])
+@pytest.mark.parametrize(
+    ("table", "few"),
+    mostly_long(
+        [("t", ""), ("s", ""), ("t", " AND s.id = 4"), ("s", " AND s.id = 4")],
+        [("t", " AND s.id = 4"), ("s", "")],
+    ),
+)
 def test_a_file_that_names_the_wrong_bucket_never_gives_other_rows(
     tables: Lake, table: str, few: str
 ) -> None:
@@ -234,6 +252,7 @@ def test_who_commits_meanwhile_is_not_overwritten(tables: Lake, monkeypatch: pyt
     assert tables.rows("t") == sorted([*UPDATED, (2, "new1")], key=repr)
 
 
+@pytest.mark.long
 def test_without_another_try_the_race_is_lost_and_said(tables: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     commit = BucketedChange._commit
 
@@ -281,7 +300,7 @@ PROPERTIES = {
 }
 
 
-@pytest.mark.parametrize("name", PROPERTIES)
+@pytest.mark.parametrize("name", mostly_long(PROPERTIES, ["delta.enableChangeDataFeed"]))
 def test_a_table_that_is_left_to_merge_says_why_and_comes_out_right(tables: Lake, name: str) -> None:
     tables.spark.sql(f"ALTER TABLE t SET TBLPROPERTIES ('{name}' = 'true')")
     assert PROPERTIES[name] in tables.because(UPDATE)
@@ -371,7 +390,7 @@ def settled(lake: Lake) -> Iterator[None]:
         lake.spark.conf.unset("lakewarden.matches")
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", mostly_long(range(3), [1]))
 def test_a_random_statement_does_the_same_with_buckets_and_without(lake: Lake, seed: int) -> None:
     with settled(lake):
         bucketed, plain = play(lake, seed)

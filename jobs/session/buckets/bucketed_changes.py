@@ -52,7 +52,7 @@ class BucketedChange:
         self._transaction = transaction
         self._asked, self._read, self._matched, self._kept = map(self._metric, _COUNTED)
         with plans.active(session):
-            self._frame(parts.table)
+            self._whole = self._frame(parts.table)
 
     @property
     def reads(self) -> tuple[Read, ...]:
@@ -75,14 +75,18 @@ class BucketedChange:
         return self._plans.spark.range(0) if done else None
 
     def _run(self) -> bool:
-        table = self._parts.table
+        table, none = self._parts.table, self._plans.optional(None)
+        if self._parts.merge.hasBeenExecuted(self._transaction, self._session, none):
+            return True  # under the operation id of this session
         touched = self._touched()
-        if len(touched) < table.layout.count:
-            self._check(table.only(frozenset(range(table.layout.count)) - touched))
+        others = frozenset(range(table.layout.count)) - touched
+        if others:
+            self._check(table.only(others))
         if not touched:
             return True
         changed = table.only(touched)
-        added = self._transaction.writeFiles(self._frame(changed)._jdf)
+        frame = self._frame(changed) if others else self._whole
+        added = self._transaction.writeFiles(frame._jdf)
         read, matched, kept = (int(one.value()) for one in (self._read, self._matched, self._kept))
         if self._parts.deletes:
             matched = read - kept
@@ -229,7 +233,9 @@ class BucketedChange:
             nothing,
         )
         removed = [one.remove() for one in old]
-        self._transaction.commit(plans.scala_sequence((*removed, *added)), operation)
+        number = plans.option(merge.createSetTransaction(self._session, self._transaction.deltaLog(), none))
+        actions = (*removed, *added, *(() if number is None else (number,)))
+        self._transaction.commit(plans.scala_sequence(actions), operation)
 
     def _told(self, added: Sequence[Any], old: Sequence[Any], matched: int, kept: int) -> Mapping[str, int]:
         """What Delta's own MERGE says of itself."""

@@ -88,6 +88,17 @@ class BucketedWrites:
             return _DOES_NOT.format(because=error)
         return _DOES.format(count=layout.count)
 
+    def has_layout(self, session: Any, name: str) -> bool:
+        """Whether a table or view that SQL calls so is a Delta table with buckets on record."""
+        leaf, *others = self._plans.leaves(session.table(name).queryExecution().analyzed())
+        relation = leaf.relation() if kind(leaf) == "LogicalRelation" and not others else None
+        if relation is None or not self._plans.is_files(relation):
+            return False
+        index = relation.location()
+        if kind(index) != "TahoeLogFileIndex":
+            return False
+        return layout_in(self._plans.texts(index.metadata().configuration())) is not None
+
     def _recorded(self, merge: JavaPlan) -> BucketLayout | None:
         return layout_in(self._plans.texts(merge.targetFileIndex().metadata().configuration()))
 

@@ -5,6 +5,7 @@ import pytest
 from lakewarden.catalog.errors import UsageError
 from lakewarden.catalog.model.rows import Mode
 from lakewarden.catalog.units import DAY, HOUR
+from lakewarden.jobs.sql.clustering import CLUSTERING_SYNTAX
 from lakewarden.jobs.sql.parser import parse
 from lakewarden.jobs.sql.policy import POLICY_SYNTAX
 from lakewarden.jobs.sql.show import RUNS_SYNTAX
@@ -78,9 +79,22 @@ def test_statements_of_the_daemon_are_read(text: str, statement: object) -> None
     assert parse(text) == statement
 
 
+def test_a_layout_goes_on_record_as_properties() -> None:
+    sql = "ALTER TABLE db.`a b` CLUSTERED BY (id, `it's`) SORTED BY (id) INTO 16 BUCKETS"
+    assert parse(sql) == Unmanaged(
+        sql="ALTER TABLE db.`a b` SET TBLPROPERTIES ('lakewarden.buckets.columns' = 'id,it\\'s', "
+        "'lakewarden.buckets.count' = '16', 'lakewarden.buckets.hash' = 'murmur3', 'lakewarden.buckets.sort' = 'id')"
+    )
+    assert parse("ALTER TABLE t NOT CLUSTERED") == Unmanaged(
+        sql="ALTER TABLE t UNSET TBLPROPERTIES IF EXISTS ('lakewarden.buckets.columns', "
+        "'lakewarden.buckets.count', 'lakewarden.buckets.hash', 'lakewarden.buckets.sort')"
+    )
+
+
 @pytest.mark.parametrize(
     "text",
     [
+        "ALTER TABLE t CLUSTER BY (id)",
         "ALTER TABLE t SET TBLPROPERTIES ('a' = 'b')",
         "ALTER TABLE `policy` RENAME TO t",
         "ALTER TABLE t ADD COLUMN set STRING, `policy` INT",
@@ -103,6 +117,12 @@ def test_what_is_sparks_stays_sparks(text: str) -> None:
         ("ALTER TABLE t SET POLICY ('mode' = 'manage'", POLICY_SYNTAX),
         ("ALTER TABLE t SET POLICY ('moode' = 'manage')", "Did you mean mode?"),
         ("ALTER TABLE t SET POLICY ('mode' = 'sometimes')", "Use `observe`"),
+        ("ALTER TABLE t CLUSTERED BY (id)", CLUSTERING_SYNTAX),
+        ("ALTER TABLE t CLUSTERED BY () INTO 4 BUCKETS", CLUSTERING_SYNTAX),
+        ("ALTER TABLE t CLUSTERED BY (id) INTO 0 BUCKETS", CLUSTERING_SYNTAX),
+        ("ALTER TABLE t CLUSTERED BY (id) INTO four BUCKETS", CLUSTERING_SYNTAX),
+        ("ALTER TABLE t CLUSTERED BY (`a,b`) INTO 4 BUCKETS", "without commas"),
+        ("ALTER TABLE t NOT CLUSTERED BY (id)", CLUSTERING_SYNTAX),
         ("VACUUM", VACUUM_FORMS),
         ("VACUUM t AUTO", VACUUM_FORMS),
         ("VACUUM t AUTO RUN DRY RUN", VACUUM_FORMS),

@@ -6,6 +6,7 @@ import pytest
 
 from lakewarden.catalog.errors import NotAllowedError, UsageError
 from lakewarden.catalog.model.rows import MarkVerdict, Mode
+from lakewarden.jobs.sql.clustering import CLUSTERING_SYNTAX
 from lakewarden.jobs.sql.compile.ambiguities import read_otherwise
 from lakewarden.jobs.sql.compile.values import Dialect
 from lakewarden.jobs.sql.convert import CONVERT_SYNTAX
@@ -306,6 +307,7 @@ def test_unmark_takes_no_verdict() -> None:
 
 SYNTAXES = [
     *(CONVERT_SYNTAX, ROLLBACK_SYNTAX, MARK_SYNTAX, UNMARK_SYNTAX, POLICY_SYNTAX, *VACUUM_FORMS.split("; ")),
+    CLUSTERING_SYNTAX,
     *(TABLES_SYNTAX, DESCRIBE_SYNTAX, RUNS_SYNTAX, LINEAGE_SYNTAX, ROLLBACKS_SYNTAX),
 ]
 
