@@ -72,10 +72,10 @@ class Shop:
         planned: dict[str, Any] = said.json
         return planned
 
-    def begun(self) -> str:
-        """A rollback of the bad load that is begun; nothing is done yet."""
+    def begun(self, to: int = 1) -> str:
+        """A rollback, of the bad load, that is begun; nothing is done yet."""
         rollbacks = rollbacks_of_services(self.services)
-        return rollbacks.begin(self.plan()["hash"], actor=ROOT).rollback_id
+        return rollbacks.begin(self.plan(to=to)["hash"], actor=ROOT).rollback_id
 
     def go_on(self, rollback_id: str) -> RollbackState:
         """Do what is left to do, as a worker does, whose session is the test's."""
@@ -91,9 +91,17 @@ class Shop:
         undoing = rollback.with_head(RollbackState.UNDOING, undo=True)
         journal.save(undoing, expects=rollback.head.state, because="test")
 
+    def call(self, procedure: str, arguments: str) -> None:
+        """One of Iceberg's own procedures."""
+        self.raw.sql(f"CALL iceberg.system.{procedure}(table => '{self.name}', {arguments})")
+
+    def expire(self) -> None:
+        """All that may expire, by Iceberg's own procedure."""
+        self.call("expire_snapshots", "older_than => TIMESTAMP '2999-01-01 00:00:00', retain_last => 1")
+
     def tags(self) -> list[str]:
         rows = self.raw.sql(f"SELECT name FROM {self.raw}.refs WHERE type = 'TAG'")
-        return [str(row[0]) for row in rows]
+        return sorted(str(row[0]) for row in rows)
 
 
 CHANGES = {
@@ -131,12 +139,12 @@ def test_one_plan_takes_both_back_and_the_undo_brings_both_again(shop: Shop) -> 
     assert (shop.go_on(rollback_id), shop.contents()) == (RollbackState.DONE, GOOD)
     (last,) = shop.raw.reader.newest(shop.raw.location, count=1)
     assert (last.version, last.kind, last.restored, last.parent) == (3, CommitKind.RESTORE, 1, 2)
-    (tag,) = shop.tags()
-    assert tag.startswith(UNDO_TAGS)
+    mine = f"{UNDO_TAGS}rollback-{rollback_id}-1"
+    assert shop.tags() == [mine, f"{mine}-made"]
     shop.must("rollback", "show", rollback_id)
     shop.begin_undo(rollback_id)
     assert (shop.go_on(rollback_id), shop.contents()) == (RollbackState.COMPENSATED, BAD)
-    assert (shop.tags(), shop.raw.missing()) == ([], set())
+    assert (shop.tags(), shop.raw.missing()) == ([f"{mine}-made", f"{mine}-undo-made"], set())
 
 
 @pytest.mark.long
@@ -147,7 +155,7 @@ def test_a_worker_of_its_own_does_it_by_two_steps(shop: Shop) -> None:
     rollback = rollbacks_of_services(shop.services).journal.find(planned)
     assert [one.state for one in rollback.steps] == [RollbackState.DONE, RollbackState.DONE]
     shop.must("rollback", "undo", planned)
-    assert (shop.contents(), shop.tags()) == (BAD, [])
+    assert shop.contents() == BAD
 
 
 def test_killed_forwards_the_next_attempt_completes_it_once_on_iceberg(shop: Shop) -> None:
@@ -196,11 +204,43 @@ def test_what_somebody_did_after_the_rollback_keeps_the_undo_from_being_made(sho
 def test_an_expiry_by_somebody_else_leaves_what_the_undo_needs(shop: Shop) -> None:
     rollback_id = shop.begun()
     shop.go_on(rollback_id)
-    at_once = "older_than => TIMESTAMP '2999-01-01 00:00:00', retain_last => 1"
-    shop.raw.sql(f"CALL iceberg.system.expire_snapshots(table => '{shop.name}', {at_once})")
+    shop.expire()
     assert (shop.raw.rows(), shop.raw.missing()) == ([1, 2], set())
     shop.begin_undo(rollback_id)
     assert (shop.go_on(rollback_id), shop.contents()) == (RollbackState.COMPENSATED, BAD)
+
+
+def test_a_rewrite_and_an_expiry_leave_what_the_undo_needs(shop: Shop) -> None:
+    rollback_id = shop.begun()
+    shop.go_on(rollback_id)
+    shop.call("rewrite_data_files", "options => map('rewrite-all', 'true')")
+    shop.expire()
+    shop.begin_undo(rollback_id)
+    assert (shop.go_on(rollback_id), shop.contents()) == (RollbackState.COMPENSATED, BAD)
+
+
+def test_an_undo_leaves_what_that_of_an_earlier_rollback_needs(shop: Shop) -> None:
+    first = shop.begun()
+    shop.go_on(first)
+    second = shop.begun(to=2)
+    assert (shop.go_on(second), shop.raw.rows()) == (RollbackState.DONE, BAD[0])
+    shop.expire()
+    shop.begin_undo(second)
+    assert (shop.go_on(second), shop.raw.rows()) == (RollbackState.COMPENSATED, GOOD[0])
+    shop.expire()
+    shop.begin_undo(first)
+    assert (shop.go_on(first), shop.contents()) == (RollbackState.COMPENSATED, BAD)
+    assert shop.raw.missing() == set()
+
+
+def test_what_a_killed_run_did_is_found_whatever_expired_since(shop: Shop) -> None:
+    rollback_id = shop.begun()
+    killed_here("iceberg.restored", lambda: shop.go_on(rollback_id))
+    shop.raw.append(7)
+    shop.expire()
+    shop.go_on(rollback_id)
+    shop.begin_undo(rollback_id)
+    assert (shop.go_on(rollback_id), shop.raw.rows()) == (RollbackState.CONFLICT, [1, 2, 7])
 
 
 def test_our_own_vacuum_leaves_it_too(shop: Shop) -> None:

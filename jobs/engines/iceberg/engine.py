@@ -149,8 +149,7 @@ class IcebergEngine:
     def restore(self, location: str, *, requires: Head, to: int, apps: Sequence[str], run_id: str) -> int:
         table = self._at(location, requires)
         self._require_files(location, head=requires.version, to=to)
-        is_undo = run_id.endswith(UNDO)
-        if is_undo:
+        if run_id.endswith(UNDO):
             self._require_untouched(location, head=requires.version)
         return restore(
             table,
@@ -158,13 +157,14 @@ class IcebergEngine:
             properties=self._reader.properties(location, version=to),
             marks=self._marks(run_id),
             run_id=run_id,
-            tagged_for=None if is_undo else self._undo_for,
+            lasts=self._undo_for,
         )
 
     def fence(
         self, location: str, *, requires: Head, run_id: str, app: str | None = None, number: int = 1
     ) -> int:
-        return fence(self._at(location, requires), self._marks(run_id))
+        table = self._at(location, requires)
+        return fence(table, marks=self._marks(run_id), run_id=run_id, lasts=self._undo_for)
 
     def begin_epoch(
         self, location: str, *, restored: int, to: int, apps: Sequence[str], run_id: str

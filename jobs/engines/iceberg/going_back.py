@@ -2,8 +2,9 @@
 
 Made from the older one, not from head: then an expiry by Iceberg's own library keeps the files that head had deleted
 (apache/iceberg#2131), and whoever reads what was appended since finds nothing. It carries the run's id, as a commit of
-any format. Rows, schema and properties go back by the commit that makes it main, on exactly one head; that one
-keeps a tag with an end of its own.
+any format. Rows, schema and properties go back by the commit that makes it main, on exactly one head. That one, and
+the new snapshot, get tags with an end of their own: whatever expires meanwhile, the undo finds what was done, and what
+to go back to.
 """
 
 from collections.abc import Mapping
@@ -15,6 +16,7 @@ from lakewarden.catalog.failpoints import reach
 from lakewarden.catalog.formats.iceberg.commits import LEFT, RESTORED
 from lakewarden.catalog.formats.iceberg.metadata import MAIN
 from lakewarden.catalog.formats.iceberg.released import UNDO_TAGS
+from lakewarden.catalog.model.rollbacks import UNDO
 from lakewarden.jobs.engines.iceberg.java_tables import JavaTable
 from lakewarden.jobs.engines.spark.errors import translated
 
@@ -35,12 +37,12 @@ def restore(
     properties: Mapping[str, str],
     marks: Mapping[str, str],
     run_id: str,
-    tagged_for: timedelta | None,
+    lasts: timedelta,
 ) -> int:
-    """Make version `to` main again, with its schema and the table's `properties` of then; the new version. Head is
-    tagged for so long; None, for an undo: not at all, and the tags that were for it go. Raises `ConflictError` if
-    anybody committed since the table was opened, `PreconditionError` if the version has expired, its columns would not
-    fit, or columns were changed since head was made."""
+    """Make version `to` main again, with its schema and the table's `properties` of then; the new version. Tags on it
+    and on head last for so long; an undo takes away the one that was for it. Raises `ConflictError` if anybody
+    committed since the table was opened, `PreconditionError` if the version has expired, its columns would not fit, or
+    columns were changed since head was made."""
     head, target = table.base.currentSnapshot(), _snapshot(table, to)
     _require_told(table, head)
     schema_id = target.schemaId()
@@ -51,8 +53,8 @@ def restore(
     told = {**marks, LEFT: str(left), RESTORED: str(to)}
     made = _same_files(table, target, told, schema_id if changes_schema else None)
     reach("iceberg.drafted")
-    ref = None if tagged_for is None else _until(table, head, tagged_for + _WAITING)
-    over = [name for name, one in table.base.refs().items() if ref is None and _is_on(name, one, target)]
+    is_undo = run_id.endswith(UNDO)
+    tags = {_made(run_id): made} if is_undo else {_made(run_id): made, _left(run_id): head}
     lost, set_again = _differences(table, properties)
 
     def change(builder: Any) -> None:
@@ -61,10 +63,10 @@ def restore(
             builder.setCurrentSchema(schema_id)
         builder.removeProperties(lost)
         builder.setProperties(set_again)
-        for name in over:
-            builder.removeRef(name)
-        if ref is not None:
-            builder.setRef(f"{UNDO_TAGS}{run_id}", ref)
+        if is_undo:
+            builder.removeRef(_left(run_id.removesuffix(UNDO)))
+        for name, snapshot in tags.items():
+            builder.setRef(name, _until(table, snapshot, lasts))
 
     try:
         table.commit(change, f"restore {table.location} to version {to}")
@@ -80,13 +82,14 @@ def restore(
     return int(made.sequenceNumber())
 
 
-def fence(table: JavaTable, marks: Mapping[str, str]) -> int:
-    """A snapshot with the files of head, made from it. Raises `ConflictError` as `restore`."""
+def fence(table: JavaTable, *, marks: Mapping[str, str], run_id: str, lasts: timedelta) -> int:
+    """A snapshot with the files of head, made from it, and tagged. Raises `ConflictError` as `restore`."""
     head = table.base.currentSnapshot()
     made = _same_files(table, head, {**marks, LEFT: str(head.sequenceNumber())}, None)
 
     def change(builder: Any) -> None:
         builder.setBranchSnapshot(made, MAIN)
+        builder.setRef(_made(run_id), _until(table, made, lasts))
 
     table.commit(change, f"commit to {table.location}")
     return int(made.sequenceNumber())
@@ -153,16 +156,22 @@ def _same_files(table: JavaTable, like: Any, marks: Mapping[str, str], schema_id
         return draft.currentMetadata().currentSnapshot()
 
 
-def _is_on(name: str, ref: Any, snapshot: Any) -> bool:
-    """Whether a tag of ours keeps a snapshot, which main will be made from."""
-    return name.startswith(UNDO_TAGS) and ref.isTag() and ref.snapshotId() == snapshot.snapshotId()
+def _made(run_id: str) -> str:
+    """The tag on a snapshot that a run made."""
+    return f"{_left(run_id)}-made"
+
+
+def _left(run_id: str) -> str:
+    """The tag on the head that a run left."""
+    return f"{UNDO_TAGS}{run_id}"
 
 
 def _until(table: JavaTable, snapshot: Any, lasts: timedelta) -> Any:
-    """A tag on a snapshot that lasts so long from now on; its age counts from when the snapshot was made."""
+    """A tag on a snapshot that lasts so long, and a wait, from now on; its age counts from when the snapshot was
+    made."""
     jvm: Any = table.spark._jvm
     age = int(jvm.java.lang.System.currentTimeMillis()) - int(snapshot.timestampMillis())
-    lasting = max(age, 0) + int(lasts.total_seconds() * 1000)
+    lasting = max(age, 0) + int((lasts + _WAITING).total_seconds() * 1000)
     return jvm.org.apache.iceberg.SnapshotRef.tagBuilder(snapshot.snapshotId()).maxRefAgeMs(lasting).build()
 
 
