@@ -60,6 +60,13 @@ ROWS: Final = 20_000
 """Of each small file: 120 KB."""
 MANY_FILES: Final = 100_000
 DATABASE: Final = "bench"
+REQUIRED: Final = {
+    "last-column-id": 1,
+    "last-partition-id": 999,
+    "sort-orders": [{"order-id": 0, "fields": []}],
+    "default-sort-order-id": 0,
+}
+"""What pyiceberg wants to have in metadata besides what is read here."""
 TARGET: Final = 2**20
 
 
@@ -128,7 +135,7 @@ def _idle(place: Path, uri: str, chosen: Options) -> Figures:
 def _write_tables(lake: Path, metastore: HiveMetastore) -> None:
     metastore.create_database(DATABASE)
     for number in range(COUNT):
-        table = IcebergWriter(root=lake / f"t{number}")
+        table = IcebergWriter(root=lake / f"t{number}", more=REQUIRED)
         table.commit(add=(("a.parquet", 1_000),))
         table.root.joinpath("a.parquet").write_bytes(b"x" * 1_000)
         metastore.create(
