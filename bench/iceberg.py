@@ -21,7 +21,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import replace
+from functools import partial
 from importlib.util import find_spec
 from multiprocessing import get_context
 from pathlib import Path
@@ -29,30 +29,24 @@ from typing import Any, Final
 
 import orjson
 
-from bench.fleet import fleet
+from bench.lake import home_of
 from bench.measure import Figures, Options, options, report
+from bench.sweep import COUNT, SETTLED, cycles_of
 from lakewarden.catalog.formats.iceberg.reader import IcebergReader
 from lakewarden.catalog.formats.port import Observation
 from lakewarden.catalog.metastore.hive import HiveMetastore
 from lakewarden.catalog.metastore.port import METADATA_FILE, Entry
 from lakewarden.catalog.metastore.table_heads import CATALOG_ENTRY
 from lakewarden.catalog.storage.file_store import canonical
-from lakewarden.catalog.system.port import TABLES
-from lakewarden.daemon.control.assembly import build_daemon
-from lakewarden.daemon.control.cycle import Cycle
-from lakewarden.daemon.installation.services import open_services
 from lakewarden.daemon.process.embedded_metastore import EmbeddedMetastore
 from lakewarden.daemon.telemetry.log import configure
-from lakewarden.daemon.usecases.init import initialise
 from lakewarden.jobs.engines.iceberg.java_tables import opened
 from lakewarden.jobs.engines.spark.session import start_session
 from lakewarden.jobs.runs.spark_settings import SparkSettings
 from support.builders.iceberg_tables import IcebergWriter
 from support.builders.spark_iceberg import SparkIceberg, iceberg_catalogs
 
-COUNT: Final = 1_000
-SETTLED: Final = 11
-"""Cycles after which every table has had its daily checks."""
+THREADS: Final = 8
 ANSWERED: Final = 1.1
 """Seconds after which an answer of the metastore does not count any more."""
 SMALL_FILES: Final = 500
@@ -91,28 +85,17 @@ def figures(chosen: Options) -> Figures:
 def _idle(place: Path, uri: str, chosen: Options) -> Figures:
     metastore = HiveMetastore(uri)
     _write_tables(place / "lake", metastore)
-    services = open_services(home=place / "home", flags={"metastore.uri": uri})
-    (place / "home").mkdir()
-    initialise(services, services.user)
-    rows = [
-        replace(
-            one,
-            format="iceberg",
-            location=f"file://{place}/lake/t{number}",
-            format_ids=(),
-            properties={CATALOG_ENTRY: f"{DATABASE}.t{number}"},
-        )
-        for number, one in enumerate(fleet(COUNT))
-    ]
-    services.store.edit(TABLES, lambda _: rows, because="bench")
-    service = build_daemon(services, pages=False)
-    fence = services.store.raise_fence("bench", at_least=1)
-    cycle = Cycle(replace(service.parts.cycle.parts, require=lambda _: None))
-
-    def once() -> None:
-        done = cycle.run(fence, may_plan=False)
-        assert done.looked >= COUNT and not done.trouble and not done.skipped, done
-
+    services = home_of(
+        place / "home",
+        place / "lake",
+        COUNT,
+        flags={"metastore.uri": uri},
+        changes=lambda number: {
+            "format": "iceberg",
+            "properties": {CATALOG_ENTRY: f"{DATABASE}.t{number}"},
+        },
+    )
+    once = partial(cycles_of(services)(THREADS), 0)
     for _ in range(SETTLED):
         once()
     asked = range(0, COUNT, 10)

@@ -2,8 +2,10 @@
 
 import shutil
 import uuid
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
@@ -36,15 +38,24 @@ def multiply(lake: Path, count: int) -> None:
         (place / _COMMIT).write_text(text.replace(known, str(uuid.uuid4())))
 
 
-def home_of(home: Path, lake: Path | str, count: int) -> Services:
-    """An installation whose rows name `count` tables of a lake (a folder or a URI), as if somebody had just registered
-    them all."""
-    services = open_services(home=home)
+def home_of(
+    home: Path,
+    lake: Path | str,
+    count: int,
+    *,
+    flags: Mapping[str, str] | None = None,
+    changes: Callable[[int], Mapping[str, Any]] = lambda _: {},
+) -> Services:
+    """An installation, with settings of its own, whose rows name `count` tables of a lake (a folder or a URI), as if
+    somebody had just registered them all. `changes` says what else is in a row, by the table's number."""
+    services = open_services(home=home, flags=flags)
     home.mkdir(parents=True, exist_ok=True)
     root = lake if isinstance(lake, str) else f"file://{lake}"
     initialise(services, services.user)
     rows = [
-        replace(one, location=f"{root}/t{number}", format_ids=(), properties={})
+        replace(
+            one, **{"location": f"{root}/t{number}", "format_ids": (), "properties": {}, **changes(number)}
+        )
         for number, one in enumerate(fleet(count))
     ]
     services.store.edit(TABLES, lambda _: rows, because="bench")

@@ -19,6 +19,7 @@ from bench.measure import Figures, Options, median_ms, options, report
 from lakewarden.catalog.formats.port import ProbeResult, TableReader
 from lakewarden.daemon.control.assembly import build_daemon
 from lakewarden.daemon.control.cycle import Cycle
+from lakewarden.daemon.installation.services import Services
 from lakewarden.daemon.telemetry.log import configure
 
 COUNT: Final = 1_000
@@ -73,6 +74,11 @@ def _cycle(
     """Cycles of a daemon of its own, by so many threads."""
     services = home_of(folder / name, folder / "lake", COUNT)
     services.readers = tuple(map(reading, services.readers))
+    return cycles_of(services)
+
+
+def cycles_of(services: Services) -> Callable[[int], Callable[[int], None]]:
+    """Cycles of an installation's daemon, by so many threads, that look at every table."""
     service = build_daemon(services, pages=False)
     fence = services.store.raise_fence("bench", at_least=1)
     cycle = service.parts.cycle

@@ -15,7 +15,7 @@ from lakewarden.jobs.session.iceberg.snapshot_reads import (
     unpinned_read,
 )
 from lakewarden.jobs.session.plans import JavaPlan, Plans, kind
-from lakewarden.jobs.session.reads import changes_read, delta_read, location_of, reads_of_leaf
+from lakewarden.jobs.session.reads import changes_read, delta_index, delta_read, location_of, reads_of_leaf
 from lakewarden.jobs.session.writes import Read
 
 __all__ = ["Pinned", "pin"]
@@ -91,10 +91,8 @@ def pin(
 
 def _follows_head(plans: Plans, relation: Any) -> bool:
     """Whether this reads a Delta table at its head when Spark gets there."""
-    if not plans.is_files(relation):
-        return False
-    index = relation.location()
-    return kind(index) == "TahoeLogFileIndex" and not index.isTimeTravelQuery()
+    index = delta_index(plans, relation)
+    return index is not None and not index.isTimeTravelQuery()
 
 
 def _feeds_on(plans: Plans, relation: Any) -> bool:

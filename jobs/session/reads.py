@@ -9,7 +9,15 @@ from lakewarden.jobs.session.iceberg.snapshot_reads import is_iceberg, read_of_s
 from lakewarden.jobs.session.plans import JavaPlan, Plans, kind
 from lakewarden.jobs.session.writes import Read
 
-__all__ = ["changes_read", "delta_read", "location_of", "reads_of", "reads_of_leaf", "versions_of"]
+__all__ = [
+    "changes_read",
+    "delta_index",
+    "delta_read",
+    "location_of",
+    "reads_of",
+    "reads_of_leaf",
+    "versions_of",
+]
 
 _HARMLESS: Final = frozenset(
     {
@@ -75,6 +83,12 @@ def changes_read(plans: Plans, relation: Any) -> Read:
         from_version=-1 if begin is None else begin - 1,
         format_id=str(snapshot.metadata().id()),
     )
+
+
+def delta_index(plans: Plans, relation: Any) -> Any | None:
+    """The index of a Delta table's files, at head or at a version, if a relation reads them by one."""
+    index = relation.location() if plans.is_files(relation) else None
+    return index if index is not None and kind(index) == "TahoeLogFileIndex" else None
 
 
 def reads_of_leaf(plans: Plans, leaf: Any) -> Iterator[Read]:

@@ -2,7 +2,6 @@
 
 import random
 import shutil
-import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -15,12 +14,11 @@ from deltalake import DeltaTable, write_deltalake
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-import lakewarden
 from lakewarden.catalog.errors import ConflictError, PreconditionError
-from lakewarden.daemon.installation.services import Services, open_services
-from lakewarden.daemon.usecases.init import initialise
+from lakewarden.daemon.installation.services import Services
 from lakewarden.jobs.session.attached import Attached
 from lakewarden.jobs.session.buckets.bucketed_changes import BucketedChange
+from support.builders.lakes import attached_database
 from support.cases import mostly_long
 
 pytestmark = pytest.mark.spark
@@ -65,15 +63,10 @@ class Lake:
 @pytest.fixture(scope="module")
 def lake(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lake]:
     folder = tmp_path_factory.mktemp("buckets")
-    services = open_services(home=folder / "home", flags={})
-    initialise(services, services.user)
-    database = f"buckets_{uuid.uuid4().hex[:8]}"
-    spark.sql(f"CREATE DATABASE {database}")
-    spark.sql(f"USE {database}")
-    with lakewarden.attach(spark, home=services.settings.home) as lw:
+    with attached_database(spark, folder) as (lw, services, database):
+        spark.sql(f"USE {database}")
         yield Lake(spark, lw, services, folder)
-    spark.sql("USE default")
-    spark.sql(f"DROP DATABASE {database} CASCADE")
+        spark.sql("USE default")
 
 
 @pytest.fixture

@@ -16,13 +16,12 @@ from deltalake.exceptions import DeltaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-import lakewarden
 from lakewarden.catalog.errors import ConflictError
 from lakewarden.catalog.formats.port import Commit
-from lakewarden.daemon.installation.services import Services, open_services
-from lakewarden.daemon.usecases.init import initialise
+from lakewarden.daemon.installation.services import Services
 from lakewarden.jobs.session.attached import Attached
 from lakewarden.jobs.session.plans import Plans
+from support.builders.lakes import attached_database
 
 pytestmark = pytest.mark.spark
 
@@ -68,13 +67,8 @@ def columns(*rows: tuple[int, int]) -> pa.Table:
 @pytest.fixture(scope="module")
 def lake(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lake]:
     folder = tmp_path_factory.mktemp("races")
-    services = open_services(home=folder / "home", flags={})
-    initialise(services, services.user)
-    database = f"races_{uuid.uuid4().hex[:8]}"
-    spark.sql(f"CREATE DATABASE {database}")
-    with lakewarden.attach(spark, home=services.settings.home) as lw:
+    with attached_database(spark, folder) as (lw, services, database):
         yield Lake(spark, lw, services, folder, database)
-    spark.sql(f"DROP DATABASE {database} CASCADE")
 
 
 @pytest.fixture(autouse=True)

@@ -290,15 +290,13 @@ def _compared(services: Services, asked: Sequence[DiffRequest]) -> Callable[[], 
 
 
 def _show(rollback: Rollback, output: Format) -> None:
+    steps, stored = [_step(rollback, number) for number in range(len(rollback.steps))], plan_of(rollback)
     if output is not Format.TABLE:
-        steps = [_step(rollback, number) for number in range(len(rollback.steps))]
         choices = [{"what": one.what, "command": one.command} for one in _ways_on(rollback)]
         told = {**_summary(rollback), "statement": _statement(rollback)}
-        stored = plan_of(rollback)
         told |= not_in_plan_as_json(Details() if stored is None else stored.details)
         show_one({**told, "steps": steps, "next_choices": choices}, format=output)
         return
-    steps = [_step(rollback, number) for number in range(len(rollback.steps))]
     show(steps, columns=STEP_COLUMNS, format=output)
     until = rollback.head.undo_until if rollback.head.state is RollbackState.DONE else None
     if rollback.is_group:
@@ -314,7 +312,7 @@ def _show(rollback: Rollback, output: Format) -> None:
     note(f"Rollback {rollback.rollback_id} is {state}{why}{window}")
     if left := _left(rollback):
         note(f"Left as they were, though they hold, or may hold, what was made of it: {', '.join(left)}.")
-    if (stored := plan_of(rollback)) is not None:
+    if stored is not None:
         for what, text in not_in_plan(stored.plan, stored.details):
             note(f"{what.capitalize()}: {text}")
     for line in commands_in_words(_ways_on(rollback)):

@@ -75,7 +75,7 @@ class BucketedChange:
         return self._plans.spark.range(0) if done else None
 
     def _run(self) -> bool:
-        table, none = self._parts.table, self._plans.optional(None)
+        table, none = self._parts.table, self._plans.nothing
         if self._parts.merge.hasBeenExecuted(self._transaction, self._session, none):
             return True  # under the operation id of this session
         touched = self._touched()
@@ -187,7 +187,7 @@ class BucketedChange:
 
     def _column(self, name: str, value: Any) -> Any:
         expressions = self._plans.sql.catalyst.expressions
-        nothing, none = self._plans.scala_sequence(()), self._plans.optional(None)
+        nothing, none = self._plans.scala_sequence(()), self._plans.nothing
         return expressions.Alias(value, name, expressions.NamedExpression.newExprId(), nothing, none, nothing)
 
     def _hint(self) -> Any:
@@ -197,7 +197,7 @@ class BucketedChange:
             return getattr(getattr(hints, "JoinHint$"), "MODULE$").NONE()
         by_hash = getattr(getattr(hints, "SHUFFLE_HASH$"), "MODULE$")
         told = self._plans.optional(hints.HintInfo(self._plans.optional(by_hash)))
-        return hints.JoinHint(self._plans.optional(None), told)
+        return hints.JoinHint(self._plans.nothing, told)
 
     def _require_in_place(self, plan: Any) -> None:
         nodes = list(nodes_of(self._plans, plan))
@@ -222,7 +222,7 @@ class BucketedChange:
         done = getattr(operations, "DeltaOperations$MergePredicate")(
             said, "delete" if self._parts.deletes else "update"
         )
-        none, nothing = plans.optional(None), plans.scala_sequence(())
+        none, nothing = plans.nothing, plans.scala_sequence(())
         operation = getattr(operations, "DeltaOperations$Merge")(
             plans.optional(merge.condition()),
             none,
@@ -279,7 +279,7 @@ def bucketed_change(plans: Plans, session: Any, merge: JavaPlan) -> BucketedChan
     `UnlikeBucketsError` if it is none."""
     with plans.active(session):
         log = merge.targetFileIndex().deltaLog()
-        transaction = log.startTransaction(merge.catalogTable(), plans.optional(None))
+        transaction = log.startTransaction(merge.catalogTable(), plans.nothing)
     return BucketedChange(plans, session, merge_parts(plans, merge, transaction.snapshot()), transaction)
 
 

@@ -14,6 +14,7 @@ from lakewarden.jobs.session.buckets.definitions import with_layout_on_record
 from lakewarden.jobs.session.buckets.reading import UnlikeBucketsError
 from lakewarden.jobs.session.buckets.writing import as_set, distributed, key_types, naming
 from lakewarden.jobs.session.plans import JavaPlan, Plans, kind
+from lakewarden.jobs.session.reads import delta_index
 from lakewarden.jobs.session.write_plans.write_shapes import Shape
 from lakewarden.jobs.session.writes import Read
 
@@ -63,9 +64,10 @@ class BucketedWrites:
 
     def run(self, session: Any, shape: Shape, plan: JavaPlan, done: Execution) -> DataFrame:
         """Run an analysed write in a session, bucket by bucket if it can be."""
-        if shape.operation is Operation.MERGE and self._recorded(plan) is not None:
+        layout = self._recorded(plan.targetFileIndex()) if shape.operation is Operation.MERGE else None
+        if layout is not None:
             try:
-                with as_set(session, self._settings(session, plan)):
+                with as_set(session, _settings(session, layout)):
                     change = bucketed_change(self._plans, session, plan)
                     frame = change.run()
                 if frame is not None:
@@ -78,11 +80,11 @@ class BucketedWrites:
 
     def told(self, session: Any, plan: JavaPlan) -> str | None:
         """How an analysed MERGE would be done; None where the table has no buckets."""
-        layout = self._recorded(plan) if kind(plan) == "MergeIntoCommand" else None
+        layout = self._recorded(plan.targetFileIndex()) if kind(plan) == "MergeIntoCommand" else None
         if layout is None:
             return None
         try:
-            with as_set(session, self._settings(session, plan)):
+            with as_set(session, _settings(session, layout)):
                 bucketed_change(self._plans, session, plan)
         except UnlikeBucketsError as error:
             return _DOES_NOT.format(because=error)
@@ -91,16 +93,13 @@ class BucketedWrites:
     def has_layout(self, session: Any, name: str) -> bool:
         """Whether a table or view that SQL calls so is a Delta table with buckets on record."""
         leaf, *others = self._plans.leaves(session.table(name).queryExecution().analyzed())
-        relation = leaf.relation() if kind(leaf) == "LogicalRelation" and not others else None
-        if relation is None or not self._plans.is_files(relation):
-            return False
-        index = relation.location()
-        if kind(index) != "TahoeLogFileIndex":
-            return False
-        return layout_in(self._plans.texts(index.metadata().configuration())) is not None
+        is_one = kind(leaf) == "LogicalRelation" and not others
+        index = delta_index(self._plans, leaf.relation()) if is_one else None
+        return index is not None and self._recorded(index) is not None
 
-    def _recorded(self, merge: JavaPlan) -> BucketLayout | None:
-        return layout_in(self._plans.texts(merge.targetFileIndex().metadata().configuration()))
+    def _recorded(self, index: Any) -> BucketLayout | None:
+        """The layout of the Delta table whose files an index has."""
+        return layout_in(self._plans.texts(index.metadata().configuration()))
 
     def _layout(self, shape: Shape) -> tuple[BucketLayout | None, Mapping[str, str] | None]:
         """The layout on record of the table that is written to, and the types of its bucket columns; those are None for
@@ -120,7 +119,6 @@ class BucketedWrites:
         types = key_types(str(metadata.schemaString()), layout)
         return (None, None) if types is None else (layout, types)
 
-    def _settings(self, session: Any, merge: JavaPlan) -> Mapping[str, str]:
-        layout = self._recorded(merge)
-        assert layout is not None
-        return {**settings_of(layout), **naming(session, layout)}
+
+def _settings(session: Any, layout: BucketLayout) -> Mapping[str, str]:
+    return {**settings_of(layout), **naming(session, layout)}

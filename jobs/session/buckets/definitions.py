@@ -6,6 +6,7 @@ from typing import Any, Final
 from lakewarden.catalog.errors import UsageError
 from lakewarden.catalog.model.bucket_layout import MOST_BUCKETS, BucketLayout
 from lakewarden.jobs.session.plans import JavaPlan, Plans, kind
+from lakewarden.jobs.session.write_plans.write_shapes import makes_delta
 
 __all__ = ["with_layout_on_record"]
 
@@ -16,7 +17,7 @@ _BUCKETS: Final = ("BucketTransform", "SortedBucketTransform")
 def with_layout_on_record(plans: Plans, session: Any, plan: JavaPlan) -> JavaPlan:
     """A parsed statement that makes a bucketed Delta table, as Delta takes it; any other one as it is. Raises
     `UsageError` for buckets that no table can have."""
-    if kind(plan) not in _CREATED or not _is_delta(plans, session, plan):
+    if kind(plan) not in _CREATED or not makes_delta(plans, session, plan):
         return plan
     parts = plans.sequence(plan.partitioning())
     told = [part for part in parts if kind(part) in _BUCKETS]
@@ -25,11 +26,6 @@ def with_layout_on_record(plans: Plans, session: Any, plan: JavaPlan) -> JavaPla
     layout = _layout(plans, told[0])
     kept = plans.scala_sequence(part for part in parts if kind(part) not in _BUCKETS)
     return _with(plan, kept, _specified(plans, plan.tableSpec(), layout))
-
-
-def _is_delta(plans: Plans, session: Any, plan: JavaPlan) -> bool:
-    provider = plans.option(plan.tableSpec().provider())
-    return str(provider or session.conf().get("spark.sql.sources.default")).lower() == "delta"
 
 
 def _layout(plans: Plans, transform: Any) -> BucketLayout:

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from lakewarden.jobs.session.buckets.reading import BucketedTable, UnlikeBucketsError, table_of
 from lakewarden.jobs.session.plans import JavaPlan, Plans, kind
+from lakewarden.jobs.session.reads import delta_index
 
 __all__ = ["MergeParts", "merge_parts", "nodes_of"]
 
@@ -207,6 +208,4 @@ def _is_aligned(plans: Plans, leaf: JavaPlan, table: BucketedTable, keys: Sequen
 
 
 def _is_delta(plans: Plans, leaf: JavaPlan) -> bool:
-    if kind(leaf) != "LogicalRelation" or not plans.is_files(leaf.relation()):
-        return False
-    return kind(leaf.relation().location()) == "TahoeLogFileIndex"
+    return kind(leaf) == "LogicalRelation" and delta_index(plans, leaf.relation()) is not None

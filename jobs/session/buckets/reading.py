@@ -71,7 +71,7 @@ class BucketedTable:
         partitioning = plans.sql.catalyst.plans.physical.HashPartitioning(
             plans.scala_sequence(keys), self.layout.count
         )
-        none = plans.optional(None)
+        none = plans.nothing
         return plans.sql.execution.LogicalRDD(
             plans.scala_sequence(needed), rdd, partitioning, nothing, False, none, session, none, none
         )

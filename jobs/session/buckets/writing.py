@@ -67,7 +67,7 @@ def distributed(
         if type_ != types[column] if types is not None else not _is_hashed(str(type_)):
             return None
     parts = plans.logical.RepartitionByExpression(
-        plans.scala_sequence(keys), query, plans.optional(layout.count), plans.optional(None)
+        plans.scala_sequence(keys), query, plans.optional(layout.count), plans.nothing
     )
     order = [named[column.lower()] for column in layout.sort if column.lower() in named]
     return _sorted(plans, parts, order) if order else parts
@@ -78,7 +78,7 @@ def _sorted(plans: Plans, plan: JavaPlan, columns: list[Any]) -> JavaPlan:
     upwards = getattr(getattr(expressions, "Ascending$"), "MODULE$")
     nulls, nothing = upwards.defaultNullOrdering(), plans.scala_sequence(())
     order = [expressions.SortOrder(one, upwards, nulls, nothing) for one in columns]
-    return plans.logical.Sort(plans.scala_sequence(order), False, plan, plans.optional(None))
+    return plans.logical.Sort(plans.scala_sequence(order), False, plan, plans.nothing)
 
 
 def naming(session: Any, layout: BucketLayout) -> Mapping[str, str]:

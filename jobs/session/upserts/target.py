@@ -7,7 +7,7 @@ from typing import Any, Final
 from lakewarden.catalog.errors import UsageError
 from lakewarden.jobs.session.frames import is_path, sql_name
 from lakewarden.jobs.session.plans import Plans, kind
-from lakewarden.jobs.session.reads import location_of
+from lakewarden.jobs.session.reads import delta_index, location_of
 from lakewarden.jobs.session.upserts.source import schema_of
 from lakewarden.jobs.session.writes import Upsert
 from lakewarden.jobs.sql.compile.values import KEYS_PROPERTY, TableSchema, quoted
@@ -59,10 +59,9 @@ def existing(plans: Plans, session: Any, table: str) -> UpsertTarget | None:
         return None
     frame = plans.frame(session, plans.composed(session, f"SELECT * FROM {sql_name(table)}"))
     leaves = plans.leaves(frame._jdf.queryExecution().analyzed())
-    index = (
-        leaves[0].relation().location() if len(leaves) == 1 and kind(leaves[0]) == "LogicalRelation" else None
-    )
-    if index is None or kind(index) != "TahoeLogFileIndex":
+    is_one = len(leaves) == 1 and kind(leaves[0]) == "LogicalRelation"
+    index = delta_index(plans, leaves[0].relation()) if is_one else None
+    if index is None:
         raise UsageError(
             f"{table} is not a Delta table: only these are upserted into.",
             hint="Convert it (CONVERT TO DELTA), or name another one.",

@@ -10,7 +10,7 @@ from lakewarden.jobs.session.judgement.write_options import USER_METADATA, requi
 from lakewarden.jobs.session.plans import JavaPlan, Plans, kind
 from lakewarden.jobs.session.reads import location_of
 
-__all__ = ["Shape", "shape_of", "vacuumed_by", "with_own_record"]
+__all__ = ["Shape", "makes_delta", "shape_of", "vacuumed_by", "with_own_record"]
 
 _WITH_QUERY: Final = frozenset(
     {"AppendData", "OverwriteByExpression", "DeltaDynamicPartitionOverwriteCommand"}
@@ -59,6 +59,12 @@ def shape_of(plans: Plans, session: Any, plan: JavaPlan) -> Shape | None:
             return _changed(plan, Operation.DELETE, plan.deltaLog())
         case _:
             return None
+
+
+def makes_delta(plans: Plans, session: Any, plan: JavaPlan) -> bool:
+    """Whether the table that a statement makes has Delta's format."""
+    provider = plans.option(plan.tableSpec().provider())
+    return str(provider or session.conf().get("spark.sql.sources.default")).lower() == "delta"
 
 
 def with_own_record(plans: Plans, shape: Shape) -> tuple[Shape, str | None]:
@@ -117,10 +123,7 @@ def _into(plan: JavaPlan, operation: Operation) -> Shape | None:
 
 def _created(plans: Plans, session: Any, plan: JavaPlan) -> Shape | None:
     catalog, identifier = plan.name().catalog(), plan.name().identifier()
-    provider = plans.option(plan.tableSpec().provider())
-    if provider is None:
-        provider = session.conf().get("spark.sql.sources.default")
-    if str(provider).lower() != "delta" or not kind(catalog).endswith("DeltaCatalog"):
+    if not makes_delta(plans, session, plan) or not kind(catalog).endswith("DeltaCatalog"):
         return None
 
     def found() -> Any | None:

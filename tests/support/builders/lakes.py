@@ -16,7 +16,7 @@ from lakewarden.daemon.installation.services import Services, open_services
 from lakewarden.daemon.usecases.init import initialise
 from lakewarden.jobs.session.attached import Attached
 
-__all__ = ["Lake", "running_lake"]
+__all__ = ["Lake", "attached_database", "running_lake"]
 
 
 @dataclass
@@ -52,12 +52,19 @@ class Lake:
 
 
 @contextmanager
-def running_lake(spark: SparkSession, folder: Path) -> Iterator[Lake]:
-    """A home and a database of its own."""
+def attached_database(spark: SparkSession, folder: Path) -> Iterator[tuple[Attached, Services, str]]:
+    """A session attached to a home of its own, and the name of a database of its own."""
     database = f"u_{uuid.uuid4().hex[:10]}"
     services = open_services(home=folder / "home", flags={})
     initialise(services, services.user)
     spark.sql(f"CREATE DATABASE {database}")
     with lakewarden.attach(spark, home=services.settings.home) as lw:
-        yield Lake(spark, lw, services, database, folder)
+        yield lw, services, database
     spark.sql(f"DROP DATABASE {database} CASCADE")
+
+
+@contextmanager
+def running_lake(spark: SparkSession, folder: Path) -> Iterator[Lake]:
+    """A home and a database of its own."""
+    with attached_database(spark, folder) as (lw, services, database):
+        yield Lake(spark, lw, services, database, folder)
