@@ -62,6 +62,13 @@ class TableHeads:
         with self._lock:
             self._known[location] = entry
 
+    def forget(self) -> None:
+        """Ask anew, whatever was answered a moment ago: somebody decides by what has just happened."""
+        with self._lock:
+            self._answers = {
+                key: one for key, one in self._answers.items() if not isinstance(one.files, Mapping)
+            }
+
     def __call__(self, location: str) -> CatalogHead | None:
         """The head of the table at a location, None where no entry keeps it. Raises `UnavailableError`."""
         with self._lock:

@@ -111,9 +111,12 @@ class Gatherer:
     """Why Spark may not work on a table at a location."""
     no_engine: Callable[[TableFormat | None], str | None] = lambda format_: None
     """Why tables of a format are never changed here; None: they are."""
+    forget: Callable[[], None] = lambda: None
+    """Forgets what catalogs answered before: a plan is made of what is there now."""
 
     def gather(self, request: RollbackRequest) -> Gathered:
         """The plan for a request. Raises `NotFoundError` for a seed that is no version of its table."""
+        self.forget()
         with uncollected():
             return self._gather(request)
 

@@ -19,6 +19,7 @@ from support.cases import mostly_long
 from support.histories.history_runs import Meddler, services_at
 from support.histories.real_histories import ANA, History
 from support.histories.scribes import Content, Kind
+from support.histories.table_kinds import DeltaTables
 
 pytestmark = pytest.mark.heavy
 
@@ -76,7 +77,7 @@ def test_what_is_mended_holds_every_clean_row_once_and_is_as_good_for_the_next_r
 ) -> None:
     chance = random.Random(f"mended {seed}")
     services = services_at(tmp_path / "home", Meddler(SystemClock()))
-    history = History(str(tmp_path / "lake"), services, chance, kinds=KINDS)
+    history = History(services, chance, (DeltaTables(str(tmp_path / "lake"), kinds=KINDS),))
     name, version, bad = a_write(history, chance)
     rollbacks = rollbacks_of_services(history.services)
     request = undo_one(history, name, version)

@@ -69,6 +69,7 @@ def rollbacks_of_services(services: Services, *, timeout: timedelta | None = Non
         clock=services.clock,
         no_spark=services.no_spark,
         no_engine=lambda format_: no_engine(format_, Action.ROLLBACK),
+        forget=services.heads.forget,
     )
     return RollbackService(services=services, journal=journal, gatherer=gatherer, timeout=timeout)
 

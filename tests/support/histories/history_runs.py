@@ -10,20 +10,26 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from enum import StrEnum
 from pathlib import Path
 from typing import Final
 
 from deltalake.exceptions import DeltaError
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
 
 from lakewarden.catalog.clock import SystemClock
 from lakewarden.catalog.errors import LakewardenError
 from lakewarden.catalog.formats.port import Head
 from lakewarden.catalog.model.rollbacks import Rollback
 from lakewarden.catalog.model.rows import RollbackState, RollbackStep
+from lakewarden.catalog.storage.file_store import StorageOptions
 from lakewarden.daemon.settings.settings import Settings, load_settings
 from lakewarden.daemon.usecases.rollbacks.rollback import RollbackService, rollbacks_of_services
 from lakewarden.daemon.workers.pool import worker_config
+from lakewarden.jobs.engines.iceberg.engine import IcebergEngine
 from lakewarden.jobs.rollback.execute.run import open_rollbacks
 from lakewarden.jobs.rollback.plan.consents import Consent, Consents
 from lakewarden.jobs.rollback.plan.model import Blocked, RollbackPlan, Step
@@ -32,15 +38,19 @@ from lakewarden.jobs.runs.port import Engine
 from lakewarden.jobs.runs.worker_config import read_config
 from lakewarden.jobs.worker.runner import Runner
 from support.fakes.engine import FakeEngine
-from support.fakes.tools import OneFormat
-from support.histories.real_histories import ANA, KINDS, History, Size
+from support.fakes.tools import SeveralFormats
+from support.histories.iceberg_tables import IcebergTables
+from support.histories.real_histories import ANA, History, Size
 from support.histories.scribes import Content, Deed, DeltaRs, Kind, Scribe
+from support.histories.table_kinds import KINDS, DeltaTables
 from support.processes.daemon_process import FakeWorkerServices
 
-__all__ = ["Case", "Company", "InThisProcess", "distant_case", "local_case", "services_at"]
+__all__ = ["Case", "Company", "InThisProcess", "distant_case", "local_case", "mixed_case", "services_at"]
 
 _ROLLBACK_PER_PLAN: Final = 5
 """A rollback takes about so many times what its plan took: within that time an intruder who races it begins."""
+
+_UNDO_FOR: Final = timedelta(days=1)
 
 ScribeOf = Callable[[Settings], Scribe]
 """Who writes for an installation, once there is one."""
@@ -71,7 +81,7 @@ class Meddler(FakeEngine):
 class InThisProcess(FakeWorkerServices):
     """Services whose worker is a thread: the real queue, runner and saga, without a process per rollback."""
 
-    engine: Engine
+    engines: Sequence[Engine]
 
     @contextmanager
     def own_workers(self, count: int) -> Iterator[None]:
@@ -86,7 +96,7 @@ class InThisProcess(FakeWorkerServices):
 
     def _work(self, ended: threading.Event) -> None:
         config = read_config(worker_config(self.settings, "thread"))
-        tools = OneFormat(self.readers[0], self.engine)
+        tools = SeveralFormats(self.readers, self.engines)
         runner = Runner(
             worker=config.name,
             queue=self.queue,
@@ -103,10 +113,11 @@ class InThisProcess(FakeWorkerServices):
             runner.run_next()
 
 
-def services_at(home: Path, engine: Engine) -> InThisProcess:
-    """A new installation with a worker that has this engine."""
-    services = InThisProcess(load_settings(home=home, environment={}))
-    services.engine = engine
+def services_at(home: Path, *engines: Engine, metastore: str | None = None) -> InThisProcess:
+    """A new installation with a worker that has these engines, and the address of its metastore."""
+    environment = {} if metastore is None else {"LAKEWARDEN_METASTORE_URI": metastore}
+    services = InThisProcess(load_settings(home=home, environment=environment))
+    services.engines = engines
     return services
 
 
@@ -139,7 +150,7 @@ class Intruder(threading.Thread):
                     one.by.intrude(self._history.place(one.name), one.number)
                 else:
                     one.by.write(one.deed)
-            except (DeltaError, OSError, LakewardenError):
+            except (DeltaError, OSError, LakewardenError, PySparkException, Py4JError):
                 self.refused.append(one)
             else:
                 self.acknowledged.append(one)
@@ -158,13 +169,14 @@ class Case:
 
     def __post_init__(self) -> None:
         history, chance = self.history, self.chance
-        written_to = [name for name in history.tables if history.head(name)]
+        written_to = [name for name in history.tables if history.earlier(name)]
         self.seeded = seeded = min(
             chance.choice(written_to), chance.choice(written_to)
         )  # rather one that others read
-        version = chance.randrange(history.head(seeded))
+        first, *_ = earlier = history.earlier(seeded)
+        version = chance.randrange(first, first + len(earlier))
         bad = history.bad_after(seeded, version)
-        self.before: Mapping[str, Content] = {name: them[-1].rows for name, them in history.tables.items()}
+        self.before: Mapping[str, Content] = {name: history.now(name).rows for name in history.tables}
         wanted = {
             name: history.newest_clean(name, bad, version if name == seeded else None)
             for name in history.tables
@@ -244,22 +256,24 @@ class Case:
     def _intrusion(self, number: int, names: Sequence[str]) -> Intrusion:
         """An append of which nobody knows what it read; sometimes one that was derived from what is being undone."""
         chance, history = self.chance, self.history
-        by = chance.choice(history.scribes)
-        derived = [name for name in history.tables if name > self.seeded]
+        derived = [
+            name for name in history.tables if name > self.seeded and history.kind_of[name].reads_others
+        ]
         if not derived or chance.random() < 0.6:
-            return Intrusion(name=chance.choice(names), by=by, number=number)
+            name = chance.choice(names)
+            return Intrusion(name=name, by=chance.choice(history.kind_of[name].scribes), number=number)
         name, version = chance.choice(derived), history.head(self.seeded)
-        rows = history.tables[self.seeded][version].rows
+        rows, source = history.now(self.seeded).rows, history.source(self.seeded, version)
         deed = Deed(
             kind=Kind.APPEND,
             place=history.place(name),
             number=number,
-            sources=(replace(history.source(self.seeded, version), at_head=False),),
+            sources=(replace(source, sql=history.kind_of[self.seeded].sql(self.seeded, version)),),
             key=number,
             before=(),
             reads=frozenset({number}).union(*(depends for _, depends in rows)),
         )
-        return Intrusion(name=name, by=by, number=number, deed=deed)
+        return Intrusion(name=name, by=chance.choice(history.kind_of[name].scribes), number=number, deed=deed)
 
     def _applied(self, plan: str) -> Rollback:
         try:
@@ -322,7 +336,8 @@ class Case:
 def local_case(folder: Path, seed: int) -> Case:
     """A history by delta-rs on local disk; delta-rs alone does the work of a rollback, too."""
     chance, meddler = random.Random(seed), Meddler(SystemClock())
-    history = History(str(folder / "lake"), services_at(folder / "home", meddler), chance)
+    tables = DeltaTables(str(folder / "lake"))
+    history = History(services_at(folder / "home", meddler), chance, (tables,))
     return Case(history, chance, meddler)
 
 
@@ -332,8 +347,24 @@ def distant_case(folder: Path, root: str, seed: int, engine: Engine, scribe: Scr
     services = services_at(folder / "home", engine)
     scribes = (DeltaRs(), scribe(services.settings))
     size = Size(tables=(3, 3), events=(3, 6))
-    kinds = {**KINDS, Kind.SEVERAL: 10}
-    return Case(History(root, services, chance, scribes, size, kinds), chance)
+    tables = DeltaTables(root, scribes, {**KINDS, Kind.SEVERAL: 10})
+    return Case(History(services, chance, (tables,), size), chance)
+
+
+def mixed_case(
+    folder: Path, seed: int, spark: SparkSession, iceberg: IcebergTables, scribe: ScribeOf | None
+) -> Case:
+    """A history of Iceberg tables, and of Delta tables on local disk that are made from them by delta-rs, and by the
+    scribe that an installation is given: none where others write at the same time, for there the two lose each other's
+    commits."""
+    chance, meddler = random.Random(f"mixed {seed}"), Meddler(SystemClock())
+    engine = IcebergEngine(
+        lambda: spark, storage=lambda _: StorageOptions(), heads=iceberg.told, undo_for=_UNDO_FOR
+    )
+    services = services_at(folder / "home", meddler, engine, metastore=iceberg.uri)
+    scribes = (DeltaRs(),) if scribe is None else (DeltaRs(), scribe(services.settings))
+    tables = (DeltaTables(str(folder / "lake"), scribes), iceberg)
+    return Case(History(services, chance, tables, Size(tables=(3, 4), events=(5, 10))), chance, meddler)
 
 
 def _silent(_: str) -> None:

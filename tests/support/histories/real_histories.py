@@ -1,41 +1,27 @@
-"""Random histories of a few real Delta tables, with what each version holds kept beside them, row by row.
+"""Random histories of a few real tables, with what each version holds kept beside them, row by row.
 
 Every row names the write that made it and all writes its value depends on; every version, all writes that had
 a part in it (also in what is not there any more). So what a rollback has to give back can be said without a
 version graph: the newest content on a table's way back that no bad write had a part in.
-Who executes the writes, and on which storage, is given (support/scribes.py).
+Which formats the tables have, who executes the writes, and on which storage, is given (table_kinds.py, scribes.py).
 """
 
 import random
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from deltalake import DeltaTable
-
 from lakewarden.catalog.registry.register import register
-from lakewarden.catalog.storage.file_store import canonical
 from lakewarden.catalog.system.own_rows import system_rows
 from lakewarden.daemon.installation.services import Services
 from support.builders.callers import actor
-from support.histories.scribes import Content, Deed, DeltaRs, Kind, Row, Scribe, Source, rows_at
+from support.histories.scribes import Content, Deed, Kind, Row, Scribe, Source
+from support.histories.table_kinds import TableKind
 
-__all__ = ["ANA", "KINDS", "History", "Moment", "Size"]
+__all__ = ["ANA", "History", "Moment", "Size"]
 
 ANA = actor("ana", admin=True)
-KINDS: Final[Mapping[Kind, int]] = {
-    Kind.APPEND: 34,
-    Kind.OVERWRITE: 16,
-    Kind.PARTIAL: 7,
-    Kind.MERGE: 9,
-    Kind.UPDATE: 5,
-    Kind.DELETE: 5,
-    Kind.AGAIN: 7,
-    Kind.COMPACT: 9,
-    Kind.RESTORE: 8,
-}
-"""What is written, and how often."""
 _SHARE_BORN_LATE: Final = 0.4
 """In so many histories a table is made when the others have a past: it may be derived from nothing but bad writes."""
 
@@ -50,29 +36,30 @@ class Size:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Moment:
-    """One version: what it holds, the writes it came about by, the write that made it, where a RESTORE went."""
+    """One version: what it holds, the writes it came about by, the write that made it."""
 
     rows: Content
     depends: frozenset[int]
     made: int | None = None
-    target: int | None = None
+    before: int | None = None
+    """The version that comes next on the way back; None: there is none."""
+
+
+_NOTHING: Final = Moment(rows=(), depends=frozenset())
 
 
 @dataclass
 class History:
-    """Tables `t0`, `t1`, ... below `root`; a table reads only from those before it, and from itself.
+    """Tables `t0`, `t1`, ...; a table reads only from those before it, and from itself."""
 
-    The first version of each is written by delta-rs, each later one by some of `scribes`;
-    `kinds` says what, and how often.
-    """
-
-    root: str
     services: Services
     chance: random.Random
-    scribes: Sequence[Scribe] = (DeltaRs(),)
+    kinds: Sequence[TableKind]
     size: Size = field(default_factory=Size)
-    kinds: Mapping[Kind, int] = field(default_factory=lambda: KINDS)
     tables: dict[str, list[Moment]] = field(default_factory=dict)
+    """Of each table its moments, by their versions. Before the first version of its kind there is an empty one."""
+    kind_of: dict[str, TableKind] = field(default_factory=dict)
+    heads: dict[str, int] = field(default_factory=dict)
     ids: dict[str, str] = field(default_factory=dict)
     writes: int = 0
     commits: Counter[str] = field(default_factory=Counter)
@@ -94,15 +81,23 @@ class History:
 
     def place(self, name: str) -> str:
         """The canonical location of a table."""
-        return canonical(f"{self.root}/{name}")
+        return self.kind_of[name].place(name)
 
     def head(self, name: str) -> int:
-        """The newest version that the history made."""
-        return len(self.tables[name]) - 1
+        """The version that the history has brought a table to."""
+        return self.heads[name]
+
+    def now(self, name: str) -> Moment:
+        """What the history has brought a table to."""
+        return self.tables[name][self.heads[name]]
+
+    def earlier(self, name: str) -> Sequence[int]:
+        """The versions before head that the table can go back to."""
+        return range(self.kind_of[name].first, self.heads[name])
 
     def rows(self, name: str) -> Content:
         """What the table holds now, read from the table."""
-        return rows_at(self.place(name))
+        return self.kind_of[name].rows(name)
 
     def bad_after(self, name: str, version: int) -> frozenset[int]:
         """The writes that made the table's versions after `version`."""
@@ -110,46 +105,52 @@ class History:
 
     def newest_clean(self, name: str, bad: frozenset[int], start: int | None = None) -> Content | None:
         """The newest content, on the way back from version `start` (or head), that no bad write had a part in."""
-        moments = self.tables[name]
-        version = self.head(name) if start is None else start
-        while version >= 0:
-            one = moments[version]
+        version: int | None = self.head(name) if start is None else start
+        while version is not None:
+            one = self.tables[name][version]
             if not one.depends & bad:
                 return one.rows
-            version = version - 1 if one.target is None else one.target
+            version = one.before
         return None
 
     def source(self, name: str, version: int) -> Source:
         """A version as something to read."""
-        place = self.place(name)
+        kind = self.kind_of[name]
         return Source(
             table_id=self.ids[name],
-            location=place,
+            location=self.place(name),
+            format=kind.format,
             version=version,
-            format_id=str(DeltaTable(place).metadata().id),
-            at_head=version == self.head(name),
+            format_id=kind.identity(name),
+            sql=kind.sql(name, None if version == self.head(name) else version),
         )
 
     def _create(self, name: str) -> None:
-        self._write(name, Kind.APPEND, self._some_inputs(name), by=DeltaRs())
-        row = register(self.services.registry, self.place(name), actor=ANA, name=f"db.{name}").row
+        kind = self.kind_of[name] = self.kinds[0] if len(self.kinds) == 1 else self.chance.choice(self.kinds)
+        kind.create(name)
+        self.tables[name] = [_NOTHING] * kind.first
+        self._write(name, Kind.APPEND, self._some_inputs(name), by=kind.scribes[0])
+        row = register(self.services.registry, kind.address(name), actor=ANA, name=f"db.{name}").row
         self.ids[name] = row.table_id
 
     def _event(self, name: str) -> None:
-        kind = self.chance.choices(list(self.kinds), list(self.kinds.values()))[0]
-        by = self.chance.choice(self.scribes)
+        of = self.kind_of[name]
+        kind = self.chance.choices(list(of.kinds), list(of.kinds.values()))[0]
+        by = self.chance.choice(of.scribes)
         match kind:
             case Kind.COMPACT:
                 if by.compact(self.place(name)):
-                    before = self.tables[name][-1]
-                    self._happened(name, Moment(rows=before.rows, depends=before.depends), by)
+                    now = self.now(name)
+                    self._happened(
+                        name, Moment(rows=now.rows, depends=now.depends, before=self.heads[name]), by
+                    )
             case Kind.RESTORE:
-                if self.head(name) == 0:
+                if not self.earlier(name):
                     return
-                target = self.chance.randrange(self.head(name))
+                target = self.chance.randrange(of.first, self.head(name))
                 by.restore(self.place(name), target)
                 then = self.tables[name][target]
-                self._happened(name, Moment(rows=then.rows, depends=then.depends, target=target), by)
+                self._happened(name, Moment(rows=then.rows, depends=then.depends, before=target), by)
             case Kind.SEVERAL:
                 self._write_both(name, self.chance.choice(list(self.tables)), by)
             case _:
@@ -157,15 +158,16 @@ class History:
 
     def _some_inputs(self, name: str) -> list[tuple[str, int]]:
         """Some tables before this one, at their heads or, by readers that came late, at older versions."""
-        others = [one for one in self.tables if one < name]
+        others = [one for one in self.tables if one < name and self.kind_of[name].reads_others]
         chosen = self.chance.sample(others, min(len(others), self.chance.choice((0, 1, 1, 2))))
         late = self.chance.random() < 0.2
         return [
-            (one, self.chance.randrange(self.head(one) + 1) if late else self.head(one)) for one in chosen
+            (one, self.chance.choice((*self.earlier(one), self.head(one))) if late else self.head(one))
+            for one in chosen
         ]
 
     def _write(self, name: str, kind: Kind, inputs: Sequence[tuple[str, int]], *, by: Scribe) -> None:
-        before = self.tables[name][-1].rows if name in self.tables else ()
+        before = self.now(name).rows if name in self.heads else ()
         if len(before) < 2 and kind not in (Kind.APPEND, Kind.OVERWRITE):
             kind = Kind.APPEND  # so that none is ever empty, and a key to change is always there
         deed, moment = self._deed(name, kind, inputs)
@@ -188,8 +190,7 @@ class History:
     def _deed(self, name: str, kind: Kind, inputs: Sequence[tuple[str, int]]) -> tuple[Deed, Moment]:
         """A write, and what the table is after it."""
         number, self.writes = self.writes, self.writes + 1
-        first = name not in self.tables
-        before = Moment(rows=(), depends=frozenset()) if first else self.tables[name][-1]
+        before = self.now(name) if name in self.heads else _NOTHING
         sources = [self.tables[one][version] for one, version in inputs]
         depends = frozenset({number}).union(*(one.depends for one in sources))
         deed = Deed(
@@ -204,12 +205,13 @@ class History:
         if kind is not Kind.OVERWRITE:
             depends |= before.depends
         rows = _sorted(_rows_after(deed, before.rows))
-        return deed, Moment(rows=rows, depends=depends, made=number)
+        return deed, Moment(rows=rows, depends=depends, made=number, before=self.heads.get(name))
 
     def _happened(self, name: str, moment: Moment, by: Scribe) -> None:
         self.commits[by.name] += 1
-        self.tables.setdefault(name, []).append(moment)
-        assert DeltaTable(self.place(name)).version() == self.head(name), (name, moment)
+        self.tables[name].append(moment)
+        self.heads[name] = len(self.tables[name]) - 1
+        assert self.kind_of[name].head(name) == self.heads[name], (name, moment)
 
 
 def _rows_after(deed: Deed, before: Content) -> Iterable[Row]:

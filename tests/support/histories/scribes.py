@@ -51,9 +51,11 @@ class Source:
 
     table_id: str
     location: str
+    format: str
     version: int
     format_id: str
-    at_head: bool
+    sql: str
+    """What a query says for it. At head it names no version, so that lakewarden is what pins it."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -190,7 +192,7 @@ def _input(one: Source) -> LineageInput:
     return LineageInput(
         table_id=one.table_id,
         location=one.location,
-        format="delta",
+        format=one.format,
         version=one.version,
         format_id=one.format_id,
     )

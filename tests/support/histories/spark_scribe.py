@@ -16,7 +16,7 @@ from lakewarden.catalog.errors import ExecutionError
 from lakewarden.daemon.settings.settings import Settings
 from lakewarden.jobs.engines.spark.names import table_at
 from lakewarden.jobs.session.attached import Attached
-from support.histories.scribes import Deed, Kind, Source
+from support.histories.scribes import Deed, Kind
 
 __all__ = ["GovernedSpark", "attached"]
 
@@ -172,12 +172,6 @@ def _new_row(deed: Deed, key: int | None = None) -> str:
 
 def _read(deed: Deed, *more: str) -> str:
     """A query for all numbers that a write and what it reads depend on."""
-    queries = [f"SELECT {_DEPENDS} FROM {_at(one)}" for one in deed.sources] + list(more)
+    queries = [f"SELECT {_DEPENDS} FROM {one.sql}" for one in deed.sources] + list(more)
     parts = ", ".join([f"'{deed.number}'", *(f"({query})" for query in queries)])
     return f"SELECT concat_ws(',', {parts})"
-
-
-def _at(source: Source) -> str:
-    """A version to read; without one where it is head, so that lakewarden is what pins it."""
-    table = table_at(source.location)
-    return table if source.at_head else f"{table} VERSION AS OF {source.version}"

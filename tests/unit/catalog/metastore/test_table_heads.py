@@ -82,6 +82,14 @@ def test_who_acts_by_the_answer_asks_each_time() -> None:
     assert stage.asked == [("a", ("t",))] * 2, "for this table alone"
 
 
+def test_who_decides_by_what_has_just_happened_has_it_asked_anew() -> None:
+    stage = Stage()
+    stage.heads("file:///a.t")
+    stage.heads.forget()
+    stage.heads("file:///a.t")
+    assert stage.asked == [("a", ("t", "u"))] * 2
+
+
 def test_rows_are_asked_once_in_a_moment_too() -> None:
     stage, asked = Stage(), list[float]()
 
