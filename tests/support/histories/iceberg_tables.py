@@ -29,8 +29,9 @@ class SparkWriter:
 
     name = "iceberg"
 
-    def __init__(self, spark: SparkSession, database: str) -> None:
-        self._spark, self._database = spark, database
+    def __init__(self, spark: SparkSession, database: str, snapshots: Mapping[tuple[str, int], int]) -> None:
+        """`snapshots`: what Iceberg calls each version of each table."""
+        self._spark, self._database, self.snapshots = spark, database, snapshots
 
     def write(self, deed: Deed) -> None:
         assert not deed.sources, "these tables are read, and read nothing"
@@ -63,7 +64,10 @@ class SparkWriter:
         return int(found["rewritten_data_files_count"]) > 0
 
     def restore(self, place: str, version: int) -> None:
-        raise AssertionError("main is not set back without a commit here")
+        snapshot = self.snapshots[_name_of(place), version]
+        self._spark.sql(
+            f"CALL iceberg.system.set_current_snapshot('{self._database}.{_name_of(place)}', {snapshot})"
+        )
 
     def write_both(self, one: Deed, other: Deed) -> bool:
         return False
@@ -90,11 +94,13 @@ class IcebergTables:
             Kind.UPDATE: 10,
             Kind.DELETE: 10,
             Kind.COMPACT: 12,
+            Kind.RESTORE: 10,
         }
     )
     format: TableFormat = ICEBERG
     first: int = 1
     reads_others: bool = False
+    restores_by_commit: bool = False
     _made: dict[str, str] = field(default_factory=dict)
     """Where each table is."""
     _snapshots: dict[tuple[str, int], int] = field(default_factory=dict)
@@ -105,7 +111,7 @@ class IcebergTables:
 
     @cached_property
     def scribes(self) -> Sequence[Scribe]:
-        return (SparkWriter(self.spark, self.database),)
+        return (SparkWriter(self.spark, self.database, self._snapshots),)
 
     def drop(self) -> None:
         self.spark.sql(f"DROP DATABASE spark_catalog.{self.database} CASCADE")

@@ -14,6 +14,8 @@ from typing import Final
 
 from lakewarden.catalog.registry.register import register
 from lakewarden.catalog.system.own_rows import system_rows
+from lakewarden.daemon.control.assembly import build_daemon
+from lakewarden.daemon.control.main_loop import Until
 from lakewarden.daemon.installation.services import Services
 from support.builders.callers import actor
 from support.histories.scribes import Content, Deed, Kind, Row, Scribe, Source
@@ -93,7 +95,15 @@ class History:
 
     def earlier(self, name: str) -> Sequence[int]:
         """The versions before head that the table can go back to."""
-        return range(self.kind_of[name].first, self.heads[name])
+        if self.kind_of[name].restores_by_commit:
+            return range(self.kind_of[name].first, self.heads[name])
+        return sorted(self._way_back(name))
+
+    def _way_back(self, name: str) -> Iterator[int]:
+        version = self.now(name).before
+        while version is not None:
+            yield version
+            version = self.tables[name][version].before
 
     def rows(self, name: str) -> Content:
         """What the table holds now, read from the table."""
@@ -145,16 +155,38 @@ class History:
                         name, Moment(rows=now.rows, depends=now.depends, before=self.heads[name]), by
                     )
             case Kind.RESTORE:
-                if not self.earlier(name):
-                    return
-                target = self.chance.randrange(of.first, self.head(name))
-                by.restore(self.place(name), target)
-                then = self.tables[name][target]
-                self._happened(name, Moment(rows=then.rows, depends=then.depends, before=target), by)
+                self._restore(name, by)
             case Kind.SEVERAL:
                 self._write_both(name, self.chance.choice(list(self.tables)), by)
             case _:
                 self._write(name, kind, self._some_inputs(name), by=by)
+
+    def _restore(self, name: str, by: Scribe) -> None:
+        of = self.kind_of[name]
+        if not of.restores_by_commit:
+            self._set_back(name, by)
+        elif self.earlier(name):
+            target = self.chance.randrange(of.first, self.head(name))
+            by.restore(self.place(name), target)
+            then = self.tables[name][target]
+            self._happened(name, Moment(rows=then.rows, depends=then.depends, before=target), by)
+
+    def _set_back(self, name: str, by: Scribe) -> None:
+        """Head is set to another version, and no commit says so: a daemon that looks before and after has seen it."""
+        others = [
+            version
+            for version in range(self.kind_of[name].first, len(self.tables[name]))
+            if version != self.heads[name]
+        ]
+        if others:
+            self.heads[name] = self.chance.choice(others)
+            self._look()
+            by.restore(self.place(name), self.heads[name])
+            self._look()
+            self.commits["set_back"] += 1
+
+    def _look(self) -> None:
+        build_daemon(self.services).run(Until.ONCE)
 
     def _some_inputs(self, name: str) -> list[tuple[str, int]]:
         """Some tables before this one, at their heads or, by readers that came late, at older versions."""

@@ -33,12 +33,16 @@ class TableKind(Protocol):
     format: TableFormat
     first: int
     """The version that a table's first write makes."""
-    scribes: Sequence[Scribe]
-    """Who writes; the first of them makes a table's first version."""
     kinds: Mapping[Kind, int]
     """What is written, and how often."""
     reads_others: bool
     """Whether its writes read other tables."""
+    restores_by_commit: bool
+    """Whether somebody who sets it back does so by a commit, which is a new version."""
+
+    @property
+    def scribes(self) -> Sequence[Scribe]:
+        """Who writes; the first of them makes a table's first version."""
 
     def create(self, name: str) -> None:
         """Whatever has to be there before the first write."""
@@ -72,6 +76,7 @@ class DeltaTables:
     format: TableFormat = "delta"
     first: int = 0
     reads_others: bool = True
+    restores_by_commit: bool = True
 
     def create(self, name: str) -> None:
         """The first write makes it."""
