@@ -8,8 +8,10 @@ from typing import Protocol
 
 from lakewarden.catalog.model.lineage_record import LineageRecord, RecordVerdict
 from lakewarden.catalog.model.rows import Column, TableFormat
+from lakewarden.catalog.model.table_deletes import Backlog, DeleteFiles, DeleteKind
 
 __all__ = [
+    "Backlog",
     "Capabilities",
     "Commit",
     "CommitKind",
@@ -87,25 +89,6 @@ class SizeHistogram:
     def below(self, limit_bytes: int) -> int:
         """Number of files surely smaller than `limit_bytes` (bins that straddle the limit are not counted)."""
         return sum(count for i, count in enumerate(self.counts) if 2 ** (i + 1) <= limit_bytes)
-
-
-class DeleteKind(StrEnum):
-    """How rows are deleted that stay in their data files: by file and position, by the values of columns, or by a
-    vector that belongs to one data file."""
-
-    POSITION = "position"
-    EQUALITY = "equality"
-    VECTOR = "vector"
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class DeleteFiles:
-    """The deletes of one kind that a version has: so many files with so many entries. Sizes in bytes."""
-
-    kind: DeleteKind
-    files: int
-    rows: int
-    bytes: int
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -277,7 +260,10 @@ class Observation:
     deleted_rows: int = 0
     deletion_vectors: int = 0
     deletes: tuple[DeleteFiles, ...] = ()
-    """The number of deletes by kind, in formats that count them."""
+    """By kind; none of a kind that there is nothing of."""
+    stored_rows: int | None = None
+    """Rows of its data files, deleted ones among them; None if a file of head has no row count."""
+    backlog: Backlog = field(default_factory=Backlog)
     partitions: int = 0
     files_without_statistics: int = 0
     tombstones: int = 0

@@ -29,6 +29,7 @@ from lakewarden.catalog.model.enums import (
     TableState,
     Trigger,
 )
+from lakewarden.catalog.model.table_deletes import Backlog, DeleteFiles
 
 __all__ = [
     "DELTA",
@@ -166,6 +167,7 @@ class PolicySettings:
     compaction_min_small_files: int | None = None
     compaction_quiet_seconds: int | None = None
     compaction_beside_writers: bool | None = None
+    compaction_deleted_share: float | None = None
     statistics_enabled: bool | None = None
     statistics_stale_share: float | None = None
     log_enabled: bool | None = None
@@ -252,6 +254,11 @@ class HealthRow:
     """The last read."""
     left_behind: tuple[LeftVersions, ...] = ()
     """Versions that a head moved back by hand no longer goes back to."""
+    deletes: tuple[DeleteFiles, ...] = ()
+    """By kind."""
+    stored_rows: int | None = None
+    """Rows of its data files, deleted ones among them."""
+    backlog: Backlog = field(default_factory=Backlog)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -77,6 +77,9 @@ def health_of(
         checked_at=kept[1],
         observed_at=now,
         left_behind=left_behind,
+        deletes=seen.deletes,
+        stored_rows=seen.stored_rows,
+        backlog=seen.backlog,
     )
 
 

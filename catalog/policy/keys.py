@@ -168,6 +168,14 @@ POLICY_KEYS: tuple[PolicyKey, ...] = (
         "touched its files. For tables under constant writes; otherwise a compaction gives way to any commit.",
     ),
     PolicyKey(
+        key="compaction.deleted_share",
+        field="compaction_deleted_share",
+        kind=PolicyKind.SHARE,
+        default=0.1,
+        doc="Rewrite files without their deleted rows once this share of the table's rows is deleted, by deletion "
+        "vectors or by delete files; or once there are as many of these as `compaction.min_small_files`.",
+    ),
+    PolicyKey(
         key="statistics.enabled",
         field="statistics_enabled",
         kind=PolicyKind.SWITCH,

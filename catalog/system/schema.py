@@ -38,7 +38,7 @@ __all__ = [
     "unwrap",
 ]
 
-SCHEMA_VERSION = 9
+SCHEMA_VERSION = 10
 """Raise it with every change of a row type; `tests/unit/catalog/system/test_system_schema.py` says when."""
 
 BUCKET = "bucket"

@@ -83,10 +83,17 @@ def _text(column: str, value: Any) -> str:
             return _of_mapping(column, dict(pairs))
         case list() if column == "findings" and all(isinstance(one, dict) for one in value):
             return "; ".join(f"{one['check']}: {one['message']}" for one in value)
+        case list() if column == "deletes" and all(isinstance(one, dict) for one in value):
+            return "; ".join(_of_deletes(one) for one in value)
         case list():
             return (" " if column == "attention" else ", ").join(str(item) for item in value)
         case _:
             return str(value)
+
+
+def _of_deletes(one: Mapping[str, Any]) -> str:
+    size = "" if one["bytes"] is None else f" ({human_bytes(one['bytes'])})"
+    return f"{one['kind']}: {one['rows']:,} in {one['files']:,} files{size}"
 
 
 def _is_pair(value: Any) -> bool:

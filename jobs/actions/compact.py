@@ -16,6 +16,7 @@ from lakewarden.jobs.actions.common_rules import (
     health_of,
     recent,
     same_version,
+    share_of,
     writers,
 )
 from lakewarden.jobs.actions.costs import (
@@ -30,9 +31,6 @@ from lakewarden.jobs.actions.spec import Ordered, Spec, Switch
 from lakewarden.jobs.actions.world import TableView, World
 
 __all__ = ["COMPACT", "Compact"]
-
-PURGE_DELETED_SHARE: Final = 0.1
-"""Share of rows that deletion vectors hide from which rewriting the files pays."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -60,9 +58,8 @@ def _due(view: TableView, world: World, now: datetime) -> Answer:
     settings = governed.policy.settings
     small, least = health.small_files or 0, settings.compaction_min_small_files or 2
     vectors, deleted = health.deletion_vectors or 0, health.deleted_rows or 0
-    purge_due = vectors > 0 and (
-        vectors >= least or deleted >= PURGE_DELETED_SHARE * max(health.rows or 0, 1)
-    )
+    share = share_of(settings.compaction_deleted_share)
+    purge_due = vectors > 0 and (vectors >= least or deleted >= share * max(health.rows or 0, 1))
     words = f"{count_of(small, 'small file')}, policy allows {least}"
     if small < least and not purge_due:
         return below(Action.COMPACT, words)

@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 
 from lakewarden.catalog.errors import ConflictError
 from lakewarden.catalog.formats.delta.reader import DeltaReader
-from lakewarden.catalog.formats.port import DataFile
+from lakewarden.catalog.formats.port import DataFile, DeleteFiles, DeleteKind
 from lakewarden.catalog.units import MIB
 from lakewarden.jobs.actions.compact import Compact
 from support.builders.delta_runs import DeltaTableOnDisk
@@ -140,10 +140,12 @@ def test_deletion_vectors_are_purged(table: DeltaTableOnDisk) -> None:
     table.sql("INSERT INTO {t} SELECT /*+ REPARTITION(6) */ id, 'b' FROM range(1000)")
     table.sql("DELETE FROM {t} WHERE id % 100 = 3")
     seen, rows = table.observe(), table.rows()
-    assert seen.deletion_vectors == 8
+    assert seen.deletion_vectors == 8 and seen.stored_rows == 2000
+    assert seen.deletes == (DeleteFiles(kind=DeleteKind.VECTOR, files=8, rows=20),)
     report = table.run(action(table, purge=True, target_bytes=20_000), now=later(table))
     after = table.observe()
     assert after.deletion_vectors == 0 and after.deleted_rows == 0 and table.rows() == rows
+    assert after.deletes == () and after.stored_rows == 1980
     assert report.committed_version == after.version and report.files == 8
     assert {one.run_id for one in DeltaReader().commits(table.location, after=seen.version)} != {None}
 

@@ -9,10 +9,10 @@ from pyspark.sql import SparkSession
 
 from lakewarden.catalog import failpoints
 from lakewarden.catalog.errors import ConflictError
+from lakewarden.catalog.formats.iceberg.backlog import BRANCHES
 from lakewarden.catalog.formats.iceberg.released import EXPIRING
 from lakewarden.catalog.formats.port import CommitKind
 from lakewarden.daemon.process.embedded_metastore import EmbeddedMetastore
-from lakewarden.jobs.engines.iceberg.compaction import BRANCHES
 from lakewarden.jobs.engines.iceberg.java_tables import opened
 from lakewarden.jobs.runs.port import VacuumScope
 from support.builders.spark_iceberg import SparkIceberg, iceberg_catalogs

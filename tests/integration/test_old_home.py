@@ -12,10 +12,13 @@ from deltalake import DeltaTable, write_deltalake
 
 from lakewarden.catalog.system.port import SYSTEM_TABLES, SystemTable
 from lakewarden.catalog.system.schema import SCHEMA_VERSION, VERSION_PROPERTY
+from support.cases import mostly_long
 from support.processes.old_tree import TODAY, tree_of
 
 SIX = "ea0a08221c11e02665f8e5e775d190e188075f3e"
 """The last commit with schema version 6 of the system tables: versions had no parents on record, heads no state."""
+NINE = "1e8cb51fcad9cd73e395f41f3bdec95e01d3ceb9"
+"""The last commit with schema version 9: health told neither deletes by kind nor a backlog."""
 ONCE = ("daemon", "--once", "--set", "http.port=0")
 Rows = Mapping[tuple[Any, ...], dict[str, Any]]
 
@@ -25,6 +28,7 @@ class Old:
     """What the old code left: `folder` holds home and table, `tables` is what it listed, `kept` its stored rows."""
 
     folder: Path
+    schema_version: str
     tables: list[dict[str, Any]]
     kept: Mapping[str, Rows]
 
@@ -37,10 +41,10 @@ class Old:
         return self.folder / "lake" / "t"
 
 
-@pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Old:
+@pytest.fixture(scope="module", params=mostly_long([SIX, NINE], [SIX]))
+def made(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Old:
     """A table registered, governed, looked at by a daemon, and worked on by a worker, all of that time."""
-    tree = tree_of(SIX, tmp_path_factory.mktemp("tree"))
+    tree = tree_of(request.param, tmp_path_factory.mktemp("tree"))
     folder = tmp_path_factory.mktemp("old")
     home, table = folder / "home", folder / "lake" / "t"
     for number in range(3):
@@ -53,7 +57,12 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Old:
     tree.must(home, *ONCE)
     append(table, 3)
     tree.must(home, "jobs", "run", "db.t", "log_care")  # finished; no daemon has put it on record
-    return Old(folder=folder, tables=tree.json(home, "tables", "list"), kept=stored(home))
+    return Old(
+        folder=folder,
+        schema_version={SIX: "6", NINE: "9"}[request.param],
+        tables=tree.json(home, "tables", "list"),
+        kept=stored(home),
+    )
 
 
 @pytest.fixture
@@ -88,7 +97,7 @@ def schema_versions(home: Path) -> set[str]:
 
 
 def test_it_is_read_before_the_upgrade_and_changes_wait_for_it(old: Old) -> None:
-    assert schema_versions(old.home) == {"6"}
+    assert schema_versions(old.home) == {old.schema_version}
     listed = {row["table_id"]: row for row in TODAY.json(old.home, "tables", "list")}
     for row in old.tables:
         assert {key: listed[row["table_id"]][key] for key in ("name", "location", "owner", "state")} == {

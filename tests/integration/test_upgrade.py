@@ -10,7 +10,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 from sqlalchemy import MetaData, Table, insert
 
-from lakewarden.catalog.model.rows import Action, Outcome
+from lakewarden.catalog.model.rows import Action, HealthRow, Outcome
 from lakewarden.catalog.state.db import open_database
 from lakewarden.catalog.state.models import RUN, STEPS
 from lakewarden.catalog.state.port import RunState
@@ -136,13 +136,54 @@ def test_policies_from_before_a_key_there_is_today_count_as_they_did(
 def _without_closing(system: Path) -> None:
     """The system tables of schema version 7: policies did not know `access.closed`."""
     place = str(system / TABLES.name)
-    kept = DeltaTable(place).to_pyarrow_table()
-    at = kept.schema.get_field_index("policy")
-    policies = kept.column("policy").combine_chunks()
-    known = [one for one in policies.type if one.name != "access_closed"]
-    older = pa.StructArray.from_arrays([policies.field(one.name) for one in known], fields=known)
-    kept = kept.set_column(at, pa.field("policy", older.type), older)
+    kept = _policies_without(DeltaTable(place).to_pyarrow_table(), "access_closed")
     write_deltalake(place, kept, mode="overwrite", schema_mode="overwrite", partition_by="bucket")
     for table in SYSTEM_TABLES:
         handle = DeltaTable(str(system / table.name))
         handle.alter.set_table_properties({VERSION_PROPERTY: "7"}, raise_if_not_exists=False)
+
+
+def test_health_from_before_deletes_were_counted_is_read_and_told_by_the_next_look(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    estate = made_estate(tmp_path, monkeypatch, capfdbinary)
+    overwritten(tmp_path / "t")
+    estate.must("tables", "register", str(tmp_path / "t"), "--name", "db.t")
+    estate.must("daemon", "--once", "--set", "http.port=0")
+    health = _health(estate)
+    assert health.stored_rows is not None
+    _without_deletes(estate.home / "system")
+    assert _health(estate) == replace(health, stored_rows=None)
+    assert estate.says("tables", "policy", "set", "db.t", "compaction.deleted_share=20%").code == 4
+    estate.must("init")
+    assert _health(estate) == replace(health, stored_rows=None)
+    estate.must("tables", "policy", "set", "db.t", "compaction.deleted_share=20%")
+    assert estate.row("db.t").policy.compaction_deleted_share == 0.2
+    overwritten(tmp_path / "t", times=1)
+    estate.must("daemon", "--once", "--set", "http.port=0")
+    assert _health(estate).stored_rows == _health(estate).rows
+
+
+def _policies_without(rows: pa.Table, key: str) -> pa.Table:
+    at, policies = rows.schema.get_field_index("policy"), rows.column("policy").combine_chunks()
+    known = [one for one in policies.type if one.name != key]
+    older = pa.StructArray.from_arrays([policies.field(one.name) for one in known], fields=known)
+    return rows.set_column(at, pa.field("policy", older.type), older)
+
+
+def _health(estate: Estate) -> HealthRow:
+    (health,) = estate.services.store.rows(HEALTH).find(table_id=estate.row("db.t").table_id)
+    return health
+
+
+def _without_deletes(system: Path) -> None:
+    """The system tables of schema version 9: health did not tell deletes by kind, nor a backlog."""
+    place = str(system / HEALTH.name)
+    kept = DeltaTable(place).to_pyarrow_table().drop_columns(["deletes", "stored_rows", "backlog"])
+    write_deltalake(place, kept, mode="overwrite", schema_mode="overwrite", partition_by="bucket")
+    place = str(system / TABLES.name)
+    kept = _policies_without(DeltaTable(place).to_pyarrow_table(), "compaction_deleted_share")
+    write_deltalake(place, kept, mode="overwrite", schema_mode="overwrite", partition_by="bucket")
+    for table in SYSTEM_TABLES:
+        handle = DeltaTable(str(system / table.name))
+        handle.alter.set_table_properties({VERSION_PROPERTY: "9"}, raise_if_not_exists=False)

@@ -14,7 +14,7 @@ from lakewarden.catalog.formats.delta.replay import Replayed
 from lakewarden.catalog.formats.delta.schema import columns_of
 from lakewarden.catalog.formats.delta.segment import Segment
 from lakewarden.catalog.formats.heads import head_token
-from lakewarden.catalog.formats.port import LogProblem, Observation, SizeHistogram
+from lakewarden.catalog.formats.port import DeleteFiles, DeleteKind, LogProblem, Observation, SizeHistogram
 from lakewarden.catalog.model.rows import DELTA
 
 __all__ = ["observation_of"]
@@ -28,7 +28,7 @@ def observation_of(location: str, replayed: Replayed, segment: Segment) -> Obser
         _refuse_absurd(live[column])
     dead, rows = _left_to_vacuum(replayed), _sensible(live["rows"])
     mapped = _is_mapped(metadata.properties.get("delta.columnMapping.mode"))
-    unrecorded, deleted = rows.null_count, _sum(live["deleted"])
+    unrecorded, deleted, vectors = rows.null_count, _sum(live["deleted"]), _sum(live["vector"])
     return Observation(
         format=DELTA,
         location=location,
@@ -51,7 +51,9 @@ def observation_of(location: str, replayed: Replayed, segment: Segment) -> Obser
         sizes=_histogram(live["size"]),
         rows=_sum(rows) - deleted if unrecorded == 0 else None,
         deleted_rows=deleted,
-        deletion_vectors=_sum(live["vector"]),
+        deletion_vectors=vectors,
+        deletes=(DeleteFiles(kind=DeleteKind.VECTOR, files=vectors, rows=deleted),) if vectors else (),
+        stored_rows=_sum(rows) if unrecorded == 0 else None,
         partitions=pc.count_distinct(live["partition"]).as_py(),
         files_without_statistics=unrecorded,
         tombstones=dead.num_rows,

@@ -54,6 +54,8 @@ class ManifestFile:
     entries: int | None
     """How many files it speaks of, None where the list does not say."""
     size_bytes: int | None = None
+    content: int = DATA
+    """What the files hold that it speaks of: rows, or deletes (1)."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -148,6 +150,7 @@ def _manifest(record: Json) -> ManifestFile:
         spec_id=int(record["partition_spec_id"]),
         entries=None if None in counts else sum(counts),
         size_bytes=_count(record["manifest_length"]),
+        content=int(record.get("content") or DATA),
     )
 
 

@@ -7,8 +7,10 @@ from typing import Final
 
 from lakewarden.catalog.bounds import as_whole
 from lakewarden.catalog.formats.files_elsewhere import common_folders, folder_elsewhere
+from lakewarden.catalog.formats.iceberg.backlog import backlog_of
 from lakewarden.catalog.formats.iceberg.commits import is_compaction
 from lakewarden.catalog.formats.iceberg.file_paths import FilePaths
+from lakewarden.catalog.formats.iceberg.manifests import ManifestFile
 from lakewarden.catalog.formats.iceberg.metadata import PartitionField, TableMetadata
 from lakewarden.catalog.formats.iceberg.schema import columns_of
 from lakewarden.catalog.formats.iceberg.verdict import capabilities_of, obstacles_of, warning_of
@@ -38,6 +40,7 @@ class HeadFiles:
     files: Sequence[DataFile] = ()
     deletes: tuple[DeleteFiles, ...] = ()
     stones: Sequence[Tombstone] = ()
+    manifests: Sequence[ManifestFile] = ()
     beside: Collection[str] = ()
     """Paths of what branches and tags need."""
     formats: frozenset[str] = field(default_factory=frozenset)
@@ -97,6 +100,7 @@ def observation_of(
         last_write_at=_last(one.at for one in line if not is_compaction(one)),
         elsewhere=elsewhere,
         warnings=(*map(warning_of, obstacles), *known.problems),
+        backlog=backlog_of(metadata, known.manifests),
     )
     return _by_summary(seen, metadata) if held is None else _counted(seen, held)
 
@@ -114,6 +118,7 @@ def _counted(seen: Observation, held: HeadFiles) -> Observation:
         deleted_rows=deleted,
         deletion_vectors=sum(one.has_deletion_vector for one in data),
         deletes=held.deletes,
+        stored_rows=sum(one.rows or 0 for one in data),
         partitions=len({one.partition for one in data}),
         tombstones=len(held.stones),
         tombstone_bytes=sum(one.size_bytes or 0 for one in held.stones),

@@ -301,6 +301,9 @@ class IcebergReader:
             files=tuple(live_files(entries, loaded.metadata, loaded.contents.paths)),
             deletes=deletes_of(entries),
             stones=stones,
+            manifests=()
+            if loaded.metadata.current is None
+            else loaded.contents.manifests(loaded.metadata.current),
             beside=beside,
             formats=frozenset(one.format for one in entries),
             problems=problems,

@@ -1,7 +1,7 @@
 """SHOW and DESCRIBE of what is managed, by the same reading as the commands that show it."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import Final
 
@@ -9,10 +9,12 @@ import pyarrow as pa
 
 from lakewarden.catalog.lineage.queries import Direction
 from lakewarden.catalog.model.rows import GONE, HealthRow, RunRow, TableRow
+from lakewarden.catalog.model.table_deletes import DeleteFiles
 from lakewarden.catalog.policy.keys import POLICY_KEYS, format_value
 from lakewarden.catalog.registry.governance import governed
 from lakewarden.catalog.state.port import Run
 from lakewarden.catalog.system.port import HEALTH
+from lakewarden.catalog.units import about_bytes, count_of
 from lakewarden.daemon.installation.services import Services
 from lakewarden.daemon.usecases.lineage.edges import named_edges
 from lakewarden.daemon.usecases.lineage.views import NamedEdge
@@ -154,10 +156,19 @@ def _told(services: Services, row: TableRow) -> Iterator[_ShownStatement]:
 
 def _told_of(health: HealthRow) -> Iterator[_ShownStatement]:
     yield from (_ShownStatement(name=name, value=_text(getattr(health, name))) for name in _OF_HEALTH)
+    for one in health.deletes:
+        yield _ShownStatement(name=f"deletes: {one.kind}", value=_deletes(one))
+    for piled in fields(health.backlog):
+        yield _ShownStatement(name=f"backlog: {piled.name}", value=_text(getattr(health.backlog, piled.name)))
     for finding in health.findings:
         yield _ShownStatement(
             name=f"finding: {finding.check}", value=f"{finding.severity}: {finding.message}"
         )
+
+
+def _deletes(one: DeleteFiles) -> str:
+    size = "" if one.bytes is None else f", {about_bytes(one.bytes)}"
+    return f"{count_of(one.rows, 'row')} in {count_of(one.files, 'file')}{size}"
 
 
 def _text(value: object) -> str | None:

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from lakewarden.catalog.errors import ConflictError, LakewardenError
 from lakewarden.catalog.failpoints import reach
+from lakewarden.catalog.formats.iceberg.backlog import BRANCHES
 from lakewarden.catalog.formats.iceberg.metadata import MAIN
 from lakewarden.catalog.formats.spec import HeadOf
 from lakewarden.catalog.model.lineage_record import RUN_ID
@@ -20,11 +21,8 @@ from lakewarden.jobs.engines.iceberg.java_tables import JavaTable, beside_writer
 from lakewarden.jobs.engines.spark.errors import translated
 from lakewarden.jobs.runs.port import FileChange
 
-__all__ = ["BRANCHES", "rewrite"]
+__all__ = ["rewrite"]
 
-BRANCHES: Final = "lakewarden-"
-"""What the names of our branches begin with. One that is left over pins files, and is dropped by the next
-compaction."""
 _RUN: Final = re.compile("[0-9a-f]{32}")
 
 

@@ -78,6 +78,11 @@ MEANINGS: Final[Mapping[str, Mapping[str, str]]] = {
         "checked_at": "When the daily checks ran last.",
         "observed_at": "When the table was read last.",
         "left_behind": "Versions that head showed until somebody moved it back by hand, without a RESTORE.",
+        "deletes": "Deletes that are not applied yet, by kind (`position`, `equality`, `vector`, `log`): the files "
+        "that hold them, their entries, their bytes.",
+        "stored_rows": "Rows of its data files, deleted ones among them; null where some file has no count.",
+        "backlog": "What piles up in its metadata; null what the format does not have. The files that a vacuum could "
+        "reclaim are `tombstones`.",
     },
     "lineage": {
         "output_id": "The table that was written (`table_id`).",
@@ -180,6 +185,19 @@ NESTED: Final[Mapping[str, Mapping[str, str]]] = {
         "last": "The newest of them.",
         "back_to": "The newest version that head then and head now were both made from.",
         "format_id": "The table's own UUID.",
+    },
+    "DeleteFiles": {
+        "kind": "`position`, `equality`, `vector` or `log`.",
+        "files": "The files that hold them; of Delta's vectors, the data files that have one.",
+        "rows": "Their entries. One by equality may take away any number of rows, also none.",
+        "bytes": "The size of these files; null where the log does not say.",
+    },
+    "Backlog": {
+        "snapshots": "Snapshots that the metadata tells of, on whichever branch.",
+        "manifests": "Manifests of the version that head shows.",
+        "small_manifests": "Those below half of the size to aim for that could be joined with others.",
+        "metadata_files": "Those that the newest one remembers, itself among them.",
+        "own_branches": "Branches that runs of lakewarden work on, or have left behind.",
     },
     "Dependency": {
         "upstream": "The `table_id` of the table that this one is made from.",

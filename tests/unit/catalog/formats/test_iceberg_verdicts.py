@@ -155,7 +155,7 @@ def test_deletes_are_counted_by_kind_and_rows_only_where_they_are_known(
     table.commit(deletes=(table.delete("d", **how),), operation="delete")  # type: ignore[arg-type]  # real names
     seen = observed(table)
     assert seen.deletes == (DeleteFiles(kind=kind, files=1, rows=3, bytes=50),)
-    assert (seen.files, seen.bytes) == (2, 300), "data alone"
+    assert (seen.files, seen.bytes, seen.stored_rows) == (2, 300, 20), "data alone"
     assert (seen.rows, seen.deleted_rows, seen.deletion_vectors) == (rows, deleted, vectors)
     listed = {
         one.deletion_vector or one.path

@@ -33,6 +33,7 @@ RELEASED = {
     7: "103abbd705c4934d",
     8: "b72476d5f689cf3e",
     9: "1b2edc3d0d958d11",
+    10: "df072d5e6ee403be",
 }
 """The fingerprint of each schema version. Changed a row type? Raise SCHEMA_VERSION and add a line here: stores out
 there have the old columns, and `migrate.upgrade` adds the new ones only when the version moves."""
