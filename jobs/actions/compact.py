@@ -5,7 +5,7 @@ from typing import Final, Literal
 
 from pydantic.dataclasses import dataclass
 
-from lakewarden.catalog.formats.port import Head
+from lakewarden.catalog.formats.port import DeleteKind, Head
 from lakewarden.catalog.model.rows import Action, HealthRow, Source
 from lakewarden.catalog.units import count_of
 from lakewarden.jobs.actions.answers import Answer, Due
@@ -48,29 +48,38 @@ class Compact:
     beside_writers: bool = False
     """The compaction may commit after commits made while it ran."""
     purge: bool = False
-    """Rows that deletion vectors hide are purged."""
+    """Files of which rows are deleted beside them are rewritten without these rows."""
+    join_deletes: bool = False
+    """Delete files by position are rewritten into few."""
     dry_run: bool = False
 
 
 def _due(view: TableView, world: World, now: datetime) -> Answer:
-    """Small files above the policy's number, or deletion vectors that hide enough rows, where nobody writes."""
+    """Small files above the policy's number, or enough deletes beside the data files, where nobody writes."""
     governed, health = view.governed, health_of(view)
     settings = governed.policy.settings
     small, least = health.small_files or 0, settings.compaction_min_small_files or 2
-    vectors, deleted = health.deletion_vectors or 0, health.deleted_rows or 0
+    beside = _deletes_of(health)
     share = share_of(settings.compaction_deleted_share)
-    purge_due = vectors > 0 and (vectors >= least or deleted >= share * max(health.rows or 0, 1))
+    purge_due = beside.files > 0 and (
+        beside.files - beside.by_position >= least
+        or beside.rows >= share * max(health.stored_rows or health.rows or 0, 1)
+    )
+    join_due = not purge_due and beside.by_position >= least
     words = f"{count_of(small, 'small file')}, policy allows {least}"
-    if small < least and not purge_due:
+    if small < least and not purge_due and not join_due:
         return below(Action.COMPACT, words)
     if (
         not purge_due
+        and not join_due
         and small < WORTHWHILE
         and (health.bytes or 0) < (settings.compaction_target_bytes or 0) // 2
     ):
         return below(Action.COMPACT, f"{count_of(small, 'small file')} would only become another small file")
     if purge_due:
-        words = f"{count_of(vectors, 'file')} with {count_of(deleted, 'deleted row')}, {words}"
+        words = f"{count_of(beside.files, beside.named)} with {count_of(beside.rows, 'deleted row')}, {words}"
+    elif join_due:
+        words = f"{count_of(beside.by_position, 'delete file')} by position, {words}"
     quiet = timedelta(seconds=settings.compaction_quiet_seconds or 0)
     waits = same_version(view, Action.COMPACT) or recent(view, Action.COMPACT, max(quiet, SHORTEST_REST), now)
     if waits is None and (health.partitions or 0) <= 1 and governed.row.source is not Source.SELF:
@@ -85,6 +94,7 @@ def _due(view: TableView, world: World, now: datetime) -> Answer:
         quiet_seconds=settings.compaction_quiet_seconds or 0,
         beside_writers=settings.compaction_beside_writers or False,
         purge=purge_due,
+        join_deletes=join_due,
     )
     return Due(action=action, because=words)
 
@@ -102,11 +112,43 @@ def _ordered(ordered: Ordered) -> Compact:
 
 
 def _estimate(action: Compact, health: HealthRow) -> Estimate:
-    small = health.small_files or 0
-    average = (health.bytes or 0) / max(health.files or 0, 1)
+    small, beside, files = health.small_files or 0, _deletes_of(health), max(health.files or 0, 1)
+    average = (health.bytes or 0) / files
     size = round(small * min(average, action.target_bytes / 2))
-    benefit = SCANS_A_DAY * OPEN_COST * (small + (health.deletion_vectors or 0))
+    if action.purge:
+        size += round(average * (files if beside.by_value else min(beside.files, files)))
+    # Whoever reads a data file opens the delete files that concern it; those by value concern all of a partition.
+    opened = beside.files + beside.by_value * files / max(health.partitions or 0, 1)
+    benefit = SCANS_A_DAY * OPEN_COST * (small + opened)
     return Estimate(files=small, bytes=size, seconds=WARM_START + size / REWRITE_RATE, benefit=benefit)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Deletes:
+    """What is deleted beside the data files."""
+
+    files: int = 0
+    rows: int = 0
+    by_position: int = 0
+    """Files."""
+    by_value: int = 0
+    """Likewise."""
+
+    @property
+    def named(self) -> str:
+        return "delete file" if self.by_position or self.by_value else "file"
+
+
+def _deletes_of(health: HealthRow) -> _Deletes:
+    if not health.deletes:  # a row from before they were counted by kind
+        return _Deletes(files=health.deletion_vectors or 0, rows=health.deleted_rows or 0)
+    files = {one.kind: one.files for one in health.deletes}
+    return _Deletes(
+        files=sum(files.values()),
+        rows=sum(one.rows for one in health.deletes),
+        by_position=files.get(DeleteKind.POSITION, 0),
+        by_value=files.get(DeleteKind.EQUALITY, 0),
+    )
 
 
 COMPACT: Final = Spec(

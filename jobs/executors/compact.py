@@ -1,4 +1,4 @@
-"""Compaction: rewrite the small files of cold partitions, and purge deletion vectors where that was asked for.
+"""Compaction: rewrite the small files of cold partitions, and apply deletes where that was asked for.
 
 A partition is cold when the log shows no change in it for the quiet time: the files it has now are those it had then.
 The choice is made on the run's own head: commits between planning and beginning do not matter. Users' writers win: a
@@ -13,10 +13,10 @@ from typing import Final
 
 from lakewarden.catalog.errors import UnreadableError
 from lakewarden.catalog.failpoints import reach
-from lakewarden.catalog.formats.port import DataFile, Head, Observation
+from lakewarden.catalog.formats.port import DataFile, DeleteKind, Head, Observation
 from lakewarden.catalog.units import about_bytes, about_seconds, count_of
 from lakewarden.jobs.actions.compact import Compact
-from lakewarden.jobs.executors.packing import Packing, pack, with_vectors
+from lakewarden.jobs.executors.packing import Packing, pack, with_deletes
 from lakewarden.jobs.runs.head import observe_since
 from lakewarden.jobs.runs.port import FileChange, JobContext, Partition, Report
 
@@ -34,32 +34,51 @@ class _Work:
     purged: tuple[Partition, ...]
     partitions: int
     hot: int
+    joins: bool
+    """Whether delete files by position are rewritten."""
 
     @property
     def is_nothing(self) -> bool:
-        return not self.packing.partitions and not self.purged
+        return not self.packing.partitions and not self.purged and not self.joins
 
     def scope(self, chosen: tuple[Partition, ...]) -> tuple[Partition, ...] | None:
         """None for all: clustered tables know no partitions, and Delta refuses a predicate on them."""
         return None if len(chosen) == self.partitions else chosen
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Changes:
+    """What the steps did, in order."""
+
+    compacted: FileChange
+    purged: FileChange
+    joined: FileChange
+
+    @property
+    def each(self) -> tuple[FileChange, ...]:
+        return self.compacted, self.purged, self.joined
+
+    @property
+    def version(self) -> int | None:
+        """The last one that was committed."""
+        return next((one.version for one in reversed(self.each) if one.version is not None), None)
+
+
 def compact(ctx: JobContext, action: Compact) -> Report:
-    """Compact, then purge what deletion vectors are left; skipped, without Spark, if nothing would be gained.
+    """Compact, then apply what deletes are left, then rewrite delete files by position; skipped, without Spark, if
+    nothing would be gained.
 
     Raises `ConflictError` if a writer commits first, or the table is no longer what was planned for.
     """
     seen = observe_since(ctx, action.requires)
-    listed = ctx.reader.files(ctx.target.location, version=seen.version)
-    files = tuple(file for file in listed if file.deletes is None)
-    work = _work(ctx, action, seen, files)
+    work = _work(ctx, action, seen, tuple(ctx.reader.files(ctx.target.location, version=seen.version)))
     if work.is_nothing:
         return Report(message=_why_nothing(action, work), skipped=True, files=0, bytes=0)
     if action.dry_run:
         return _foretold(work)
     ctx.require_allowed()
     reach("compact.decided")
-    packed = purged = FileChange(version=None)
+    packed = purged = joined = FileChange(version=None)
     if work.packing.partitions:
         packed = ctx.engine.compact(
             ctx.target.location,
@@ -80,17 +99,30 @@ def compact(ctx: JobContext, action: Compact) -> Report:
             beside_writers=action.beside_writers,
         )
         reach("compact.purged")
-    others = _others(ctx, seen, packed, purged) if action.beside_writers else 0
-    return _report(work, packed, purged, others)
+    if work.joins:
+        ctx.require_allowed()
+        version = packed.version if purged.version is None else purged.version
+        joined = ctx.engine.join_deletes(
+            ctx.target.location,
+            requires=seen.at if version is None else Head(version),
+            run_id=ctx.run_id,
+        )
+        reach("compact.joined")
+    changes = _Changes(compacted=packed, purged=purged, joined=joined)
+    others = _others(ctx, seen, changes) if action.beside_writers else 0
+    return _report(work, changes, others)
 
 
-def _work(ctx: JobContext, action: Compact, seen: Observation, files: tuple[DataFile, ...]) -> _Work:
+def _work(ctx: JobContext, action: Compact, seen: Observation, listed: tuple[DataFile, ...]) -> _Work:
+    files = tuple(file for file in listed if file.deletes is None)
     every = {file.partition for file in files}
-    changed = _changed(ctx, seen, files, timedelta(seconds=action.quiet_seconds))
+    changed = _changed(ctx, seen, listed, timedelta(seconds=action.quiet_seconds))
     hot = every if changed is None else every & changed
     packing = pack(files, target_bytes=action.target_bytes, min_small_files=action.min_small_files, hot=hot)
-    purged = with_vectors(files, hot=hot) if action.purge else ()
-    return _Work(packing=packing, purged=purged, partitions=len(every), hot=len(hot))
+    purged = with_deletes(listed, hot=hot) if action.purge else ()
+    by_position = any(file.deletes is DeleteKind.POSITION for file in listed)
+    joins = by_position and (bool(purged) or (action.join_deletes and not hot))
+    return _Work(packing=packing, purged=purged, partitions=len(every), hot=len(hot), joins=joins)
 
 
 def _changed(
@@ -137,46 +169,49 @@ def _why_nothing(action: Compact, work: _Work) -> str:
 
 
 def _foretold(work: _Work) -> Report:
-    packing = work.packing
-    words = (
-        f"would rewrite {count_of(packing.files, 'file')} ({about_bytes(packing.bytes)}) "
-        f"as {packing.files_after}"
-    )
+    packing, words = work.packing, list[str]()
+    if packing.partitions:
+        size = about_bytes(packing.bytes)
+        words.append(f"rewrite {count_of(packing.files, 'file')} ({size}) as {packing.files_after}")
     if work.purged:
-        words += f" and purge deletion vectors in {count_of(len(work.purged), 'partition')}"
-    return Report(message=words, files=packing.files, bytes=packing.bytes, details=_details(work))
+        words.append(f"apply deletes in {count_of(len(work.purged), 'partition')}")
+    if work.joins:
+        words.append("rewrite delete files by position")
+    said = f"would {', '.join(words)}"
+    return Report(message=said, files=packing.files, bytes=packing.bytes, details=_details(work, None))
 
 
-def _others(ctx: JobContext, seen: Observation, packed: FileChange, purged: FileChange) -> int:
+def _others(ctx: JobContext, seen: Observation, changes: _Changes) -> int:
     """How many commits of others came between the head that was read and ours."""
-    ours = [change.version for change in (packed, purged) if change.version is not None]
+    ours = [change.version for change in changes.each if change.version is not None]
     if not ours:
         return 0
     commits = ctx.reader.commits(ctx.target.location, after=seen.version, upto=max(ours))
     return sum(one.version not in ours for one in commits)
 
 
-def _report(work: _Work, packed: FileChange, purged: FileChange, others: int) -> Report:
-    version = packed.version if purged.version is None else purged.version
-    if version is None:
+def _report(work: _Work, changes: _Changes, others: int) -> Report:
+    if changes.version is None:
         return Report(message="Spark found nothing to rewrite", skipped=True, files=0, bytes=0)
-    removed, added = packed.files_removed + purged.files_removed, packed.files_added + purged.files_added
-    size = packed.bytes_removed + purged.bytes_removed
+    removed = sum(one.files_removed for one in changes.each)
+    added = sum(one.files_added for one in changes.each)
+    size = sum(one.bytes_removed for one in changes.each)
     words = f"rewrote {count_of(removed, 'file')} ({about_bytes(size)}) as {added}"
     if others:
         words += f", behind {count_of(others, 'commit')} that came meanwhile and left these alone"
     return Report(
         message=words,
-        committed_version=version,
+        committed_version=changes.version,
         files=removed,
         bytes=size,
-        details=_details(work, packed, purged),
+        details=_details(work, changes),
     )
 
 
-def _details(work: _Work, packed: FileChange | None = None, purged: FileChange | None = None) -> str:
+def _details(work: _Work, changes: _Changes | None) -> str:
     said: dict[str, object] = {"partitions": len(work.packing.partitions), "written_recently": work.hot}
-    for name, change in (("compacted", packed), ("purged", purged)):
-        if change is not None and change.version is not None:
+    for name in () if changes is None else ("compacted", "purged", "joined"):
+        change = getattr(changes, name)
+        if change.version is not None:
             said[name] = asdict(change)
     return json.dumps(said, separators=(",", ":"))

@@ -10,7 +10,7 @@ from lakewarden.catalog.formats.port import DataFile
 from lakewarden.jobs.actions.costs import WORTHWHILE
 from lakewarden.jobs.runs.port import Partition
 
-__all__ = ["MOST_PARTITIONS", "Packing", "is_small", "pack", "with_vectors"]
+__all__ = ["MOST_PARTITIONS", "Packing", "is_small", "pack", "with_deletes"]
 
 MOST_PARTITIONS: Final = 500
 """Partitions in one statement; the others wait for the next run. Those that shrink most come first."""
@@ -67,11 +67,18 @@ def pack(
     )
 
 
-def with_vectors(
+def with_deletes(
     files: Iterable[DataFile], *, hot: AbstractSet[Partition] = frozenset()
 ) -> tuple[Partition, ...]:
-    """The partitions, none of them `hot`, in which files carry deletion vectors."""
-    found = {file.partition: None for file in files if file.has_deletion_vector and file.partition not in hot}
+    """The partitions, none of them `hot`, in which rows are deleted that are still in their files. Delete files of no
+    partition concern all of them: they wait until none is hot."""
+    found = {
+        file.partition: None
+        for file in files
+        if (file.has_deletion_vector or file.deletes is not None) and file.partition not in hot
+    }
+    if hot:
+        found.pop((), None)
     return tuple(found)[:MOST_PARTITIONS]
 
 

@@ -8,6 +8,7 @@ from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
 from lakewarden.catalog.clock import Clock, SystemClock
+from lakewarden.catalog.errors import RefusedError
 from lakewarden.catalog.formats.port import Head
 from lakewarden.catalog.model.lineage_record import LineageRecord
 from lakewarden.catalog.model.rows import DELTA, Action, TableFormat
@@ -151,6 +152,9 @@ class DeltaEngine:
                 run_id=run_id,
                 beside_writers=beside_writers,
             )
+
+    def join_deletes(self, location: str, *, requires: Head, run_id: str) -> FileChange:
+        raise RefusedError("Delta tables have no delete files.", hint="Their deletion vectors are purged.")
 
     def set_properties(
         self, location: str, *, requires: Head, properties: Sequence[tuple[str, str]], run_id: str

@@ -17,7 +17,9 @@ from lakewarden.catalog.formats.iceberg.backlog import BRANCHES
 from lakewarden.catalog.formats.iceberg.metadata import MAIN
 from lakewarden.catalog.formats.spec import HeadOf
 from lakewarden.catalog.model.lineage_record import RUN_ID
+from lakewarden.jobs.engines.iceberg.delete_files import drop_dangling
 from lakewarden.jobs.engines.iceberg.java_tables import JavaTable, beside_writers
+from lakewarden.jobs.engines.iceberg.summaries import change_since
 from lakewarden.jobs.engines.spark.errors import translated
 from lakewarden.jobs.runs.port import FileChange
 
@@ -34,9 +36,11 @@ def rewrite(
     options: Mapping[str, str],
     marks: Mapping[str, str],
     run_id: str,
+    applies_deletes: bool = False,
 ) -> FileChange:
     """Rewrite data files of head (`where`, an expression of Iceberg's: only those that may have rows for which it is
-    true). Raises `ConflictError`, and main is as it was, if it moved meanwhile."""
+    true). `applies_deletes`: delete files that concern nothing any more then go as well. Raises `ConflictError`, and
+    main is as it was, if it moved meanwhile."""
     current = table.base.currentSnapshot()
     if current is None:
         return FileChange(version=None)
@@ -45,6 +49,8 @@ def rewrite(
     reach("iceberg.branched")
     try:
         _rewrite(table.again(), branch, where, options, marks)
+        if applies_deletes:
+            drop_dangling(table.again(), branch, marks)
         reach("iceberg.rewritten")
         return _publish(table.again(), branch, begun_at)
     except LakewardenError:
@@ -106,21 +112,7 @@ def _publish(table: JavaTable, branch: str, begun_at: int) -> FileChange:
 
     table.commit(change, f"publish the compaction of {table.location}")
     reach("iceberg.published")
-    return _change(snapshot) if is_new else FileChange(version=None)
-
-
-def _change(snapshot: Any) -> FileChange:
-    summary = snapshot.summary()
-
-    def count(key: str) -> int:
-        return int(summary.get(key) or 0)
-
-    return FileChange(
-        version=int(snapshot.sequenceNumber()),
-        files_removed=count("deleted-data-files"),
-        bytes_removed=count("removed-files-size"),
-        files_added=count("added-data-files"),
-    )
+    return change_since(begun_at, table.base, snapshot)
 
 
 def _drop(table: JavaTable, branch: str) -> None:

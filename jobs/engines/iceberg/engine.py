@@ -19,6 +19,7 @@ from lakewarden.catalog.model.rows import TableFormat
 from lakewarden.catalog.storage.file_store import FileEntry, StorageOptions, open_store
 from lakewarden.jobs.engines.empty_folders import delete_empty_folders
 from lakewarden.jobs.engines.iceberg.compaction import rewrite
+from lakewarden.jobs.engines.iceberg.delete_files import join_positions
 from lakewarden.jobs.engines.iceberg.expiry import expire, forget_expired, live_paths, unnamed
 from lakewarden.jobs.engines.iceberg.going_back import fence, not_ours, restore
 from lakewarden.jobs.engines.iceberg.java_tables import JavaTable, beside_writers, opened, opened_at
@@ -115,7 +116,11 @@ class IcebergEngine:
         run_id: str,
         beside_writers: bool = False,
     ) -> FileChange:
-        return self._rewrite(location, requires, partitions, {"delete-file-threshold": "1"}, run_id)
+        options = {"delete-file-threshold": "1"}
+        return self._rewrite(location, requires, partitions, options, run_id, applies_deletes=True)
+
+    def join_deletes(self, location: str, *, requires: Head, run_id: str) -> FileChange:
+        return join_positions(self._at(location, requires), self._marks(run_id))
 
     def interrupt(self) -> None:
         if self._session is not None:
@@ -203,10 +208,19 @@ class IcebergEngine:
         partitions: Sequence[Partition] | None,
         options: Mapping[str, str],
         run_id: str,
+        *,
+        applies_deletes: bool = False,
     ) -> FileChange:
         table = self._at(location, requires)
-        where, marks = rows_of(table, partitions), self._marks(run_id)
-        return rewrite(table, self._heads, where=where, options=options, marks=marks, run_id=run_id)
+        return rewrite(
+            table,
+            self._heads,
+            where=rows_of(table, partitions),
+            options=options,
+            marks=self._marks(run_id),
+            run_id=run_id,
+            applies_deletes=applies_deletes,
+        )
 
     def _require_files(self, location: str, *, head: int, to: int) -> None:
         """Raise `ExecutionError` if a file of version `to` that head lacks is gone."""

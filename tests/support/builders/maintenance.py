@@ -271,6 +271,10 @@ class AskedEngine:
         self.partitions = partitions
         return FileChange(version=requires.version + 1, files_removed=1, files_added=1)
 
+    def join_deletes(self, location: str, *, requires: Head, run_id: str) -> FileChange:
+        self.asked.append(f"join deletes {requires}")
+        return FileChange(version=requires.version + 1, files_removed=1, files_added=1)
+
     @_done_by
     def fill_file_statistics(self, location: str, *, requires: Head, run_id: str) -> FileChange:
         self.asked.append(f"fill {requires}")

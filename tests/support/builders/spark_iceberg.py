@@ -146,8 +146,15 @@ class SparkIceberg:
         )
         return vacuum(self.context(), action)
 
-    def compact(self, run_id: str = RUN, *, purge: bool = False) -> Report:
+    def compact(
+        self, run_id: str = RUN, *, purge: bool = False, join: bool = False, least: int = 2
+    ) -> Report:
         action = Compact(
-            requires=self.seen.at, target_bytes=2**20, min_small_files=2, quiet_seconds=0, purge=purge
+            requires=self.seen.at,
+            target_bytes=2**20,
+            min_small_files=least,
+            quiet_seconds=0,
+            purge=purge,
+            join_deletes=join,
         )
         return compact(self.context(run_id), action)

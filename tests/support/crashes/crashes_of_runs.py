@@ -6,6 +6,7 @@ __all__ = ["RUNS"]
 
 _DAEMON = "test_daemon_crash.py::test_killed_at_every_point_the_next_daemon_finishes_the_work"
 _STREAMS = "test_stream_crash.py::test_killed_between_rows_and_notes_the_next_cycle_adds_nothing"
+_DELETES = "test_iceberg_care.py::test_a_run_that_is_killed_while_it_applies_deletes_is_made_again"
 _ICEBERG = "test_iceberg_maintenance.py::test_a_compaction_that_is_killed_leaves_nothing_that_stays"
 _WORKER = "test_worker_crash.py::test_killed_at_every_point_each_run_is_done_once"
 _PURGE_ENDS = "test_purge_ends.py::test_killed_at_its_very_end_in_an_otherwise_empty_folder_it_ends"
@@ -236,6 +237,27 @@ RUNS = (
         left="a snapshot that carries the run's id",
         then="the run counts as done",
         test=_ICEBERG,
+    ),
+    Crash(
+        point="iceberg.deletes_rewritten",
+        killed="worker, before it publishes what it made of delete files",
+        left="files that no metadata names; main as it was",
+        then="it is begun again, a full vacuum deletes its files",
+        test=_DELETES,
+    ),
+    Crash(
+        point="iceberg.deletes_published",
+        killed="worker, after it published what it made of delete files",
+        left="a snapshot that carries the run's id",
+        then="the run counts as done",
+        test=_DELETES,
+    ),
+    Crash(
+        point="compact.joined",
+        killed="worker, after the step that rewrote delete files",
+        left="a snapshot that carries the run's id",
+        then="the run counts as done",
+        test=_DELETES,
     ),
     Crash(
         point="vacuum.decided",

@@ -138,6 +138,10 @@ class FakeEngine:
             require_head(_store(location), at)
         return FileChange(version=None)
 
+    def join_deletes(self, location: str, *, requires: Head, run_id: str) -> FileChange:
+        require_head(_store(location), _number(location, requires))
+        return FileChange(version=None)
+
     def set_properties(
         self, location: str, *, requires: Head, properties: Sequence[tuple[str, str]], run_id: str
     ) -> int:

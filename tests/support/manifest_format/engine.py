@@ -125,6 +125,10 @@ class ManifestEngine:
         _at(location, requires)
         return FileChange(version=None)
 
+    def join_deletes(self, location: str, *, requires: Head, run_id: str) -> FileChange:
+        _at(location, requires)
+        return FileChange(version=None)
+
     def set_properties(
         self, location: str, *, requires: Head, properties: Sequence[tuple[str, str]], run_id: str
     ) -> int:

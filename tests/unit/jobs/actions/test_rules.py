@@ -19,6 +19,7 @@ from lakewarden.catalog.model.rows import (
     Source,
     TableState,
 )
+from lakewarden.catalog.model.table_deletes import DeleteFiles, DeleteKind
 from lakewarden.catalog.policy.scopes import with_policy_date
 from lakewarden.jobs.actions.answers import Answer, Due, NotDue, WhyNot
 from lakewarden.jobs.actions.compact import Compact
@@ -26,7 +27,7 @@ from lakewarden.jobs.actions.convert import Convert
 from lakewarden.jobs.actions.log_care import LogCare
 from lakewarden.jobs.actions.properties import SetProperties
 from lakewarden.jobs.actions.purge import Purge
-from lakewarden.jobs.actions.registry import encode
+from lakewarden.jobs.actions.registry import encode, estimate
 from lakewarden.jobs.actions.statistics import RefreshStatistics
 from lakewarden.jobs.actions.vacuum import Vacuum
 from lakewarden.jobs.actions.world import TableView, World
@@ -194,6 +195,47 @@ def test_a_partitioned_table_is_compacted_while_written_because_cold_partitions_
 def test_deletion_vectors_are_purged(vectors: int, deleted: int) -> None:
     answer = due(view(deletion_vectors=vectors, deleted_rows=deleted), Action.COMPACT)
     assert isinstance(answer.action, Compact) and answer.action.purge
+
+
+def deletes(kind: DeleteKind, files: int, rows: int) -> tuple[DeleteFiles, ...]:
+    return (DeleteFiles(kind=kind, files=files, rows=rows, bytes=1),)
+
+
+@pytest.mark.parametrize(
+    ("kind", "files", "rows", "purge", "join"),
+    [
+        pytest.param(DeleteKind.EQUALITY, 25, 25, True, False, id="many files by equality"),
+        pytest.param(DeleteKind.EQUALITY, 1, 200_000, True, False, id="many keys"),
+        pytest.param(DeleteKind.POSITION, 1, 200_000, True, False, id="many rows by position"),
+        pytest.param(DeleteKind.POSITION, 25, 25, False, True, id="many files by position of few rows"),
+        pytest.param(DeleteKind.VECTOR, 25, 25, True, False, id="many vectors"),
+    ],
+)
+def test_deletes_are_applied_or_joined_by_what_they_cost(
+    kind: DeleteKind, files: int, rows: int, purge: bool, join: bool
+) -> None:
+    """Rewriting delete files is cheaper than rewriting data, and enough where few rows are deleted."""
+    answer = due(view(deletes=deletes(kind, files, rows), rows=None, stored_rows=1_000_000), Action.COMPACT)
+    assert isinstance(answer.action, Compact)
+    assert (answer.action.purge, answer.action.join_deletes) == (purge, join)
+    assert "delete file" in answer.because or kind is DeleteKind.VECTOR
+
+
+def test_what_share_of_deleted_rows_is_left_alone_is_policy() -> None:
+    some = deletes(DeleteKind.POSITION, 1, 150_000)
+    allowed = PolicySettings(compaction_deleted_share=0.2)
+    assert isinstance(ask(view(deletes=some, stored_rows=1_000_000), Action.COMPACT), Due)
+    tolerant = view(policy=allowed, deletes=some, stored_rows=1_000_000)
+    assert why_not(tolerant, Action.COMPACT).why is WhyNot.BELOW_THRESHOLD
+
+
+def test_deletes_by_value_cost_every_reader_and_are_dear_to_apply() -> None:
+    positions, values = (
+        view(deletes=deletes(kind, 1, 500_000), rows=None, stored_rows=1_000_000)
+        for kind in (DeleteKind.POSITION, DeleteKind.EQUALITY)
+    )
+    cheap, dear = (estimate(due(one, Action.COMPACT).action, one.health) for one in (positions, values))
+    assert dear.seconds > cheap.seconds and dear.benefit > cheap.benefit
 
 
 def test_a_version_that_was_looked_at_in_vain_is_not_looked_at_again() -> None:

@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lakewarden.catalog.errors import ConflictError
-from lakewarden.catalog.formats.port import Capabilities, DataFile, Head
+from lakewarden.catalog.formats.port import Capabilities, DataFile, DeleteKind, Head
 from lakewarden.catalog.units import MIB
 from lakewarden.jobs.actions.compact import Compact
 from lakewarden.jobs.executors.compact import compact
-from lakewarden.jobs.executors.packing import MOST_PARTITIONS, pack, with_vectors
+from lakewarden.jobs.executors.packing import MOST_PARTITIONS, pack, with_deletes
 from lakewarden.jobs.runs.port import FileChange, Partition
 from support.builders.maintenance import DAY, NOW, AskedEngine, ValueReader, commit, context, data_file, seen
 
@@ -78,7 +78,26 @@ def test_mostly_deleted_files_count_as_small() -> None:
     assert pack([dead, unknown], target_bytes=TARGET, min_small_files=2).files == 2
     lively = data_file("l", 100 * MIB, vector=True, deleted=5)
     assert pack([lively, unknown], target_bytes=TARGET, min_small_files=2).files == 0
-    assert with_vectors([lively, data_file("x", 1, A)]) == ((),)
+    assert with_deletes([lively, data_file("x", 1, A)]) == ((),)
+
+
+@pytest.mark.parametrize("purge", [True, False])
+def test_delete_files_by_position_are_rewritten_behind_what_applied_them(purge: bool) -> None:
+    """Those of rows that left with their files would otherwise be asked for again and again."""
+    engine, beside = AskedEngine(), replace(data_file("d", 1, A), deletes=DeleteKind.POSITION)
+    live = [*files(1, 100 * MIB, A), beside]
+    report = compact(context("/t", table(live), engine), action(purge=purge, join_deletes=not purge))
+    assert engine.asked == (["purge 9", "join deletes 10"] if purge else ["join deletes 9"])
+    assert report.committed_version == (11 if purge else 10)
+
+
+def test_deletes_that_concern_all_partitions_wait_until_none_is_hot() -> None:
+    everywhere = replace(data_file("e", 1), deletes=DeleteKind.EQUALITY)
+    in_one = replace(data_file("p", 1, A), deletes=DeleteKind.POSITION)
+    live = [*files(2, MIB, A), *files(2, MIB, B), everywhere, in_one]
+    assert set(with_deletes(live)) == {(), A}
+    assert with_deletes(live, hot={B}) == (A,)
+    assert with_deletes(live, hot={A}) == ()
 
 
 @given(st.lists(st.integers(0, 200), max_size=60), st.integers(2, 10))
@@ -140,7 +159,7 @@ def test_a_dry_run_says_what_would_be_done() -> None:
     engine = AskedEngine()
     live = [*files(9, MIB, A), data_file("x", 100 * MIB, B, vector=True)]
     report = compact(context("/t", table(live), engine), action(purge=True, dry_run=True))
-    assert report.message == "would rewrite 9 files (9.0 MiB) as 1 and purge deletion vectors in 1 partition"
+    assert report.message == "would rewrite 9 files (9.0 MiB) as 1, apply deletes in 1 partition"
     assert engine.asked == [] and not report.skipped
 
 

@@ -1,0 +1,66 @@
+"""Actions of Iceberg's library that commit by themselves, with these commits kept in memory: one commit of ours
+publishes what they came to, on exactly the head that was decided on.
+
+A process that ends before leaves nothing but files that no metadata names.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from lakewarden.catalog.errors import ConflictError
+from lakewarden.jobs.engines.iceberg.java_tables import JavaTable
+from lakewarden.jobs.engines.spark.errors import translated
+
+__all__ = ["StagedTable", "staged"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class StagedTable:
+    """A table that takes commits which nobody else sees."""
+
+    of: JavaTable
+    table: Any
+    """Iceberg's table, for its actions."""
+    transaction: Any
+
+    def publish(self, action: str) -> Any | None:
+        """Make head what was committed here; None if nothing was. Raises `ConflictError`, and the files that were
+        written are gone, if anybody has committed since the table was opened. `action` as for `translated`."""
+        made = self.transaction.currentMetadata()
+        if made.currentSnapshot() is None or made.lastSequenceNumber() == self.of.base.lastSequenceNumber():
+            return None
+        try:
+            with translated(action):
+                self.of.table.operations().commit(self.of.base, made)
+        except ConflictError:
+            with translated(f"delete what was written in vain to {self.of.location}"):
+                for path in self._written(made):
+                    self.of.table.io().deleteFile(path)
+            raise
+        return made
+
+    def _written(self, made: Any) -> Iterator[str]:
+        """The files that only snapshots made here name."""
+        io, before = self.of.table.io(), {one.snapshotId() for one in self.of.base.snapshots()}
+        for snapshot in [one for one in made.snapshots() if one.snapshotId() not in before]:
+            for added in (snapshot.addedDataFiles(io), snapshot.addedDeleteFiles(io)):
+                yield from (str(one.location()) for one in added)
+            for manifest in snapshot.allManifests(io):
+                if manifest.snapshotId() == snapshot.snapshotId():
+                    yield str(manifest.path())
+            yield str(snapshot.manifestListLocation())
+
+
+def staged(table: JavaTable) -> StagedTable:
+    """Raises `ConflictError` if anybody has committed since the table was opened."""
+    jvm: Any = table.spark._jvm
+    with translated(f"open {table.location}"):
+        transaction = jvm.org.apache.iceberg.Transactions.newTransaction(
+            table.location, table.table.operations()
+        )
+        if transaction.startMetadata().metadataFileLocation() != table.base.metadataFileLocation():
+            raise ConflictError(f"{table.location} was written to since it was opened.")
+        operations = transaction.table().operations()
+        inner = jvm.org.apache.iceberg.BaseTable(operations, table.location)
+    return StagedTable(of=table, table=inner, transaction=transaction)
