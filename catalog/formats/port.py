@@ -24,6 +24,8 @@ __all__ = [
     "Observation",
     "Partition",
     "ProbeResult",
+    "Reference",
+    "ReferenceKind",
     "SizeHistogram",
     "TableReader",
     "Tombstone",
@@ -207,6 +209,29 @@ class Commit:
     """Whether the commit changed metadata or protocol: properties and features may be others since."""
     ends_vacuum: bool = False
     """Whether this commit ends a vacuum that was carried out in full."""
+    branches: tuple[str, ...] = ()
+    """The branches that have it, main first; none in formats without branches, and where all have gone back past it."""
+    tags: tuple[str, ...] = ()
+    """The tags on it."""
+
+
+class ReferenceKind(StrEnum):
+    """What a name for a version does: a branch moves with the commits that are made to it, a tag stays."""
+
+    BRANCH = "branch"
+    TAG = "tag"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Reference:
+    """A branch or a tag."""
+
+    name: str
+    kind: ReferenceKind
+    version: int | None
+    """What it points to; None where that has no number."""
+    ends_at: datetime | None = None
+    """When it goes by itself; None: it stays."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -346,6 +371,9 @@ class TableReader(Protocol):
 
     def tombstones(self, location: str) -> Iterator[Tombstone]:
         """Files that head no longer has but the log still remembers."""
+
+    def references(self, location: str) -> tuple[Reference, ...]:
+        """Branches and tags, main first; none where the format has neither. Raises `UnreadableError`."""
 
     def side_files(self, location: str) -> Iterator[str]:
         """Paths of what branches and tags need (head's own files may be among them); none where there are neither."""

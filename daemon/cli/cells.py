@@ -85,6 +85,8 @@ def _text(column: str, value: Any) -> str:
             return "; ".join(f"{one['check']}: {one['message']}" for one in value)
         case list() if column == "deletes" and all(isinstance(one, dict) for one in value):
             return "; ".join(_of_deletes(one) for one in value)
+        case list() if column == "references":
+            return ", ".join(_reference(one) for one in value)
         case list():
             return (" " if column == "attention" else ", ").join(str(item) for item in value)
         case _:
@@ -94,6 +96,11 @@ def _text(column: str, value: Any) -> str:
 def _of_deletes(one: Mapping[str, Any]) -> str:
     size = "" if one["bytes"] is None else f" ({human_bytes(one['bytes'])})"
     return f"{one['kind']}: {one['rows']:,} in {one['files']:,} files{size}"
+def _reference(value: Mapping[str, Any]) -> str:
+    """`branch main at 7`, `tag q1 at 3 until 2026-12-01 00:00:00`."""
+    until = "" if value["ends_at"] is None else f" until {value['ends_at'].for_people}"
+    at = "" if value["version"] is None else f" at {value['version']}"
+    return f"{value['kind']} {value['name']}{at}{until}"
 
 
 def _is_pair(value: Any) -> bool:

@@ -113,6 +113,44 @@ def test_it_is_registered_shown_and_swept_without_a_jvm(site: IcebergSite) -> No
     ]  # fmt: skip
 
 
+def test_its_branches_and_tags_are_shown_and_seen_when_they_change(site: IcebergSite) -> None:
+    first, second = (one["snapshot-id"] for one in site.table.snapshots)
+    site.append("on_a_branch.parquet")
+    assert site.table.current is not None
+    site.table.more["refs"] = {
+        "main": {"snapshot-id": second, "type": "branch"},
+        "audit": {"snapshot-id": site.table.current, "type": "branch"},
+        "q1": {"snapshot-id": first, "type": "tag", "max-ref-age-ms": 3_600_000},
+        "kept": {"snapshot-id": first, "type": "tag", "max-ref-age-ms": 9_223_372_036_854_775_807},
+    }
+    site.table.move_main(second)
+    versions = site.call("tables", "history", "db.ice", "-o", "json").json
+    assert [(one["version"], one["branches"], one["tags"]) for one in versions] == [
+        (3, ["audit"], []), (2, ["main", "audit"], []), (1, ["main", "audit"], ["kept", "q1"]),
+    ]  # fmt: skip
+    said = site.call("tables", "show", "db.ice").out
+    assert "branch main at 2, branch audit at 3, tag kept at 1, tag q1 at 1 until 2026-03-01 01:01:00" in said
+    shown = site.shown()["references"]
+    assert isinstance(shown, list)
+    assert [(one["name"], one["kind"], one["version"]) for one in shown] == [
+        ("main", "branch", 2), ("audit", "branch", 3), ("kept", "tag", 1), ("q1", "tag", 1),
+    ]  # fmt: skip
+    site.sweep()
+    before = site.shown()
+    del site.table.more["refs"]["q1"]
+    site.table.publish()
+    site.sweep()
+    after = site.shown()
+    assert after["version"] == before["version"] == 2 and after["head"] != before["head"]
+
+
+def test_a_table_whose_metadata_is_gone_is_shown_without_branches(site: IcebergSite) -> None:
+    site.table.head.unlink()
+    said = site.call("tables", "show", "db.ice", "-o", "json")
+    assert said.code == 0 and "references" not in said.json
+    assert "Its branches and tags cannot be told: " in said.err and "is missing" in said.err
+
+
 def test_a_missing_file_is_found_and_the_daemon_goes_on(site: IcebergSite) -> None:
     (site.table.root / "7.parquet").unlink()
     said = site.call("tables", "validate", "db.ice", "-o", "json")

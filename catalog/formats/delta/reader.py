@@ -23,7 +23,15 @@ from lakewarden.catalog.formats.delta.restore_target import restored_version
 from lakewarden.catalog.formats.delta.retention import DELTA_RETENTION
 from lakewarden.catalog.formats.delta.segment import LogListing, Segment, segment_of
 from lakewarden.catalog.formats.heads import has_commit, time_of_head
-from lakewarden.catalog.formats.port import Commit, DataFile, LogProblem, Observation, ProbeResult, Tombstone
+from lakewarden.catalog.formats.port import (
+    Commit,
+    DataFile,
+    LogProblem,
+    Observation,
+    ProbeResult,
+    Reference,
+    Tombstone,
+)
 from lakewarden.catalog.formats.spec import FormatSpec, Sign, StorageOf
 from lakewarden.catalog.model.rows import DELTA, TableFormat
 from lakewarden.catalog.storage.file_store import FileEntry, StorageOptions, open_store
@@ -174,6 +182,9 @@ class DeltaReader:
         log = self._log(location)
         listing = log.listing()
         return tombstones(log, listing, segment_of(listing, location=location))
+
+    def references(self, location: str) -> tuple[Reference, ...]:
+        return ()
 
     def side_files(self, location: str) -> Iterator[str]:
         return iter(())

@@ -4,6 +4,7 @@ from typing import Final
 
 from lakewarden.catalog.bounds import as_whole
 from lakewarden.catalog.formats.iceberg.metadata import TableMetadata, TableSnapshot
+from lakewarden.catalog.formats.iceberg.references import SnapshotNames
 from lakewarden.catalog.formats.port import Commit, CommitKind
 from lakewarden.catalog.model.lineage_record import INSTALLATION, RUN_ID
 from lakewarden.catalog.model.rows import UNKNOWN_PARENT
@@ -25,8 +26,8 @@ _KINDS: Final = {
 }
 
 
-def commit_of(metadata: TableMetadata, snapshot: TableSnapshot, *, in_main: bool) -> Commit:
-    """What a snapshot did, as its summary says. A run of ours has done what is `in_main`, or was when it was made: what
+def commit_of(metadata: TableMetadata, snapshot: TableSnapshot, names: SnapshotNames) -> Commit:
+    """What a snapshot did, as its summary says. A run of ours has done what is in main, or was when it was made: what
     it made on a branch, it may not have come to publish."""
     told = snapshot.summary
     parent = None if snapshot.parent_id is None else metadata.snapshots.get(snapshot.parent_id)
@@ -46,11 +47,13 @@ def commit_of(metadata: TableMetadata, snapshot: TableSnapshot, *, in_main: bool
         added_files=as_whole(told.get("added-data-files", "")) or 0,
         removed_files=as_whole(told.get("deleted-data-files", "")) or 0,
         engine=engine or None,
-        run_id=told.get(RUN_ID) if in_main or LEFT in told else None,
+        run_id=told.get(RUN_ID) if names.in_main or LEFT in told else None,
         installation=told.get(INSTALLATION),
         format_id=metadata.uuid if snapshot.parent_id is None else None,
         redefines=schema_id != snapshot.schema_id,
         restored=restored,
+        branches=names.branches,
+        tags=names.tags,
     )
 
 

@@ -101,10 +101,6 @@ class TableMetadata:
             yield snapshot
             snapshot = None if snapshot.parent_id is None else self.snapshots.get(snapshot.parent_id)
 
-    def main_ids(self) -> frozenset[int]:
-        """The ids of main's snapshots, as far as they are still there."""
-        return frozenset(one.id for one in self.line(self.current))
-
     def in_order(self) -> list[TableSnapshot]:
         """The snapshots that have a number, by it."""
         return sorted((one for one in self.snapshots.values() if one.sequence), key=lambda one: one.sequence)

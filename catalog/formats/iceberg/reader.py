@@ -36,6 +36,7 @@ from lakewarden.catalog.formats.iceberg.pointer import (
     head_file,
     metadata_files,
 )
+from lakewarden.catalog.formats.iceberg.references import references_of, snapshot_names
 from lakewarden.catalog.formats.iceberg.released import (
     EXPIRING,
     Expired,
@@ -46,7 +47,15 @@ from lakewarden.catalog.formats.iceberg.released import (
     side_files,
     tombstones_of,
 )
-from lakewarden.catalog.formats.port import Commit, DataFile, LogProblem, Observation, ProbeResult, Tombstone
+from lakewarden.catalog.formats.port import (
+    Commit,
+    DataFile,
+    LogProblem,
+    Observation,
+    ProbeResult,
+    Reference,
+    Tombstone,
+)
 from lakewarden.catalog.formats.spec import FormatSpec, HeadOf, Sign
 from lakewarden.catalog.model.rows import TableFormat
 from lakewarden.catalog.storage.file_store import FileStore, StorageOptions, open_store
@@ -131,10 +140,10 @@ class IcebergReader:
 
     def commits(self, location: str, *, after: int, upto: int | None = None) -> Iterator[Commit]:
         metadata = self._load(location).metadata
-        main = metadata.main_ids()
+        names = snapshot_names(metadata)
         for snapshot in metadata.in_order():
             if snapshot.sequence > after and (upto is None or snapshot.sequence <= upto):
-                yield commit_of(metadata, snapshot, in_main=snapshot.id in main)
+                yield commit_of(metadata, snapshot, names[snapshot.id])
 
     def newest(self, location: str, *, count: int, after: int = -1) -> tuple[Commit, ...]:
         return tuple(self.commits(location, after=after))[-count:]
@@ -142,11 +151,11 @@ class IcebergReader:
     def additions(self, location: str, *, since: int) -> Iterator[tuple[Commit, tuple[DataFile, ...]]]:
         loaded = self._load(location)
         metadata, contents = loaded.metadata, loaded.contents
-        main = metadata.main_ids()
+        names = snapshot_names(metadata)
         for snapshot in metadata.in_order():
             if snapshot.sequence >= since:
                 came = () if snapshot.sequence == since else contents.changes(snapshot)
-                commit = commit_of(metadata, snapshot, in_main=snapshot.id in main)
+                commit = commit_of(metadata, snapshot, names[snapshot.id])
                 yield commit, added_files(came, metadata, contents.paths)
 
     def files(self, location: str, *, version: int | None = None) -> Iterator[DataFile]:
@@ -178,6 +187,9 @@ class IcebergReader:
         loaded = self._load(location)
         beside = frozenset(side_files(loaded.metadata, loaded.contents, self._clock.now()))
         return iter(self._stones(loaded, beside, loaded.contents.written_at))
+
+    def references(self, location: str) -> tuple[Reference, ...]:
+        return references_of(self._load(location).metadata)
 
     def side_files(self, location: str) -> Iterator[str]:
         loaded = self._load(location, KnownManifests())  # what was read once may be missing by now

@@ -5,14 +5,17 @@ from typing import Annotated, Final
 
 import typer
 
-from lakewarden.catalog.errors import ExitCode
-from lakewarden.catalog.model.rows import Severity
+from lakewarden.catalog.errors import ExitCode, LakewardenError
+from lakewarden.catalog.formats.port import Reference
+from lakewarden.catalog.formats.registry import reader_of
+from lakewarden.catalog.model.rows import GONE, Severity, TableRow
 from lakewarden.catalog.system.export import write_json
 from lakewarden.catalog.system.port import HEALTH, SCHEMAS
 from lakewarden.daemon.cli.common import Home, Table, calling, opened
 from lakewarden.daemon.cli.format import ListView, view
 from lakewarden.daemon.cli.list_commands import ListCommand, LiveListing
 from lakewarden.daemon.cli.output import Format, Output, note, plain, show, show_one
+from lakewarden.daemon.installation.services import Services
 from lakewarden.daemon.usecases.tables import TableFilter, Work, fleet
 from lakewarden.daemon.usecases.unmatched import unmatched_filters
 from lakewarden.daemon.usecases.validation import validate_table
@@ -97,7 +100,21 @@ def show_table(where: Table, home: Home = None, output: Output = Format.TABLE) -
     extra = (
         {} if health is None else {key: value for key, value in plain(health).items() if key != "table_id"}
     )
+    references = _references(services, row)
+    if references:
+        extra["references"] = plain(references)
     show_one({**plain(row), **extra, "name": row.name}, format=output)
+
+
+def _references(services: Services, row: TableRow) -> tuple[Reference, ...]:
+    """The table's branches and tags as they are now; what cannot be told is said."""
+    if row.state in GONE or row.location is None:
+        return ()
+    try:
+        return reader_of(services.readers, row.format).references(row.location)
+    except LakewardenError as error:
+        note(f"Its branches and tags cannot be told: {error}")
+        return ()
 
 
 def validate(where: Table, home: Home = None, output: Output = Format.TABLE) -> None:
@@ -133,6 +150,16 @@ def history(
         return
     location = row.location or ""
     reader = services.registry.reader_at(location, row.name)
-    columns = ["version", "committed_at", "operation", "added_files", "removed_files", "run_id", "engine"]
     newest = reader.newest(location, count=view().offset + (view().limit or _MOST_VERSIONS))
+    named = [name for name in ("branches", "tags") if any(getattr(one, name) for one in newest)]
+    columns = [
+        "version",
+        "committed_at",
+        "operation",
+        *named,
+        "added_files",
+        "removed_files",
+        "run_id",
+        "engine",
+    ]
     show(reversed(newest), columns=columns, format=output, limit=_MOST_VERSIONS)

@@ -16,6 +16,7 @@ from lakewarden.catalog.formats.port import (
     LogProblem,
     Observation,
     ProbeResult,
+    Reference,
     Tombstone,
 )
 from lakewarden.catalog.model.lineage_record import LineageRecord
@@ -153,6 +154,9 @@ class ValueReader:
 
     def tombstones(self, location: str) -> Iterator[Tombstone]:
         yield from () if location in self.elsewhere else self.removed
+
+    def references(self, location: str) -> tuple[Reference, ...]:
+        return ()
 
     def side_files(self, location: str) -> Iterator[str]:
         return iter(())

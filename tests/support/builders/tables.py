@@ -14,6 +14,7 @@ from lakewarden.catalog.formats.port import (
     LogProblem,
     Observation,
     ProbeResult,
+    Reference,
     Tombstone,
 )
 from lakewarden.catalog.model.rows import DELTA, Column, Finding, HealthRow, Severity, TableFormat
@@ -132,6 +133,9 @@ class FakeReader:
             for one in files:
                 gone.pop(one.path, None)
         yield from gone.values()
+
+    def references(self, location: str) -> tuple[Reference, ...]:
+        return ()
 
     def side_files(self, location: str) -> Iterator[str]:
         return iter(())

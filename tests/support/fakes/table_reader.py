@@ -13,6 +13,7 @@ from lakewarden.catalog.formats.port import (
     LogProblem,
     Observation,
     ProbeResult,
+    Reference,
     SizeHistogram,
     Tombstone,
 )
@@ -143,6 +144,9 @@ class FakeReader:
                     size_bytes=before[path].size_bytes,
                 )
         yield from (stone for path, stone in gone.items() if path not in table.versions[-1])
+
+    def references(self, location: str) -> tuple[Reference, ...]:
+        return ()
 
     def side_files(self, location: str) -> Iterator[str]:
         return iter(())

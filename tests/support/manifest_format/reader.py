@@ -13,6 +13,7 @@ from lakewarden.catalog.formats.port import (
     LogProblem,
     Observation,
     ProbeResult,
+    Reference,
     SizeHistogram,
     Tombstone,
 )
@@ -116,6 +117,9 @@ class ManifestReader:
 
     def tombstones(self, location: str) -> Iterator[Tombstone]:
         return iter(_tombstones(self._manifest(location)))
+
+    def references(self, location: str) -> tuple[Reference, ...]:
+        return ()
 
     def side_files(self, location: str) -> Iterator[str]:
         return iter(())
