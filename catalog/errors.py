@@ -18,7 +18,8 @@ LakewardenError
 ├── CancelledError          exit 1  who asked for it has cancelled it, and it was taken back or never done
 ├── UnavailableError        exit 1  a component does not answer; retrying later may help
 │   ├── AccessDeniedError   exit 1  that component is a storage, which answers that the key may not
-│   └── MetastoreAwayError  exit 1  that component is the Hive metastore
+│   ├── MetastoreAwayError  exit 1  that component is the Hive metastore
+│   └── CatalogAwayError    exit 1  that component is a catalog that the settings declare
 ├── UnreadableError         exit 1  bytes that should describe a table do not
 └── ExecutionError          exit 1  an action failed on the engine
 """
@@ -29,6 +30,7 @@ from typing import ClassVar
 __all__ = [
     "AccessDeniedError",
     "CancelledError",
+    "CatalogAwayError",
     "ClosedTableError",
     "ConflictError",
     "ConsentError",
@@ -192,6 +194,10 @@ class AccessDeniedError(UnavailableError):
 
 class MetastoreAwayError(UnavailableError):
     """The Hive metastore does not answer at all: whoever asks it meets the same outage."""
+
+
+class CatalogAwayError(UnavailableError):
+    """A catalog of tables does not answer: whoever asks it meets the same outage."""
 
 
 class UnreadableError(LakewardenError):

@@ -20,6 +20,15 @@ class CatalogHead:
     entry: str
     file: str | None
     """The file that it calls head, None where its entry is gone."""
+    catalog: str | None = None
+    """The name of a declared catalog; None: the Hive metastore."""
+    renamed: str | None = None
+    """The entry that names a file in the table's folder by now, where its own is gone."""
+
+    @property
+    def keeper(self) -> str:
+        """The catalog, in a sentence."""
+        return "the metastore" if self.catalog is None else f"the catalog {self.catalog}"
 
 
 HeadOf = Callable[[str], CatalogHead | None]
@@ -60,6 +69,8 @@ class FormatSpec:
     versions_kept: Callable[[Mapping[str, str]], float | None] = lambda properties: 0.0
     """The seconds for which a table's versions stay by properties that are its owner's, and not ours to set; None where
     one of them makes no sense."""
+    located: Callable[[StorageOf, str], str] | None = None
+    """Where the table lies whose head is the metadata file that a catalog names; None where catalogs name none."""
     commits_tell_properties: bool = True
     """Whether a commit says that properties changed with it; else they change beside commits."""
     provider: str | None = None

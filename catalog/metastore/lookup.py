@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from lakewarden.catalog.errors import RefusedError, UsageError
-from lakewarden.catalog.metastore.port import Entry, Metastore
+from lakewarden.catalog.metastore.port import METADATA_FILE, Entry, Metastore
+from lakewarden.catalog.model.identity import CatalogAddress
 from lakewarden.catalog.storage.file_store import (
     StorageOptions,
     canonical,
@@ -22,6 +23,7 @@ __all__ = [
     "parse_name",
     "parse_scope",
     "place_to_manage",
+    "refuse_ambiguous",
     "refuse_closed",
     "refuse_if_absent",
     "resolve",
@@ -39,6 +41,8 @@ class NamedLocation:
     location: str
     name: str | None = None
     entry: Entry | None = None
+    address: CatalogAddress | None = None
+    """The entry that keeps the table's head, where its folder does not."""
 
 
 def parse_name(text: str) -> str | None:
@@ -99,20 +103,25 @@ def resolve(where: str, metastore: Metastore | None) -> NamedLocation:
         raise RefusedError(
             f"{name} has no location (it is a {entry.table_type.lower()}).", hint="Give a table."
         )
-    return NamedLocation(location=from_hadoop(entry.location), name=name, entry=entry)
+    address = CatalogAddress(entry=name) if METADATA_FILE in entry.parameters else None
+    return NamedLocation(location=from_hadoop(entry.location), name=name, entry=entry, address=address)
 
 
 def place_to_manage(where: str, metastore: Metastore | None) -> NamedLocation:
     """The place of a table to be managed. Raises what `resolve` raises, and `RefusedError` if storages and engines
     would read the location differently."""
     place = resolve(where, metastore)
-    if not is_spelled_once(place.location):
+    refuse_ambiguous(place.location)
+    return place
+
+
+def refuse_ambiguous(location: str) -> None:
+    """Raise `RefusedError` for a location that storages and engines would read differently."""
+    if not is_spelled_once(location):
         raise RefusedError(
-            f"{place.location} cannot be managed: storages and engines read #, "
-            "? and % in it in different ways.",
+            f"{location} cannot be managed: storages and engines read #, ? and % in it in different ways.",
             hint="Rename the folder (on local disks such names are no trouble).",
         )
-    return place
 
 
 def refuse_if_absent(location: str, options: StorageOptions) -> None:

@@ -1,34 +1,64 @@
-"""Heads that the metastore keeps: which metadata file its entry of a table names.
+"""Heads that catalogs keep: which metadata file the entry of a table names, in the Hive metastore or a declared
+catalog.
 
-The metastore is asked once for all tables of a database, and its answer counts for a moment: a sweep of a thousand
-tables asks a few times, not a thousand.
+A catalog is asked once for all tables of a namespace, and its answer counts for a moment: a sweep of a thousand tables
+asks a few times, not a thousand. Who waits for one catalog does not wait for another.
 """
 
 import threading
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Final
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Final, Protocol
 
-from lakewarden.catalog.errors import MetastoreAwayError, UnavailableError
+from lakewarden.catalog.errors import CatalogAwayError, MetastoreAwayError, UnavailableError, UsageError
 from lakewarden.catalog.formats.spec import CatalogHead
 from lakewarden.catalog.metastore.port import Metastore
+from lakewarden.catalog.model.identity import CatalogAddress
 from lakewarden.catalog.model.rows import GONE, RowKind, TableRow
+from lakewarden.catalog.storage.file_store import from_hadoop, is_inside
 from lakewarden.catalog.system.port import Rows
 
-__all__ = ["CATALOG_ENTRY", "TableHeads"]
+__all__ = [
+    "CATALOG_ENTRY",
+    "CATALOG_NAME",
+    "HeadSource",
+    "TableHeads",
+    "address_in",
+    "as_properties",
+    "without_address",
+]
 
 CATALOG_ENTRY: Final = "catalog.entry"
-"""Row property: the metastore's entry (`db.t`) that keeps the table's head, where its folder does not."""
+"""Row property: the entry (`db.t`) that keeps the table's head, where its folder does not."""
+CATALOG_NAME: Final = "catalog.name"
+"""Row property: the declared catalog that has this entry; without it, the Hive metastore has it."""
 _MOMENT: Final = 1.0
 """Seconds for which an answer counts, unless somebody says otherwise."""
 _PAUSE: Final = 10.0
-"""Seconds for which a metastore that did not answer is not asked again: each time takes as long as its timeout."""
+"""Seconds for which a catalog that did not answer is not asked again: each time takes as long as its timeout."""
+
+
+class HeadSource(Protocol):
+    """A catalog that can be asked for heads."""
+
+    def metadata_files(self, database: str, tables: Sequence[str], /) -> Mapping[str, str]:
+        """Table -> the metadata file that its entry names, of those tables that are there. Raises
+        `UnavailableError`."""
+
+
+class DeclaredSource(HeadSource, Protocol):
+    """A declared catalog."""
+
+    def entries(self) -> Mapping[str, str]:
+        """`namespace.table` -> the metadata file that it names, of all tables. Raises `UnavailableError`."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Answer:
-    """The answer for the requested tables of one database, or that there was none."""
+    """The answer for the requested tables of one namespace, or that there was none."""
 
     until: float
     """The end of the answer's validity, by the monotonic clock."""
@@ -36,8 +66,27 @@ class _Answer:
     files: Mapping[str, str] | UnavailableError
 
 
+@dataclass(frozen=True, slots=True)
+class _CatalogAnswers:
+    """One catalog's answers by namespace, and who may ask it."""
+
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    answers: dict[str, _Answer] = field(default_factory=dict)
+
+    def away(self, now: float) -> _Answer | None:
+        """That it did not answer a moment ago, for whichever namespace."""
+        held = (one for one in self.answers.values() if now < one.until)
+        return next((one for one in held if isinstance(one.files, UnavailableError)), None)
+
+
+def _none_declared(name: str) -> DeclaredSource:
+    raise CatalogAwayError(
+        f"The settings declare no catalog {name}.", hint=f"Write [catalogs.{name}] in the settings file."
+    )
+
+
 class TableHeads:
-    """Asks the metastore for heads of tables that are managed by their entries. Thread-safe."""
+    """Asks catalogs for heads of tables that are managed by their entries. Thread-safe."""
 
     def __init__(
         self,
@@ -46,21 +95,35 @@ class TableHeads:
         monotonic: Callable[[], float] = time.monotonic,
         *,
         moment: float = _MOMENT,
+        declared: Callable[[str], DeclaredSource] | None = None,
     ) -> None:
-        """`moment`: the seconds for which an answer counts; 0 for whoever acts by it, and reads again what he
-        did: he asks for one table at a time."""
+        """`declared` opens a declared catalog. `moment`: the seconds for which an answer counts; 0 for whoever acts by
+        it, and reads again what he did: he asks for one table at a time."""
         self._metastore, self._rows, self._monotonic, self._moment = metastore, rows, monotonic, moment
-        self._known: dict[str, str] = {}
-        self._stored: Mapping[str, str] = {}
+        self._declared = declared or _none_declared
+        self._instead: dict[str, CatalogAddress] = {}
+        self._known: dict[str, CatalogAddress] = {}
+        self._stored: Mapping[str, CatalogAddress] = {}
         self._places: frozenset[str | None] = frozenset()
         self._stored_until = float("-inf")
-        self._answers: dict[str, _Answer] = {}
+        self._asked: dict[str | None, _CatalogAnswers] = defaultdict(_CatalogAnswers)
         self._lock = threading.Lock()
 
-    def know(self, location: str, entry: str) -> None:
+    def know(self, location: str, address: CatalogAddress) -> None:
         """A table that is about to be managed by an entry: no row says so yet."""
         with self._lock:
-            self._known[location] = entry
+            self._known[location] = address
+
+    @contextmanager
+    def instead(self, location: str, address: CatalogAddress) -> Iterator[None]:
+        """In the block, the table at a location goes by this entry, whatever its row says."""
+        with self._lock:
+            self._instead[location] = address
+        try:
+            yield
+        finally:
+            with self._lock:
+                del self._instead[location]
 
     def forget(self) -> None:
         """Ask anew, whatever was answered a moment ago: somebody decides by what has just happened."""
@@ -72,13 +135,16 @@ class TableHeads:
     def __call__(self, location: str) -> CatalogHead | None:
         """The head of the table at a location, None where no entry keeps it. Raises `UnavailableError`."""
         with self._lock:
-            entry = self._entry(location)
-            if entry is None:
+            address = self._instead.get(location) or self._address(location)
+            if address is None:
                 return None
-            database, _, table = entry.partition(".")
-            return CatalogHead(entry=entry, file=self._files(database, table).get(table))
+            asked, wanted = self._asked[address.catalog], self._wanted(address)
+        with asked.lock:
+            file = self._files(asked, address, wanted).get(address.table)
+            told = CatalogHead(entry=address.entry, file=file, catalog=address.catalog)
+            return told if file is not None else replace(told, renamed=self._renamed(address, location))
 
-    def _entry(self, location: str) -> str | None:
+    def _address(self, location: str) -> CatalogAddress | None:
         """The entry of the table at a location, by its row, or about to be in one. Rows, too, are asked once in a
         moment, unless none of them is at this location: it may have come just now."""
         now = self._monotonic()
@@ -87,35 +153,84 @@ class TableHeads:
                 self._rows().find(kind=RowKind.TABLE, format="iceberg"),
                 key=lambda row: (row.state not in GONE, row.row),
             )
-            told = ((row.location or "", row.properties.get(CATALOG_ENTRY)) for row in found)
-            self._stored = {place: entry for place, entry in told if entry}
+            told = ((row.location or "", address_in(row.properties)) for row in found)
+            self._stored = {place: address for place, address in told if address is not None}
             self._places = frozenset(row.location for row in found)
             self._known = {place: entry for place, entry in self._known.items() if place not in self._places}
             self._stored_until = now + _MOMENT
         return self._known.get(location) or self._stored.get(location)
 
-    def _files(self, database: str, table: str) -> Mapping[str, str]:
-        """The files that the entries of a database's tables name. What was answered to a question without this table
+    def _wanted(self, address: CatalogAddress) -> frozenset[str]:
+        """The tables to ask for together with one: all of its namespace that are managed."""
+        if not self._moment:
+            return frozenset([address.table])
+        known = (*self._stored.values(), *self._known.values(), *self._instead.values())
+        return frozenset(
+            one.table
+            for one in (*known, address)
+            if (one.catalog, one.namespace) == (address.catalog, address.namespace)
+        )
+
+    def _files(
+        self, asked: _CatalogAnswers, address: CatalogAddress, wanted: frozenset[str]
+    ) -> Mapping[str, str]:
+        """The files that the entries of a namespace's tables name. What was answered to a question without this table
         does not count."""
-        known = self._answers.get(database)
-        if known is None or self._monotonic() >= known.until or table not in known.asked:
-            known = self._answers[database] = self._asked(database, table)
+        known = asked.answers.get(address.namespace)
+        if known is None or self._monotonic() >= known.until or address.table not in known.asked:
+            known = asked.away(self._monotonic()) or self._answer(address, wanted)
+            asked.answers[address.namespace] = known
         if isinstance(known.files, UnavailableError):
             raise known.files
         return known.files
 
-    def _asked(self, database: str, table: str) -> _Answer:
+    def _answer(self, address: CatalogAddress, wanted: frozenset[str]) -> _Answer:
+        source = self._source(address)
+        try:
+            files = source.metadata_files(address.namespace, sorted(wanted))
+        except UnavailableError as error:
+            return _Answer(until=self._monotonic() + _PAUSE, asked=wanted, files=error)
+        return _Answer(until=self._monotonic() + self._moment, asked=wanted, files=files)
+
+    def _source(self, address: CatalogAddress) -> HeadSource:
+        if address.catalog is not None:
+            return self._declared(address.catalog)
         metastore = self._metastore()
         if metastore is None:
             raise MetastoreAwayError(
-                f"A metastore keeps the heads of tables in {database}, and none is configured.",
+                f"A metastore keeps the heads of tables in {address.namespace}, and none is configured.",
                 hint="Set metastore.uri.",
             )
-        entries = (one.partition(".") for one in (*self._stored.values(), *self._known.values()))
-        all_of_it = (one for first, _, one in entries if first == database)
-        tables = frozenset(all_of_it if self._moment else [table])
-        try:
-            files = metastore.metadata_files(database, sorted(tables))
-        except UnavailableError as error:
-            return _Answer(until=self._monotonic() + _PAUSE, asked=tables, files=error)
-        return _Answer(until=self._monotonic() + self._moment, asked=tables, files=files)
+        return metastore
+
+    def _renamed(self, address: CatalogAddress, location: str) -> str | None:
+        """The entry of a declared catalog that names a file in a table's folder, where there is exactly one."""
+        if address.catalog is None:
+            return None
+        files = self._declared(address.catalog).entries()
+        found = [entry for entry, file in files.items() if _lies_in(file, location)]
+        return found[0] if len(found) == 1 else None
+
+
+def _lies_in(file: str, location: str) -> bool:
+    try:
+        return is_inside(from_hadoop(file), location)
+    except UsageError:
+        return False
+
+
+def address_in(properties: Mapping[str, str]) -> CatalogAddress | None:
+    """The entry that keeps a table's head, by its row's properties."""
+    entry = properties.get(CATALOG_ENTRY)
+    return CatalogAddress(catalog=properties.get(CATALOG_NAME), entry=entry) if entry else None
+
+
+def without_address(properties: Mapping[str, str]) -> dict[str, str]:
+    """A row's properties but for the entry that keeps its head."""
+    return {key: value for key, value in properties.items() if key not in (CATALOG_ENTRY, CATALOG_NAME)}
+
+
+def as_properties(address: CatalogAddress) -> Mapping[str, str]:
+    """How a row says which entry keeps its head."""
+    named = {} if address.catalog is None else {CATALOG_NAME: address.catalog}
+    return {CATALOG_ENTRY: address.entry, **named}

@@ -17,6 +17,7 @@ from lakewarden.catalog.model.rows import PLACELESS, RowKind, TableRow, TableSta
 __all__ = [
     "INDEX_COLUMNS",
     "AlreadyManaged",
+    "CatalogAddress",
     "Copy",
     "Follow",
     "Held",
@@ -33,6 +34,29 @@ __all__ = [
 INDEX_COLUMNS = ("table_id", "kind", "name", "location", "state", "format_ids")
 Follow = Callable[[str], str]
 """Gives all locations of one place one spelling, as `Moment.spelling` does."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CatalogAddress:
+    """The entry of a catalog that keeps a table's head."""
+
+    catalog: str | None = None
+    """The name of a declared catalog; None: the Hive metastore."""
+    entry: str
+    """`namespace.table`, as the catalog has it."""
+
+    @property
+    def namespace(self) -> str:
+        """All but the table's own name."""
+        return self.entry.rpartition(".")[0]
+
+    @property
+    def table(self) -> str:
+        """The table's own name."""
+        return self.entry.rpartition(".")[2]
+
+    def __str__(self) -> str:
+        return self.entry if self.catalog is None else f"{self.catalog}.{self.entry}"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -5,6 +5,7 @@ What holds for one registration holds for each of a batch. What is refused, refu
 
 import uuid
 from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
@@ -13,11 +14,13 @@ from lakewarden.catalog.errors import LakewardenError, UnavailableError
 from lakewarden.catalog.failpoints import reach
 from lakewarden.catalog.formats.port import LogProblem, Observation
 from lakewarden.catalog.isolation import guarded
-from lakewarden.catalog.metastore.lookup import place_to_manage
+from lakewarden.catalog.metastore.lookup import NamedLocation
+from lakewarden.catalog.metastore.table_heads import address_in
 from lakewarden.catalog.model.identity import AlreadyManaged, Moved, RegisteredPlaces
 from lakewarden.catalog.model.rows import GONE, Finding, HealthRow, Source, TableRow
 from lakewarden.catalog.policy.access import Actor
 from lakewarden.catalog.policy.effective import EffectivePolicy
+from lakewarden.catalog.registry.catalog_places import is_named_still, place_wanted
 from lakewarden.catalog.registry.checked_rows import (
     CheckedWrite,
     Decide,
@@ -31,7 +34,6 @@ from lakewarden.catalog.registry.registration import (
     Registration,
     RegistrationAttempt,
     WantedTable,
-    keeps_head,
     names_of,
     refuse_other_values,
     sight,
@@ -153,7 +155,7 @@ class _Look:
     def __call__(self, wanted: WantedTable) -> Registration | LakewardenError:
         registry = self.registry
         try:
-            place = place_to_manage(wanted.where, registry.metastore)
+            place = place_wanted(registry, wanted.where)
             asked = Registration(
                 registry=registry,
                 wanted=wanted,
@@ -165,16 +167,36 @@ class _Look:
                 table_id=uuid.uuid4().hex,
                 at=self.at,
             )
-            if self._is_whole(place.location):
+            row = self._managed(place)
+            if row is None and self._is_whole(place.location):
                 return asked
-            if registry.heads is not None and (entry := keeps_head(place)) is not None:
-                registry.heads.know(place.location, entry)
-            reader = registry.reader_at(place.location, place.name)
-            return replace(asked, format=reader.format, seen=reader.observe(place.location))
+            if row is not None:
+                asked = replace(asked, is_named_twice=is_named_still(registry, row))
+            with self._by_its_entry(place, row):
+                reader = registry.reader_at(place.location, place.name)
+                return replace(asked, format=reader.format, seen=reader.observe(place.location))
         except LakewardenError as error:
             return error
         except OSError as error:
             return _unavailable(error)
+
+    def _managed(self, place: NamedLocation) -> TableRow | None:
+        """The row of the table at a place that is managed by another entry than this one."""
+        held = next((one for one in self.places.at(place.location) if one.state not in GONE), None)
+        if place.address is None or held is None:
+            return None
+        row = self.registry.get(held.table_id)
+        return None if address_in(row.properties) == place.address else row
+
+    def _by_its_entry(self, place: NamedLocation, row: TableRow | None) -> AbstractContextManager[None]:
+        """Read the table at a place by the entry that was asked for, until there is a row that says so."""
+        heads = self.registry.heads
+        if heads is None or place.address is None:
+            return nullcontext()
+        if row is not None:
+            return heads.instead(place.location, place.address)
+        heads.know(place.location, place.address)
+        return nullcontext()
 
     def _is_whole(self, location: str) -> bool:
         return any(

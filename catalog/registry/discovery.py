@@ -8,10 +8,12 @@ from lakewarden.catalog.errors import LakewardenError
 from lakewarden.catalog.formats.port import TableReader
 from lakewarden.catalog.metastore.ownership import is_system_entry
 from lakewarden.catalog.metastore.port import METADATA_FILE, Metastore
+from lakewarden.catalog.model.identity import CatalogAddress
+from lakewarden.catalog.named_catalogs.port import TableCatalog
 from lakewarden.catalog.storage.file_store import StorageOptions, below, canonical, from_hadoop, open_store
 from lakewarden.catalog.units import storable
 
-__all__ = ["DiscoveredTable", "in_metastore", "under_root"]
+__all__ = ["DiscoveredTable", "in_catalog", "in_metastore", "under_root"]
 
 _SKIPPED = ("_", ".")
 _DEEPEST = 4
@@ -25,10 +27,11 @@ def _any(name: str) -> bool:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DiscoveredTable:
-    """A table that discovery found: how to call it (`db.t` or a location) and its canonical location."""
+    """A table that discovery found: how to call it (`db.t`, `catalog.db.t` or a location)."""
 
     where: str
-    location: str
+    location: str | None
+    """Its canonical location; None where it takes a look to tell."""
 
 
 def in_metastore(
@@ -66,6 +69,21 @@ def _entered(
     if location in known or not _may_be_table(location, readers):
         return None
     return DiscoveredTable(where=f"{database}.{table}", location=location)
+
+
+def in_catalog(
+    name: str,
+    catalog: TableCatalog,
+    managed: AbstractSet[CatalogAddress],
+    *,
+    named: Callable[[str], bool] = _any,
+) -> Iterator[DiscoveredTable | None]:
+    """Tables of a declared catalog with an address in `named` (`catalog.namespace.table`), that are not managed by it.
+    Where each lies, whoever registers it reads."""
+    for entry in catalog.entries():
+        address = CatalogAddress(catalog=name, entry=entry)
+        wanted = address not in managed and named(str(address))
+        yield DiscoveredTable(where=str(address), location=None) if wanted else None
 
 
 def _may_be_table(location: str, readers: tuple[TableReader, ...]) -> bool:

@@ -18,10 +18,10 @@ from lakewarden.catalog.formats.files_elsewhere import with_links, with_reach
 from lakewarden.catalog.formats.linked_folders import linked_folders
 from lakewarden.catalog.formats.port import LogProblem, Observation
 from lakewarden.catalog.metastore.lookup import NamedLocation, parse_name
-from lakewarden.catalog.metastore.port import METADATA_FILE
-from lakewarden.catalog.metastore.table_heads import CATALOG_ENTRY
+from lakewarden.catalog.metastore.table_heads import address_in, as_properties, without_address
 from lakewarden.catalog.model.identity import (
     AlreadyManaged,
+    CatalogAddress,
     Copy,
     Moved,
     New,
@@ -55,7 +55,6 @@ __all__ = [
     "RegistrationAttempt",
     "Sightings",
     "WantedTable",
-    "keeps_head",
     "names_of",
     "refuse_other_values",
     "sight",
@@ -181,6 +180,8 @@ class Registration:
     source: Source
     table_id: str
     at: datetime
+    is_named_twice: bool = True
+    """Where the place is managed by another entry of a catalog, or by its folder: whether that still names it."""
 
     @property
     def format_id(self) -> str | None:
@@ -195,7 +196,13 @@ class Registration:
         match verdict:
             case AlreadyManaged(table_id=table_id, state=state):
                 round_.state_is_known(table_id, state)
-                return Decided(row=round_.row_of(table_id), verdict=verdict)
+                row = round_.row_of(table_id)
+                if self.place.address in (None, address_in(row.properties)):
+                    return Decided(row=row, verdict=verdict)
+                return Decided(
+                    row=self._renamed(row, self.place.address),
+                    verdict=Moved(table_id=table_id, from_location=location),
+                )
             case Moved(table_id=table_id) if not self.wanted.copy:
                 check_nesting(round_.places, location, outer=round_.outer(location), but=table_id)
                 return Decided(row=self._moved(round_, table_id), verdict=verdict)
@@ -232,21 +239,37 @@ class Registration:
         )
         require(self.actor, Permission.REGISTER, row)
         read = _as_read(row, self.format, self.seen, round_.linked(location))
-        entry = keeps_head(self.place)
-        if entry is not None:
-            read = replace(read, properties={**read.properties, CATALOG_ENTRY: entry})
+        if self.place.address is not None:
+            read = replace(read, properties={**read.properties, **as_properties(self.place.address)})
         return with_policy(read, wanted.policy, round_.scopes, actor=self.actor) if wanted.policy else read
+
+    def _renamed(self, row: TableRow, address: CatalogAddress) -> TableRow:
+        """The row of the table at this place under the entry that it has by now."""
+        before = address_in(row.properties)
+        if self.is_named_twice:
+            raise RefusedError(
+                f"{self.place.location} is managed as {row.name}, by {before or 'its folder'}, and {address} names it, "
+                "too: what one of two names deletes, the other may need.",
+                hint="Remove one of the names from its catalog; or drop the managed table, then register it by the "
+                "other name.",
+            )
+        if self.format_id is None or self.format_id not in row.format_ids:
+            raise RefusedError(
+                f"{address} is another table than {row.name}, which was at {self.place.location} before.",
+                hint=f"`lakewarden tables drop {row.name}`, then register it.",
+            )
+        require(self.actor, Permission.REGISTER, row)
+        properties = {**without_address(row.properties), **as_properties(address)}
+        aliases = tuple(dict.fromkeys((*row.aliases, str(before))))
+        return self.registry.touched(
+            replace(row, properties=properties, aliases=aliases), self.actor, at=self.at
+        )
 
     def _moved(self, round_: RegistrationAttempt, table_id: str) -> TableRow:
         row = round_.row_of(table_id)
         require(self.actor, Permission.REGISTER, row)
         told = self.wanted.moved or round_.is_surely_gone(row.location)
         return self.registry.touched(_moved(row, self.place.location, told=told), self.actor, at=self.at)
-
-
-def keeps_head(place: NamedLocation) -> str | None:
-    """The metastore's entry, if it names the table's head file."""
-    return place.name if place.entry is not None and METADATA_FILE in place.entry.parameters else None
 
 
 def names_of(wanted: Iterable[WantedTable]) -> frozenset[str]:

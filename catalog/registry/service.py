@@ -16,9 +16,10 @@ from lakewarden.catalog.metastore.lookup import (
     refuse_if_absent,
 )
 from lakewarden.catalog.metastore.port import Metastore
-from lakewarden.catalog.metastore.table_heads import TableHeads
+from lakewarden.catalog.metastore.table_heads import TableHeads, address_in
 from lakewarden.catalog.model.identity import INDEX_COLUMNS, Held, RegisteredPlaces
 from lakewarden.catalog.model.rows import GONE, Finding, HealthRow, RowKind, Source, TableRow, TableState
+from lakewarden.catalog.named_catalogs.port import NamedCatalogs
 from lakewarden.catalog.observation.health import health_of, with_verdict
 from lakewarden.catalog.policy.access import Actor, Permission, require
 from lakewarden.catalog.policy.effective import EffectivePolicy
@@ -85,6 +86,8 @@ class Registry:
     storage: Callable[[str], StorageOptions]
     heads: TableHeads | None = None
     """What the readers ask of catalogs."""
+    catalogs: NamedCatalogs | None = None
+    """None where none is declared."""
 
     def resolve(self, where: str, *, gone: bool = False) -> TableRow:
         """The row that a name, path or table_id means; `gone` includes dropped ones. Raises `NotFoundError`
@@ -247,6 +250,9 @@ class Registry:
         name = parse_name(where)
         if name is not None:
             return [row for row in rows.find(name=name) if row.kind is RowKind.TABLE]
+        address = None if self.catalogs is None else self.catalogs.address(where)
+        if address is not None:
+            return [row for row in rows.find(format="iceberg") if address_in(row.properties) == address]
         location = canonical(where)
         found = [row for row in rows.find(location=location) if row.kind is RowKind.TABLE]
         return found or [row_of(rows, held.table_id) for held in places_of(rows).at(location)]

@@ -8,7 +8,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
-from lakewarden.catalog.errors import AccessDeniedError, MetastoreAwayError, UnavailableError
+from lakewarden.catalog.errors import (
+    AccessDeniedError,
+    CatalogAwayError,
+    MetastoreAwayError,
+    UnavailableError,
+)
 from lakewarden.catalog.policy.scopes import Governed
 from lakewarden.catalog.storage.troubles import denied, silent
 from lakewarden.catalog.threads import Late, in_time, in_turns
@@ -98,7 +103,7 @@ class Rounds:
 
     def asked(self, governed: Governed, look: Callable[[], T]) -> T | None:
         """Look at one table, and keep in mind whether its store answered. Raises what `look` raises; None where a store
-        is still away: that is no news. Where the metastore keeps its head and does not answer, the store was not asked.
+        is still away: that is no news. Where a catalog keeps its head and does not answer, the store was not asked.
         """
         store = self._store(governed)
         if store is None:
@@ -108,7 +113,7 @@ class Rounds:
         self._denying.discard(store)
         try:
             return look()
-        except MetastoreAwayError:
+        except (MetastoreAwayError, CatalogAwayError):
             answered = None
             raise
         except UnavailableError as error:

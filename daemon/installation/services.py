@@ -14,6 +14,7 @@ from lakewarden.catalog.formats.port import TableReader
 from lakewarden.catalog.metastore.port import Metastore
 from lakewarden.catalog.metastore.system_database import with_system_database
 from lakewarden.catalog.metastore.table_heads import TableHeads
+from lakewarden.catalog.named_catalogs.port import NamedCatalogs
 from lakewarden.catalog.registry.other_installations import Others
 from lakewarden.catalog.registry.service import Registry
 from lakewarden.catalog.state.port import Bookmarks, Inbox, Leases, Queue, RunLog
@@ -35,6 +36,7 @@ from lakewarden.jobs.runs.spark_settings import JarSource
 if TYPE_CHECKING:
     from lakewarden.catalog.formats import registry as formats
     from lakewarden.catalog.metastore import hive
+    from lakewarden.catalog.named_catalogs import catalogs as named_catalogs
     from lakewarden.catalog.state import bookmarks, db, inbox, lease, queue, run_log, system_heads
     from lakewarden.daemon.workers import pool
     from lakewarden.jobs.engines.spark import jars as spark_jars
@@ -43,6 +45,7 @@ else:
     formats = later("lakewarden.catalog.formats.registry")
     hive = later("lakewarden.catalog.metastore.hive")
     bookmarks = later("lakewarden.catalog.state.bookmarks")
+    named_catalogs = later("lakewarden.catalog.named_catalogs.catalogs")
     db = later("lakewarden.catalog.state.db")
     inbox = later("lakewarden.catalog.state.inbox")
     lease = later("lakewarden.catalog.state.lease")
@@ -132,8 +135,19 @@ class Services:
 
     @cached_property
     def heads(self) -> TableHeads:
-        """Heads that the metastore keeps."""
-        return TableHeads(lambda: self.metastore, lambda: self.store.rows(TABLES))
+        """Heads that catalogs keep."""
+        catalogs = self.catalogs
+        return TableHeads(
+            lambda: self.metastore,
+            lambda: self.store.rows(TABLES),
+            declared=None if catalogs is None else catalogs.catalog,
+        )
+
+    @cached_property
+    def catalogs(self) -> NamedCatalogs | None:
+        """The catalogs that the settings declare, None where there are none."""
+        declared = self.settings.catalogs
+        return named_catalogs.DeclaredCatalogs(declared) if declared else None
 
     @cached_property
     def metastore(self) -> Metastore | None:
@@ -164,6 +178,7 @@ class Services:
             inspect=self.inspection.on_register,
             storage=self.storage,
             heads=self.heads,
+            catalogs=self.catalogs,
         )
 
     @cached_property

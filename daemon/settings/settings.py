@@ -11,9 +11,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from datetime import timedelta
 from pathlib import Path
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 from lakewarden.catalog.errors import UsageError
+from lakewarden.catalog.named_catalogs.declaration import CatalogDeclaration
 from lakewarden.catalog.storage.file_store import StorageOptions, canonical
 from lakewarden.catalog.storage.options import StorageMap
 from lakewarden.catalog.units import did_you_mean
@@ -35,7 +36,7 @@ from lakewarden.daemon.settings.keys import (
     shown,
 )
 from lakewarden.daemon.settings.profiles import Profile, chosen_profile
-from lakewarden.daemon.settings.settings_file import read_settings_file
+from lakewarden.daemon.settings.settings_file import SettingsFile, read_settings_file
 from lakewarden.daemon.settings.storage_entries import content_of
 from lakewarden.daemon.settings.web_address import is_web_address
 from lakewarden.jobs.runs.spark_settings import is_secret_conf
@@ -203,6 +204,8 @@ class Settings:
     """What goes to Spark as it is."""
     storage: StorageMap = field(default_factory=StorageMap)
     """Options for every reader and engine."""
+    catalogs: tuple[CatalogDeclaration, ...] = ()
+    """Catalogs of Iceberg tables beside the metastore."""
     file: Path | None = None
     """The settings file that was read."""
     profile: Profile | None = None
@@ -242,7 +245,14 @@ class Settings:
             )
             for prefix, options in self.storage.prefixes
         ]  # fmt: skip
-        return (*self._profile(), *known, *conf, *storage)
+        catalogs = [
+            Setting(
+                key=f"catalogs.{one.name}", value=f"{one.kind} {one.uri}", unit="catalog",
+                origin="file", doc="A catalog of Iceberg tables; secrets are never printed.",
+            )
+            for one in self.catalogs
+        ]  # fmt: skip
+        return (*self._profile(), *known, *conf, *storage, *catalogs)
 
     def _profile(self) -> Iterator[Setting]:
         if self.profile is not None:
@@ -275,14 +285,14 @@ def load_settings(
         given["home"] = str(home)
     chosen = _profile(profile, given, env)
     path = _config_path(given, env, chosen)
-    raw, storage = read_settings_file(path[0], env, named=path[1])
+    said = read_settings_file(path[0], env, named=path[1])
     _refuse_outside_file(given, env)
-    texts: dict[str, tuple[str, str]] = {key: (text, "file") for key, text in raw.items()}
+    texts: dict[str, tuple[str, str]] = {key: (text, "file") for key, text in said.texts.items()}
     texts.update(_from_environment(env))
     if chosen is not None:
         texts["home"] = (str(chosen.home), f"profile {chosen.name}")
     texts.update({key: (text, "flag") for key, text in given.items()})
-    settings = _settings(texts, storage, path[0] if path[0].is_file() else None)
+    settings = _settings(texts, said, path[0] if path[0].is_file() else None)
     _check_together(settings)
     return replace(settings, profile=chosen)
 
@@ -321,7 +331,7 @@ def _from_environment(env: Mapping[str, str]) -> dict[str, tuple[str, str]]:
     return found
 
 
-def _settings(texts: Mapping[str, tuple[str, str]], storage: StorageMap, file: Path | None) -> Settings:
+def _settings(texts: Mapping[str, tuple[str, str]], said: SettingsFile, file: Path | None) -> Settings:
     for key in texts:
         if key not in KNOB_BY_KEY and not key.startswith(_SPARK_CONF):
             hint = did_you_mean(key, KNOB_BY_KEY, otherwise="`lakewarden config show` lists them all.")
@@ -337,7 +347,13 @@ def _settings(texts: Mapping[str, tuple[str, str]], storage: StorageMap, file: P
     conf = {key: text for key, text in texts.items() if key.startswith(_SPARK_CONF)}
     origins.update({key: origin for key, (_, origin) in conf.items()})
     spark_conf = tuple(sorted((key.removeprefix(_SPARK_CONF), text) for key, (text, _) in conf.items()))
-    return Settings(**values, spark_conf=spark_conf, storage=storage, file=file, origins=origins)  # type: ignore[arg-type]  # parse_knob made each value for its own field
+    more: dict[str, Any] = {
+        "storage": said.storage,
+        "catalogs": said.catalogs,
+        "file": file,
+        "origins": origins,
+    }
+    return Settings(**values, spark_conf=spark_conf, **more)  # type: ignore[arg-type]  # parse_knob made each value for its own field
 
 
 def _check_together(settings: Settings) -> None:

@@ -2,7 +2,9 @@
 
 from collections.abc import Iterator
 
-from lakewarden.catalog.registry.discovery import DiscoveredTable, in_metastore, under_root
+from lakewarden.catalog.errors import CatalogAwayError
+from lakewarden.catalog.metastore.table_heads import address_in
+from lakewarden.catalog.registry.discovery import DiscoveredTable, in_catalog, in_metastore, under_root
 from lakewarden.catalog.system.port import TABLES
 from lakewarden.daemon.installation.services import Services
 
@@ -21,7 +23,7 @@ def candidates(services: Services) -> Iterator[DiscoveredTable | None]:
         if location
     }
     for found in _looks(services, known):
-        if found is not None:
+        if found is not None and found.location is not None:
             known.add(found.location)
         yield found
 
@@ -31,3 +33,21 @@ def _looks(services: Services, known: set[str]) -> Iterator[DiscoveredTable | No
         yield from in_metastore(services.metastore, services.readers, known)
     for root in services.settings.discovery_roots:
         yield from under_root(root, services.storage(root), services.readers, known)
+    yield from _in_catalogs(services)
+
+
+def _in_catalogs(services: Services) -> Iterator[DiscoveredTable | None]:
+    """Tables of all declared catalogs. One that does not answer is said after the others were asked."""
+    catalogs = services.catalogs
+    if catalogs is None:
+        return
+    rows = services.store.rows(TABLES).find(format="iceberg")
+    managed = {address for row in rows if (address := address_in(row.properties)) is not None}
+    away: CatalogAwayError | None = None
+    for name in catalogs.names:
+        try:
+            yield from in_catalog(name, catalogs.catalog(name), managed)
+        except CatalogAwayError as error:
+            away = error
+    if away is not None:
+        raise away

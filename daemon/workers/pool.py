@@ -23,6 +23,7 @@ from typing import BinaryIO, Final
 from lakewarden.catalog.private_files import private_folder, private_opener
 from lakewarden.daemon.settings.settings import Settings
 from lakewarden.daemon.telemetry.log import get_log
+from lakewarden.jobs.runs.catalog_conf import catalog_conf
 from lakewarden.jobs.runs.log_stores import has_one_for_all
 from lakewarden.jobs.runs.s3a import s3_conf, without_log_store
 from lakewarden.jobs.runs.spark_settings import JarSource, SparkSettings
@@ -59,6 +60,7 @@ def spark_settings(settings: Settings) -> SparkSettings:
         metastore_uri=settings.metastore_uri,
         jar_source=source,
         jars_cache=settings.jars_cache,
+        catalogs=catalog_conf(settings.catalogs),
         conf=(*buckets, *settings.spark_conf),
     )
 
@@ -72,6 +74,7 @@ def worker_config(settings: Settings, name: str) -> str:
             parent=os.getpid(),
             spark=spark_settings(settings),
             storage=settings.storage,
+            catalogs=settings.catalogs,
             lease=settings.run_lease,
             heartbeat=settings.run_heartbeat,
             longest_run=settings.run_longest,

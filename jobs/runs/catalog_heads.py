@@ -3,6 +3,7 @@
 from lakewarden.catalog.formats.spec import CatalogHead, HeadOf
 from lakewarden.catalog.metastore.hive import HiveMetastore
 from lakewarden.catalog.metastore.table_heads import TableHeads
+from lakewarden.catalog.named_catalogs.catalogs import DeclaredCatalogs
 from lakewarden.catalog.system.port import TABLES
 from lakewarden.catalog.system.store import DeltaSystemStore
 from lakewarden.jobs.runs.worker_config import WorkerConfig
@@ -11,15 +12,16 @@ __all__ = ["heads_of"]
 
 
 def heads_of(config: WorkerConfig) -> HeadOf:
-    """The Hive metastore, for tables whose rows say that its entry keeps their head. A worker that was told of no
-    system tables knows of none."""
+    """The Hive metastore and the declared catalogs, for tables whose rows say that an entry there keeps their head. A
+    worker that was told of no system tables knows of none."""
     location = config.system_location
     if location is None:
         return _folders_tell
     store = DeltaSystemStore(location, config.storage.at(location), actor=config.name)
     uri = config.spark.metastore_uri
     metastore = None if uri is None else HiveMetastore(uri)
-    return TableHeads(lambda: metastore, lambda: store.rows(TABLES), moment=0.0)
+    declared = DeclaredCatalogs(config.catalogs)
+    return TableHeads(lambda: metastore, lambda: store.rows(TABLES), moment=0.0, declared=declared.catalog)
 
 
 def _folders_tell(location: str) -> CatalogHead | None:

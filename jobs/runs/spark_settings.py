@@ -31,10 +31,11 @@ _LOCAL_LISTING: Final = 4
 """Tasks per core that list folders. Spark's own 10,000 cost 27 s on a table of ten files, and 2 s like this."""
 _SECRET: Final = re.compile(
     r"secret|password|token|(access|account|private|encryption|customer|master|sas)[._-]?key"
-    r"|(?<![a-z])sas(?![a-z])",
+    r"|(?<![a-z])sas(?![a-z])|\.credential$",
     re.IGNORECASE,
 )
-"""Keys that Spark itself redacts (`spark.redaction.regex`), and those of Azure, Google and S3's encryption."""
+"""Keys that Spark itself redacts (`spark.redaction.regex`), those of Azure, Google and S3's encryption, and that of a
+REST catalog."""
 
 _STORES: Final = ("spark.hadoop.fs.", "spark.hadoop.dfs.", "spark.delta.logStore.")
 """Settings that say how storages are reached, and how commits are made there."""
@@ -66,6 +67,8 @@ class SparkSettings:
     jar_source: JarSource = JarSource.MAVEN
     jars_cache: Path | None = None
     """None means the user's cache folder."""
+    catalogs: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+    """What makes the declared catalogs known. Holds secrets."""
     conf: tuple[tuple[str, str], ...] = field(default=(), repr=False)
     """The operator's own, which wins over everything that lakewarden chooses."""
 
@@ -101,7 +104,7 @@ def session_conf(settings: SparkSettings, *, cores: int, jars: tuple[Path, ...] 
     own = dict(settings.conf)
     for key in _JAVA_OPTIONS:
         own[key] = f"{_NO_ENTITIES} {own.get(key, '')}".rstrip()
-    return conf | _lake_conf(settings, jars) | own
+    return conf | _lake_conf(settings, jars) | dict(settings.catalogs) | own
 
 
 def foreign_conf(settings: SparkSettings, *, jars: tuple[Path, ...] = ()) -> Mapping[str, str]:
@@ -111,7 +114,8 @@ def foreign_conf(settings: SparkSettings, *, jars: tuple[Path, ...] = ()) -> Map
         for key, value in settings.conf
         if key.startswith(_STORES) and not is_secret_conf(key) and value != KEYS_FROM_FILES
     }
-    return _lake_conf(settings, jars) | stores
+    catalogs = {key: value for key, value in settings.catalogs if not is_secret_conf(key)}
+    return _lake_conf(settings, jars) | catalogs | stores
 
 
 def _lake_conf(settings: SparkSettings, jars: tuple[Path, ...]) -> dict[str, str]:

@@ -8,6 +8,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from lakewarden.catalog.errors import UsageError
 from lakewarden.catalog.metastore.lookup import SYSTEM
+from lakewarden.catalog.named_catalogs.declaration import CatalogDeclaration
 from lakewarden.catalog.storage.options import StorageMap
 from lakewarden.catalog.storage.secret_files import known
 from lakewarden.jobs.runs.spark_settings import SparkSettings, is_secret_conf
@@ -26,6 +27,8 @@ class WorkerConfig:
     """The process whose end is the worker's, too; None: nobody's."""
     spark: SparkSettings = field(default_factory=SparkSettings)
     storage: StorageMap = field(default_factory=StorageMap)
+    catalogs: tuple[CatalogDeclaration, ...] = ()
+    """Those that keep heads beside the metastore."""
     lease: timedelta = timedelta(seconds=60)
     """How long a run stays ours without a report."""
     heartbeat: timedelta = timedelta(seconds=10)
@@ -48,8 +51,11 @@ class WorkerConfig:
 def secrets_of(config: WorkerConfig) -> frozenset[str]:
     """The values in it that nobody may read: the database's password, secret storage options and Spark settings. Those
     in files as they are now."""
-    options = (pair for _, options in config.storage.prefixes for pair in known(options).items())
-    secrets = {value for key, value in (*config.spark.conf, *options) if is_secret_conf(key)}
+    each = (*(one for _, one in config.storage.prefixes), *(one.options for one in config.catalogs))
+    options = (pair for one in each for pair in known(one).items())
+    secrets = {
+        value for key, value in (*config.spark.conf, *config.spark.catalogs, *options) if is_secret_conf(key)
+    }
     user, _, rest = config.database_url.partition("://")[2].partition(":")
     said = "" if {"/", "@"} & set(user) else rest.rpartition("@")[0]
     more = (value for key, value in parse_qsl(urlsplit(config.database_url).query) if is_secret_conf(key))

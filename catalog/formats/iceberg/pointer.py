@@ -54,9 +54,11 @@ def metadata_files(store: FileStore) -> tuple[str, ...]:
 def catalogued_file(location: str, told: CatalogHead) -> HeadFile:
     """The file that a catalog names. Raises `BrokenMetadataError` where it has no such table any more."""
     if told.file is None:
-        raise BrokenMetadataError(EXISTS, f"The metastore has no Iceberg table {told.entry} any more.")
+        kept = told.keeper.replace("the", "The", 1)
+        now = "" if told.renamed is None else f" Its folder is that of {told.catalog}.{told.renamed} now."
+        raise BrokenMetadataError(EXISTS, f"{kept} has no Iceberg table {told.entry} any more.{now}")
     path = FilePaths(location, location).path(told.file)
-    return HeadFile(path=path, named_by=f"the metastore's entry of {told.entry}")
+    return HeadFile(path=path, named_by=f"{told.keeper}'s entry of {told.entry}")
 
 
 def head_file(store: FileStore) -> HeadFile | None:

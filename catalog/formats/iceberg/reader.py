@@ -19,6 +19,7 @@ from lakewarden.catalog.formats.iceberg.errors import (
     not_understood,
 )
 from lakewarden.catalog.formats.iceberg.files import added_files, deletes_of, live_files
+from lakewarden.catalog.formats.iceberg.located import located
 from lakewarden.catalog.formats.iceberg.manifests import ManifestEntry
 from lakewarden.catalog.formats.iceberg.metadata import TableMetadata, TableSnapshot, parse_metadata
 from lakewarden.catalog.formats.iceberg.observation import (
@@ -377,6 +378,7 @@ ICEBERG_FORMAT: Final = FormatSpec(
     label="Iceberg",
     reader=IcebergReader,
     catalogued=IcebergReader,
+    located=located,
     versions_kept=seconds_kept,
     commits_tell_properties=False,
     sign=Sign(folder=FOLDER, endings=(".metadata.json", ".metadata.json.gz", "version-hint.text")),

@@ -8,7 +8,7 @@ from typing import Final
 from urllib.parse import unquote
 
 from lakewarden.catalog.errors import LakewardenError, PreconditionError, RefusedError
-from lakewarden.catalog.registry.discovery import in_metastore
+from lakewarden.catalog.registry.discovery import in_catalog, in_metastore
 from lakewarden.catalog.storage.file_store import (
     FileStore,
     below,
@@ -67,6 +67,15 @@ def _matching(services: Services, pattern: str) -> Iterator[str | None]:
     (`_delta_log`, `.tmp`) are meant only where the pattern says so."""
     if "/" in pattern:
         yield from _folders(services, pattern)
+        return
+    catalogs = services.catalogs
+    first = pattern.partition(".")[0]
+    if catalogs is not None and first in catalogs.names:
+        wanted = f"{pattern}.*" if pattern.count(".") == 0 else pattern
+        inside = in_catalog(
+            first, catalogs.catalog(first), frozenset(), named=lambda name: fnmatchcase(name, wanted)
+        )
+        yield from (one.where if one is not None else None for one in inside)
         return
     if services.metastore is None:
         raise PreconditionError(

@@ -36,9 +36,9 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- .Values.postgresql.enabled | ternary (printf "%s-postgresql" (include "lakewarden.fullname" .)) .Values.database.existingSecret -}}
 {{- end -}}
 
-{{/* Where a gateway has to get to: PostgreSQL, https, and every port that the values name a metastore or a storage by. */}}
+{{/* Where a gateway has to get to: PostgreSQL, https, and every port that the values name a metastore, a catalog or a storage by. */}}
 {{- define "lakewarden.gatewayPorts" -}}
-{{- $said := list .Values.system.location (.Values.settings.metastore | default dict) .Values.storage .Values.spark.conf | toJson -}}
+{{- $said := list .Values.system.location (.Values.settings.metastore | default dict) (.Values.settings.catalogs | default dict) .Values.storage .Values.spark.conf | toJson -}}
 {{- $ports := list "443" "5432" -}}
 {{- range regexFindAll "://[^/\\s\"',]*:[0-9]+" $said -1 -}}
 {{- $ports = append $ports (regexFind "[0-9]+$" .) -}}

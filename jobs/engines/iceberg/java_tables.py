@@ -61,7 +61,7 @@ class JavaTable:
 
 
 def opened(spark: SparkSession, heads: HeadOf, location: str) -> JavaTable:
-    """The table at a canonical location: by the metastore's entry that keeps its head, else by its folder."""
+    """The table at a canonical location: by the entry of a catalog that keeps its head, else by its folder."""
     jvm: Any = spark._jvm
     jsession: Any = spark._jsparkSession
     told = heads(location)
@@ -69,6 +69,10 @@ def opened(spark: SparkSession, heads: HeadOf, location: str) -> JavaTable:
         conf = jsession.sessionState().newHadoopConf()
         if told is None:
             table = jvm.org.apache.iceberg.hadoop.HadoopTables(conf).load(hadoop_path(location))
+        elif told.catalog is not None:
+            iceberg = jvm.org.apache.iceberg
+            catalog = iceberg.spark.Spark3Util.loadIcebergCatalog(jsession, told.catalog)
+            table = catalog.loadTable(iceberg.catalog.TableIdentifier.parse(told.entry))
         else:
             catalog = jvm.org.apache.iceberg.hive.HiveCatalog()
             catalog.setConf(conf)

@@ -15,6 +15,8 @@ from lakewarden.catalog.formats.iceberg.reader import IcebergReader
 from lakewarden.catalog.formats.port import Observation
 from lakewarden.catalog.formats.spec import CatalogHead
 from lakewarden.catalog.metastore.hive import HiveMetastore
+from lakewarden.catalog.named_catalogs.catalogs import DeclaredCatalogs
+from lakewarden.catalog.named_catalogs.declaration import CatalogDeclaration
 from lakewarden.catalog.storage.file_store import StorageOptions, canonical
 from lakewarden.jobs.actions.compact import Compact
 from lakewarden.jobs.actions.vacuum import Vacuum
@@ -60,6 +62,8 @@ class SparkIceberg:
     properties: str = "'format-version'='2'"
     name: str = field(default_factory=lambda: f"t{next(_NUMBERS)}")
     database: str = field(default_factory=lambda: f"ice{next(_NUMBERS)}")
+    declared: CatalogDeclaration | None = None
+    """The catalog, where it is one that settings declare."""
 
     def __post_init__(self) -> None:
         self.sql(f"CREATE NAMESPACE {self.catalog}.{self.database}")
@@ -85,6 +89,10 @@ class SparkIceberg:
     def heads(self, location: str) -> CatalogHead | None:
         if self.catalog == "by_path":
             return None
+        if self.declared is not None:
+            kept = DeclaredCatalogs([self.declared]).catalog(self.catalog)
+            file = kept.metadata_files(self.database, [self.name]).get(self.name)
+            return CatalogHead(entry=f"{self.database}.{self.name}", file=file, catalog=self.catalog)
         found = HiveMetastore(self.uri).metadata_files(self.database, [self.name])
         return CatalogHead(entry=f"{self.database}.{self.name}", file=found.get(self.name))
 

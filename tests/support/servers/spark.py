@@ -8,6 +8,7 @@ from pyspark.sql import SparkSession
 
 from lakewarden.jobs.engines.spark.session import start_session
 from lakewarden.jobs.runs.spark_settings import SparkSettings
+from support.servers.jars import postgres_jar
 
 __all__ = ["set_to", "start_spark"]
 
@@ -21,6 +22,7 @@ def start_spark(warehouse: Path, metastore_uri: str | None = None) -> SparkSessi
             "spark.buffer.pageSize",
             "256k",
         ),  # a table of six rows that is broadcast takes a page, of megabytes else
+        ("spark.driver.extraClassPath", str(postgres_jar())),  # catalogs in a database
         ("spark.sql.warehouse.dir", warehouse.as_uri()),
         ("spark.sql.shuffle.partitions", "2"),
         ("spark.databricks.delta.snapshotPartitions", "1"),

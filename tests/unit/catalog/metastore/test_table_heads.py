@@ -9,6 +9,7 @@ from lakewarden.catalog.errors import MetastoreAwayError
 from lakewarden.catalog.formats.spec import CatalogHead
 from lakewarden.catalog.metastore.port import METADATA_FILE, Entry
 from lakewarden.catalog.metastore.table_heads import CATALOG_ENTRY, TableHeads
+from lakewarden.catalog.model.identity import CatalogAddress
 from lakewarden.catalog.system.port import TABLES
 from support.builders.system_samples import table_row
 from support.fakes.metastore import FakeMetastore
@@ -131,7 +132,7 @@ def test_of_other_tables_nobody_is_asked() -> None:
 def test_a_table_that_is_about_to_be_managed_is_known() -> None:
     stage = Stage()
     stage.heads("file:///a.t")
-    stage.heads.know("file:///new", "a.new")
+    stage.heads.know("file:///new", CatalogAddress(entry="a.new"))
     assert stage.heads("file:///new") == CatalogHead(entry="a.new", file=None)
     assert stage.asked[-1] == ("a", ("new", "t", "u"))
 

@@ -1,0 +1,102 @@
+"""A catalog in a database: Iceberg's table `iceberg_tables`, as its JDBC catalog (schemas V0 and V1) and pyiceberg's
+SQL catalog write it."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, Final
+
+from sqlalchemy import URL, column, create_engine, make_url, select, text
+from sqlalchemy.engine import Engine
+from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError, SQLAlchemyError
+from sqlalchemy.pool import NullPool
+from sqlalchemy.sql import Select, table
+
+from lakewarden.catalog.errors import CatalogAwayError
+from lakewarden.catalog.named_catalogs.declaration import CatalogDeclaration
+from lakewarden.catalog.storage.secret_files import current
+
+__all__ = ["SqlCatalog"]
+
+_TABLE: Final = "iceberg_tables"
+_VIEW: Final = "VIEW"
+"""The kind of an entry that is none of a table. Schema V0 has no views, and no column for the kind."""
+_PATIENCE: Final = 5
+"""Seconds for which a database is waited for: to be connected to, and to answer."""
+_WAITING: Final[Mapping[str, Mapping[str, Any]]] = {
+    "sqlite": {"timeout": _PATIENCE},
+    "postgresql": {"connect_timeout": _PATIENCE, "options": f"-c statement_timeout={1000 * _PATIENCE}"},
+}
+_OTHERS_WAITING: Final[Mapping[str, Any]] = {"connect_timeout": _PATIENCE}
+
+
+class SqlCatalog:
+    """`TableCatalog` of a database. Holds no connection between questions; user and password are read each time."""
+
+    def __init__(self, declared: CatalogDeclaration) -> None:
+        self._declared = declared
+
+    def metadata_files(self, namespace: str, tables: Sequence[str]) -> Mapping[str, str]:
+        if not tables:
+            return {}
+        wanted = _entries_of(self._declared.name).where(column("table_namespace") == namespace)
+        if len(tables) == 1:
+            wanted = wanted.where(column("table_name") == tables[0])
+        asked = frozenset(tables)
+        return {table: file for _, table, file in self._rows(wanted) if table in asked}
+
+    def entries(self) -> Mapping[str, str]:
+        return {
+            f"{namespace}.{table}": file
+            for namespace, table, file in self._rows(_entries_of(self._declared.name))
+        }
+
+    def _rows(self, wanted: "Select[Any]") -> Iterator[tuple[str, str, str]]:
+        """Namespace, table and metadata file of the entries that are tables'."""
+        with self._answering():
+            engine = self._engine()
+            with engine.connect() as connection:
+                found = [dict(row) for row in connection.execute(wanted).mappings()]
+        for one in found:
+            file = one["metadata_location"]
+            if file is not None and one.get("iceberg_type") != _VIEW:
+                yield one["table_namespace"], one["table_name"], file
+
+    def _engine(self) -> Engine:
+        url = _url(self._declared)
+        waiting = _WAITING.get(url.get_backend_name(), _OTHERS_WAITING)
+        return create_engine(url, poolclass=NullPool, connect_args=dict(waiting))
+
+    @contextmanager
+    def _answering(self) -> Iterator[None]:
+        name = self._declared.name
+        try:
+            yield
+        except (ArgumentError, NoSuchModuleError, ModuleNotFoundError) as error:
+            raise CatalogAwayError(
+                f"The catalog {name} cannot be asked: {_first_line(error)}.",
+                hint=f"Check catalogs.{name}.uri, and whether its Python driver is installed.",
+            ) from error
+        except SQLAlchemyError as error:
+            told = error.orig if isinstance(error, DBAPIError) and error.orig is not None else error
+            raise CatalogAwayError(
+                f"The catalog {name} does not answer: {_first_line(told)}.",
+                hint=f"Check catalogs.{name}.uri, user and password, and that the database has {_TABLE}.",
+            ) from error
+
+
+def _entries_of(name: str) -> "Select[Any]":
+    """All columns: schema V0 has one less."""
+    return select(text("*")).select_from(table(_TABLE)).where(column("catalog_name") == name)
+
+
+def _url(declared: CatalogDeclaration) -> URL:
+    """The database's address for SQLAlchemy. A file of SQLite's that is not there is not made."""
+    url, options = make_url(declared.uri), current(declared.options)
+    if url.get_backend_name() == "sqlite":
+        return url.set(database=f"file:{url.database}", query={"mode": "ro", "uri": "true"})
+    return url.set(username=options.get("user", url.username), password=options.get("password", url.password))
+
+
+def _first_line(error: BaseException) -> str:
+    """What a driver says, in one line and without its full stop."""
+    return (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".: ")

@@ -1,0 +1,66 @@
+"""Where a table lies that somebody named by a catalog's entry: the catalog names a metadata file, which says it."""
+
+import re
+from typing import Final
+
+from lakewarden.catalog.errors import PreconditionError, RefusedError
+from lakewarden.catalog.formats.registry import formats
+from lakewarden.catalog.metastore.lookup import NamedLocation, place_to_manage, refuse_ambiguous
+from lakewarden.catalog.metastore.table_heads import address_in
+from lakewarden.catalog.model.identity import CatalogAddress
+from lakewarden.catalog.model.rows import TableRow
+from lakewarden.catalog.registry.service import Registry
+
+__all__ = ["is_named_still", "name_of", "place_wanted"]
+
+_ODD: Final = re.compile(r"\W+")
+
+
+def place_wanted(registry: Registry, where: str) -> NamedLocation:
+    """The place of a table to be managed: a path, a name in the metastore, or `catalog.namespace.table`. Raises what
+    `place_to_manage` raises, and `UnavailableError` where a catalog does not answer."""
+    address = None if registry.catalogs is None else registry.catalogs.address(where)
+    if address is None:
+        return place_to_manage(where, registry.metastore)
+    assert registry.catalogs is not None and address.catalog is not None
+    files = registry.catalogs.catalog(address.catalog).metadata_files(address.namespace, [address.table])
+    file = files.get(address.table)
+    if file is None:
+        raise RefusedError(
+            f"The catalog {address.catalog} has no Iceberg table {address.entry}.", hint="Check the name."
+        )
+    location = _located(registry, file)
+    refuse_ambiguous(location)
+    return NamedLocation(location=location, name=name_of(address), address=address)
+
+
+def is_named_still(registry: Registry, row: TableRow) -> bool:
+    """Whether what a managed table goes by still names it: its folder always does. Raises `UnavailableError`."""
+    address = address_in(row.properties)
+    if address is None:
+        return True
+    if address.catalog is None:
+        if registry.metastore is None:
+            return True
+        return address.table in registry.metastore.metadata_files(address.namespace, [address.table])
+    if registry.catalogs is None:
+        return True
+    catalog = registry.catalogs.catalog(address.catalog)
+    file = catalog.metadata_files(address.namespace, [address.table]).get(address.table)
+    return file is not None and _located(registry, file) == row.location
+
+
+def name_of(address: CatalogAddress) -> str:
+    """What a catalog's table is managed as, unless somebody says otherwise: `db.t`; of a namespace with several parts,
+    and of odd letters, as near to that as a name comes."""
+    namespace, table = (_ODD.sub("_", part).strip("_") for part in (address.namespace, address.table))
+    return f"{namespace or 'default'}.{table or 'table'}".lower()
+
+
+def _located(registry: Registry, file: str) -> str:
+    located = next((spec.located for spec in formats().values() if spec.located is not None), None)
+    if located is None:
+        raise PreconditionError(
+            "No table format here has its heads in catalogs.", hint="Install the one that is missing."
+        )
+    return located(registry.storage, file)

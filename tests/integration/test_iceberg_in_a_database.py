@@ -1,0 +1,92 @@
+"""Iceberg tables of a catalog in a real PostgreSQL, written by real Spark: read, looked after, undone, on record."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+import lakewarden
+from lakewarden.catalog.errors import ConflictError
+from lakewarden.catalog.formats.port import CommitKind
+from lakewarden.catalog.named_catalogs.declaration import CatalogDeclaration, CatalogKind
+from lakewarden.daemon.process.embedded_metastore import EmbeddedMetastore
+from lakewarden.jobs.runs.catalog_conf import catalog_conf
+from support.builders.spark_iceberg import SparkIceberg
+from support.processes.commands import Cli
+from support.servers.postgres import PostgresServer
+from support.servers.spark import set_to
+
+pytestmark = [pytest.mark.spark, pytest.mark.metastore, pytest.mark.postgres]
+
+
+@pytest.fixture(scope="module")
+def declared(
+    spark: SparkSession, postgres: PostgresServer, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[CatalogDeclaration]:
+    made = CatalogDeclaration(
+        name="sales",
+        kind=CatalogKind.SQL,
+        uri=postgres.fresh_url(),
+        warehouse=f"file://{tmp_path_factory.mktemp('sales')}",
+    )
+    with set_to(spark, dict(catalog_conf([made]))):
+        yield made
+
+
+@pytest.fixture
+def table(spark: SparkSession, declared: CatalogDeclaration) -> SparkIceberg:
+    """Four snapshots."""
+    made = SparkIceberg(spark, "", "sales", declared=declared)
+    for number in range(3):
+        made.append(number, 10 + number)
+    made.sql(f"DELETE FROM {made} WHERE id = 1")
+    return made
+
+
+def test_it_is_read_vacuumed_and_compacted_on_exactly_the_head_that_was_seen(table: SparkIceberg) -> None:
+    assert (table.seen.version, table.seen.rows) == (4, 5)
+    (before,) = table.reader.newest(table.location, count=1)
+    assert (before.branches, before.kind) == (("main",), CommitKind.DELETE)
+    done = table.compact()
+    assert (table.seen.files, table.rows()) == (1, [0, 2, 10, 11, 12]), done.message
+    foretold = table.vacuum(dry_run=True)
+    report = table.vacuum()
+    assert foretold.files == report.files and report.files, report.message
+    assert (table.unnamed(), table.missing()) == (set(), set())
+    assert table.rows() == [0, 2, 10, 11, 12]
+
+
+def test_it_goes_back_and_whoever_commits_first_wins(table: SparkIceberg) -> None:
+    head = table.seen.at
+    table.append(99)
+    with pytest.raises(ConflictError):
+        table.engine.restore(table.location, requires=head, to=2, apps=(), run_id="0" * 32)
+    made = table.engine.restore(table.location, requires=table.seen.at, to=2, apps=(), run_id="0" * 32)
+    assert (made, table.rows()) == (6, [0, 1, 10, 11])
+    (last,) = table.reader.newest(table.location, count=1)
+    assert (last.kind, last.restored, last.run_id) == (CommitKind.RESTORE, 2, "0" * 32)
+
+
+def test_what_a_governed_statement_reads_of_it_is_on_record(
+    table: SparkIceberg,
+    declared: CatalogDeclaration,
+    metastore: EmbeddedMetastore,
+    metastore_cli: Cli,
+    tmp_path: Path,
+) -> None:
+    home, name = tmp_path / "home", f"{table.database}.{table.name}"
+    section = f'[catalogs.sales]\ntype = "sql"\nuri = "{declared.uri}"\n'
+    (home / "lakewarden.toml").write_text(section)
+    said = metastore_cli("tables", "register", f"sales.{name}", "-o", "json")
+    assert (said.code, said.json["name"]) == (0, name), said.err
+    derived = f"spark_catalog.{table.database}.sums"
+    table.spark.sql(f"CREATE DATABASE spark_catalog.{table.database}")
+    with lakewarden.attach(table.spark, home=home, settings={"metastore.uri": metastore.uri}) as lw:
+        lw.sql(f"CREATE TABLE {derived} USING delta AS SELECT id FROM {table}")
+    assert metastore_cli("tables", "register", f"{table.database}.sums").code == 0
+    assert metastore_cli("daemon", "--once", "--set", "http.port=0").code == 0
+    shown = metastore_cli("lineage", "show", name, "--downstream", "--versions", "-o", "json").json
+    edges = [(one["input"], one["input_version"], one["output"]) for one in shown["edges"]]
+    assert edges == [(name, 4, f"{table.database}.sums")]
+    table.spark.sql(f"DROP DATABASE spark_catalog.{table.database} CASCADE")

@@ -1,0 +1,223 @@
+"""Iceberg tables whose heads a catalog in a database keeps: registered by their names there, swept without a JVM."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from support.builders.sql_catalogs import CataloguedWriter, SqliteCatalog
+from support.processes import daemon_process, house
+from support.processes.commands import Cli
+from support.processes.sparkless import sparkless
+
+QUICK = [f"{key}={value}" for key, value in house.QUICK.items()]
+
+
+class CatalogSite:
+    """A home that declares catalogs, with a table `db.events` of the catalog `prod`."""
+
+    def __init__(self, folder: Path, call: Cli) -> None:
+        self.folder, self.call, self.home = folder, call, folder / "home"
+        self.catalog = SqliteCatalog(file=folder / "catalog.db")
+        self.table = self.made("db.events")
+        assert call("init").code == 0
+        self.declare(self.catalog.section)
+
+    def declare(self, *sections: str) -> None:
+        (self.home / "lakewarden.toml").write_text("\n".join(sections))
+
+    def made(self, entry: str, catalog: SqliteCatalog | None = None) -> CataloguedWriter:
+        """A table with one file."""
+        place = self.folder / "lake" / (catalog or self.catalog).name / entry
+        table = CataloguedWriter(root=place, catalog=catalog or self.catalog, entry=entry)
+        table.append("a.parquet")
+        return table
+
+    def register(self, *arguments: str) -> dict[str, object]:
+        said = self.call("tables", "register", *arguments, "-o", "json")
+        assert said.code == 0, (said.out, said.err)
+        found: dict[str, object] = said.json
+        return found
+
+    def shown(self, name: str = "db.events") -> dict[str, object]:
+        found: dict[str, object] = self.call("tables", "show", name, "-o", "json").json
+        return found
+
+    def address(self) -> tuple[str, str]:
+        """Catalog and entry that keep its head, by its row."""
+        properties = self.shown()["properties"]
+        assert isinstance(properties, dict)
+        return properties["catalog.name"], properties["catalog.entry"]
+
+    def findings(self, name: str = "db.events") -> list[str]:
+        said = self.call("tables", "validate", name, "-o", "json")
+        return [str(one["message"]) for one in said.json]
+
+    def sweep(self) -> str:
+        """A daemon until nothing is left to do, with no Java in reach. Returns what it said."""
+        done = subprocess.run(
+            [sys.executable, daemon_process.__file__, str(self.home), "idle", *QUICK],
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "JAVA_HOME": "/no"},
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=300,
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stderr
+
+
+@pytest.fixture
+def site(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
+) -> CatalogSite:
+    return CatalogSite(tmp_path, sparkless(tmp_path / "home", monkeypatch, capfdbinary))
+
+
+def test_it_is_managed_by_its_entry_and_swept_without_a_jvm(site: CatalogSite) -> None:
+    came = site.register("prod.db.events")
+    assert (came["name"], came["format"], came["version"], came["state"]) == (
+        "db.events", "iceberg", 1, "active",
+    )  # fmt: skip
+    site.table.append("b.parquet")
+    site.sweep()
+    shown = site.shown("prod.db.events")
+    assert (shown["version"], shown["files"], shown["rows"]) == (2, 2, 20)
+    assert site.address() == ("prod", "db.events")
+    number = site.table.number
+    site.table.number = 7
+    (site.table.metadata / site.table.head.name).write_text("a commit on its way")
+    site.table.number = number
+    assert site.findings() == [], "a file that the entry does not name is never head"
+
+
+@pytest.mark.parametrize("schema", [0, 1])
+def test_both_schemas_are_read_and_views_are_no_tables(site: CatalogSite, schema: int) -> None:
+    other = SqliteCatalog(file=site.folder / f"v{schema}.db", name="other", schema=schema)
+    site.made("a.b.t", other)
+    if schema:
+        other.point("db.view", "file:/view/metadata/1.metadata.json")
+        other.run("UPDATE iceberg_tables SET iceberg_type = 'VIEW' WHERE table_name = 'view'")
+    site.declare(other.section)
+    said = site.call("tables", "register", "other.*", "-o", "json").json
+    assert [(one["name"], one["outcome"]) for one in said] == [("a_b.t", "registered")]
+
+
+def test_a_catalogs_tables_are_found_by_discovery_and_by_patterns(site: CatalogSite) -> None:
+    site.made("db.clicks")
+    site.made("other.t")
+    said = site.call("tables", "register", "prod.db.c*", "-o", "json").json
+    assert [one["name"] for one in said] == ["db.clicks"]
+    assert site.call("tables", "adopt").code == 0
+    listed = site.call("tables", "list", "--format", "iceberg", "-o", "json").json
+    assert sorted(one["name"] for one in listed) == ["db.clicks", "db.events", "other.t"]
+
+
+def test_a_table_that_was_renamed_in_its_catalog_is_said_and_followed(site: CatalogSite) -> None:
+    before = site.register("prod.db.events")
+    site.catalog.point("db.events", None)
+    site.table.entry = "db.facts"
+    site.table.append("b.parquet")
+    assert site.findings() == [
+        "The catalog prod has no Iceberg table db.events any more. Its folder is that of prod.db.facts now."
+    ]
+    after = site.register("prod.db.facts")
+    assert (after["table_id"], after["name"], after["version"]) == (before["table_id"], "db.events", 2)
+    assert site.address() == ("prod", "db.facts")
+    assert site.findings() == []
+
+
+def test_one_folder_under_two_names_is_refused(site: CatalogSite) -> None:
+    site.register("prod.db.events")
+    site.catalog.point("db.second", site.table.named)
+    said = site.call("tables", "register", "prod.db.second")
+    assert said.code == 5, said.err
+    assert f"file://{site.table.root} is managed as db.events, by prod.db.events" in said.err
+    assert "prod.db.second names it, too" in said.err
+
+
+def test_another_table_under_an_old_name_at_the_same_place_is_not_followed(site: CatalogSite) -> None:
+    site.register("prod.db.events")
+    site.catalog.point("db.events", None)
+    site.table.entry, site.table.table_id = "db.anew", "0" * 8 + site.table.table_id[8:]
+    site.table.publish()
+    said = site.call("tables", "register", "prod.db.anew")
+    assert said.code == 5 and "prod.db.anew is another table than db.events" in said.err
+
+
+def test_while_a_catalog_does_not_answer_nothing_is_concluded_and_others_are_swept(site: CatalogSite) -> None:
+    other = SqliteCatalog(file=site.folder / "other.db", name="other")
+    table = site.made("db.there", other)
+    site.declare(site.catalog.section, other.section)
+    site.register("prod.db.events")
+    site.register("other.db.there")
+    site.catalog.file.rename(site.folder / "away.db")
+    table.append("b.parquet")
+    site.table.number += 1
+    said = site.sweep()
+    assert "The catalog prod does not answer: " in said and "Traceback" not in said
+    assert (site.shown("db.there")["version"], site.shown()["version"]) == (2, 1)
+    shown = site.shown()
+    assert (shown["state"], shown["findings"]) == ("active", [])
+    refused = site.call("tables", "register", "prod.db.more")
+    assert refused.code == 1 and "Check catalogs.prod.uri, user and password" in refused.err
+    assert site.call("tables", "adopt").code == 1
+    (site.folder / "away.db").rename(site.catalog.file)
+    site.table.number -= 1
+    site.table.append("b.parquet")
+    assert site.findings() == []
+    assert site.register("prod.db.events")["version"] == 2
+
+
+def test_a_catalog_that_is_no_longer_declared_concludes_nothing(site: CatalogSite) -> None:
+    site.register("prod.db.events")
+    site.declare("")
+    said = site.call("tables", "validate", "db.events")
+    assert said.code == 1 and "The settings declare no catalog prod." in said.err
+    assert site.shown()["state"] == "active"
+
+
+def test_an_entry_that_is_gone_or_points_to_nothing_is_a_finding(site: CatalogSite) -> None:
+    site.register("prod.db.events")
+    site.catalog.point("db.events", f"file:{site.table.root}/metadata/gone.metadata.json")
+    assert site.findings() == [
+        "metadata/gone.metadata.json is missing, which the catalog prod's entry of db.events names."
+    ]
+    site.catalog.point("db.events", None)
+    assert site.findings() == ["The catalog prod has no Iceberg table db.events any more."]
+
+
+def test_another_table_under_the_same_name_is_not_taken_for_it(site: CatalogSite) -> None:
+    site.register("prod.db.events")
+    elsewhere = site.made("db.elsewhere")
+    site.catalog.point("db.events", elsewhere.named)
+    (said,) = site.findings()
+    assert f"The metadata says that the table lies at file:{elsewhere.root}" in said
+    assert "is only observed" in said
+
+
+@pytest.mark.parametrize(
+    ("section", "message"),
+    [
+        ("catalogs = 3", "Catalogs have names in the settings file."),
+        ("[catalogs.iceberg]\ntype = 'sql'\nuri = 'sqlite:///x'", "No catalog can be called 'iceberg'."),
+        ("[catalogs.prod]\ntype = 'nessie'\nuri = 'x'", "The catalog prod needs a type and a uri."),
+        (
+            "[catalogs.prod]\ntype = 'sql'\nuri = 'postgresql+psycopg://me:word@host/db'",
+            "The password of catalogs.prod does not belong in the settings file.",
+        ),
+        (
+            "[catalogs.prod]\ntype = 'sql'\nuri = 'postgresql+psycopg://host/db'\npassword = 'word'",
+            "The setting catalogs.prod.password is a secret and does not belong in the settings file.",
+        ),
+    ],
+    ids=["no names", "taken name", "unknown kind", "password in the uri", "password"],
+)
+def test_a_declaration_that_is_not_whole_is_said_in_one_sentence(
+    site: CatalogSite, section: str, message: str
+) -> None:
+    site.declare(section)
+    said = site.call("tables", "list")
+    assert said.code == 2 and message in said.err and "word" not in said.err.replace("password", "")
