@@ -73,6 +73,12 @@ class _CatalogAnswers:
     lock: threading.Lock = field(default_factory=threading.Lock)
     answers: dict[str, _Answer] = field(default_factory=dict)
 
+    def forget(self) -> None:
+        """Drop what was answered; that it did not answer stays."""
+        for namespace, one in list(self.answers.items()):
+            if not isinstance(one.files, UnavailableError):
+                del self.answers[namespace]
+
     def away(self, now: float) -> _Answer | None:
         """That it did not answer a moment ago, for whichever namespace."""
         held = (one for one in self.answers.values() if now < one.until)
@@ -128,9 +134,10 @@ class TableHeads:
     def forget(self) -> None:
         """Ask anew, whatever was answered a moment ago: somebody decides by what has just happened."""
         with self._lock:
-            self._answers = {
-                key: one for key, one in self._answers.items() if not isinstance(one.files, Mapping)
-            }
+            asked = list(self._asked.values())
+        for one in asked:
+            with one.lock:
+                one.forget()
 
     def __call__(self, location: str) -> CatalogHead | None:
         """The head of the table at a location, None where no entry keeps it. Raises `UnavailableError`."""

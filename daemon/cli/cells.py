@@ -96,6 +96,8 @@ def _text(column: str, value: Any) -> str:
 def _of_deletes(one: Mapping[str, Any]) -> str:
     size = "" if one["bytes"] is None else f" ({human_bytes(one['bytes'])})"
     return f"{one['kind']}: {one['rows']:,} in {one['files']:,} files{size}"
+
+
 def _reference(value: Mapping[str, Any]) -> str:
     """`branch main at 7`, `tag q1 at 3 until 2026-12-01 00:00:00`."""
     until = "" if value["ends_at"] is None else f" until {value['ends_at'].for_people}"

@@ -112,6 +112,11 @@ def test_a_version_that_the_statement_names_is_the_one_on_record(shop: Shop) -> 
         "WHEN NOT MATCHED THEN INSERT (id) VALUES (s.id)"
     )
     assert (shop.ids("old"), shop.read("old")[2]) == ([1, 2, 3], 2)
+    shop.raw.sql(f"ALTER TABLE {shop.raw} RENAME COLUMN part TO region")
+    for number, version in ((1, first), (2, "'main'")):  # from before its columns were changed: as they were
+        query = f"SELECT id FROM {shop.raw} VERSION AS OF {version}"
+        shop.lw.sql(f"INSERT OVERWRITE {shop.raw.database}.old {query}")
+        assert shop.read("old")[2] == number
 
 
 def test_a_frame_keeps_its_snapshot(shop: Shop) -> None:

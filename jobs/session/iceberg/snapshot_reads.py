@@ -19,6 +19,7 @@ _PACKAGE: Final = "org.apache.iceberg.spark."
 _TABLE: Final = "SparkTable"
 _PLAIN: Final = "BaseTable"
 """A table's own rows; the tables that tell of its metadata are of other classes."""
+_MAIN: Final = "main"
 _NOT_ENCRYPTED: Final = "PlaintextEncryptionManager"
 _WHOLE: Final = "SparkBatchQueryScan"
 """A scan of one snapshot; others read what was appended since one, or what statistics alone told."""
@@ -35,21 +36,30 @@ def pinned_leaf(plans: Plans, leaf: JavaPlan, known: dict[str, Any]) -> JavaPlan
     table = leaf.table()
     if not _is_whole(table) or not leaf.options().isEmpty():
         return None
-    inner, own = table.table(), table.table().operations().current()
-    jvm: Any = plans.spark._jvm
-    iceberg = jvm.org.apache.iceberg
+    own = table.table().operations().current()
+    pinned = None
     if _is_at_head(table, own):
-        metadata, moment = known.setdefault(_location(inner), own), None
-    else:  # a version, a branch or a tag that the statement names
-        metadata, moment = own, iceberg.spark.TimeTravel.version(str(table.snapshotId()))
-    operations = iceberg.StaticTableOperations(str(metadata.metadataFileLocation()), inner.io())
-    frozen, spark_table = iceberg.BaseTable(operations, inner.name()), iceberg.spark.source.SparkTable
-    pinned = spark_table(frozen) if moment is None else spark_table.create(frozen, moment)
-    if not pinned.schema().equals(table.schema()):
+        pinned = _pinned(plans, table, known.setdefault(_location(table.table()), own), None)
+    if pinned is None and table.snapshotId() is not None:
+        # A version, a branch or a tag that the statement names: also that of head, with the columns that it had.
+        pinned = _pinned(plans, table, own, str(table.snapshotId()))
+    if pinned is None:
         return None  # somebody has changed its columns since it was analysed
     return leaf.copy(
         pinned, leaf.output(), plans.nothing, plans.nothing, leaf.options(), plans.nothing
     )  # without a catalog, a name, and a moment
+
+
+def _pinned(plans: Plans, table: Any, metadata: Any, snapshot: str | None) -> Any:
+    """The table as this metadata has it, at a snapshot or at head; None where its columns are others then."""
+    jvm: Any = plans.spark._jvm
+    iceberg, inner = jvm.org.apache.iceberg, table.table()
+    operations = iceberg.StaticTableOperations(str(metadata.metadataFileLocation()), inner.io())
+    frozen, made = iceberg.BaseTable(operations, inner.name()), iceberg.spark.source.SparkTable
+    pinned = (
+        made(frozen) if snapshot is None else made.create(frozen, iceberg.spark.TimeTravel.version(snapshot))
+    )
+    return pinned if pinned.schema().equals(table.schema()) else None
 
 
 def read_of_table(table: Any) -> Read:
@@ -88,7 +98,7 @@ def _is_at_head(table: Any, metadata: Any) -> bool:
     """Whether a table as it was analysed follows main, and has the snapshot that main is at."""
     current = metadata.currentSnapshot()
     head = None if current is None else current.snapshotId()
-    return table.branch() is None and table.snapshotId() == head
+    return table.branch() in (None, _MAIN) and table.snapshotId() == head
 
 
 def _location(inner: Any) -> str:

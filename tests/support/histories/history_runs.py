@@ -115,7 +115,9 @@ class InThisProcess(FakeWorkerServices):
 
 def services_at(home: Path, *engines: Engine, metastore: str | None = None) -> InThisProcess:
     """A new installation with a worker that has these engines, and the address of its metastore."""
-    environment = {} if metastore is None else {"LAKEWARDEN_METASTORE_URI": metastore}
+    environment = {"LAKEWARDEN_HTTP_PORT": "0"}
+    if metastore is not None:
+        environment["LAKEWARDEN_METASTORE_URI"] = metastore
     services = InThisProcess(load_settings(home=home, environment=environment))
     services.engines = engines
     return services
