@@ -52,8 +52,13 @@ class HeadSource(Protocol):
 class DeclaredSource(HeadSource, Protocol):
     """A declared catalog."""
 
-    def entries(self) -> Mapping[str, str]:
-        """`namespace.table` -> the metadata file that it names, of all tables. Raises `UnavailableError`."""
+    @property
+    def bulk(self) -> bool:
+        """Whether one question tells of many tables."""
+
+    def entries(self) -> Mapping[str, str | None]:
+        """`namespace.table` -> the metadata file that it names, of all tables; None where that takes another question.
+        Raises `UnavailableError`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +174,7 @@ class TableHeads:
 
     def _wanted(self, address: CatalogAddress) -> frozenset[str]:
         """The tables to ask for together with one: all of its namespace that are managed."""
-        if not self._moment:
+        if not self._moment or (address.catalog is not None and not self._declared(address.catalog).bulk):
             return frozenset([address.table])
         known = (*self._stored.values(), *self._known.values(), *self._instead.values())
         return frozenset(
@@ -219,9 +224,9 @@ class TableHeads:
         return found[0] if len(found) == 1 else None
 
 
-def _lies_in(file: str, location: str) -> bool:
+def _lies_in(file: str | None, location: str) -> bool:
     try:
-        return is_inside(from_hadoop(file), location)
+        return file is not None and is_inside(from_hadoop(file), location)
     except UsageError:
         return False
 

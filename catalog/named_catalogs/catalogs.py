@@ -8,12 +8,14 @@ from lakewarden.catalog.errors import CatalogAwayError
 from lakewarden.catalog.model.identity import CatalogAddress
 from lakewarden.catalog.named_catalogs.declaration import CatalogDeclaration, CatalogKind
 from lakewarden.catalog.named_catalogs.port import TableCatalog
+from lakewarden.catalog.named_catalogs.rest_catalog import RestCatalog
 from lakewarden.catalog.named_catalogs.sql_catalog import SqlCatalog
 
 __all__ = ["DeclaredCatalogs"]
 
 _KINDS: Final[Mapping[CatalogKind, Callable[[CatalogDeclaration], TableCatalog]]] = {
     CatalogKind.SQL: SqlCatalog,
+    CatalogKind.REST: RestCatalog,
 }
 
 

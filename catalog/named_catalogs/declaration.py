@@ -9,9 +9,11 @@ __all__ = ["CatalogDeclaration", "CatalogKind"]
 
 
 class CatalogKind(StrEnum):
-    """By what a catalog is asked: a database that has the tables of Iceberg's JDBC catalog."""
+    """How a catalog is asked: a database with the tables of Iceberg's JDBC catalog, or a server that speaks Iceberg's
+    REST protocol."""
 
     SQL = "sql"
+    REST = "rest"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -24,6 +26,6 @@ class CatalogDeclaration:
     uri: str
     """Without a password."""
     warehouse: str | None = None
-    """Where engines make its tables."""
+    """Where engines make its tables; what a REST server calls one of its catalogs."""
     options: StorageOptions = field(default=NO_OPTIONS)
-    """User and password, and properties of Iceberg's own."""
+    """User and password, token or credential, and properties of Iceberg's own."""

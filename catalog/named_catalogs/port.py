@@ -12,11 +12,16 @@ class TableCatalog(Protocol):
     """One catalog. Tables go by `namespace.table`; a namespace may have dots itself. Thread-safe. Every method raises
     `UnavailableError` while it does not answer."""
 
+    @property
+    def bulk(self) -> bool:
+        """Whether one question tells of many tables."""
+
     def metadata_files(self, namespace: str, tables: Sequence[str]) -> Mapping[str, str]:
         """Table -> the metadata file that its entry names, of those tables that are there."""
 
-    def entries(self) -> Mapping[str, str]:
-        """`namespace.table` -> the metadata file that it names, of all tables."""
+    def entries(self) -> Mapping[str, str | None]:
+        """`namespace.table` -> the metadata file that it names, of all tables; None where that takes another
+        question."""
 
 
 class NamedCatalogs(Protocol):

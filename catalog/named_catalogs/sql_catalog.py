@@ -32,6 +32,8 @@ _OTHERS_WAITING: Final[Mapping[str, Any]] = {"connect_timeout": _PATIENCE}
 class SqlCatalog:
     """`TableCatalog` of a database. Holds no connection between questions; user and password are read each time."""
 
+    bulk: Final = True
+
     def __init__(self, declared: CatalogDeclaration) -> None:
         self._declared = declared
 
@@ -44,7 +46,7 @@ class SqlCatalog:
         asked = frozenset(tables)
         return {table: file for _, table, file in self._rows(wanted) if table in asked}
 
-    def entries(self) -> Mapping[str, str]:
+    def entries(self) -> Mapping[str, str | None]:
         return {
             f"{namespace}.{table}": file
             for namespace, table, file in self._rows(_entries_of(self._declared.name))

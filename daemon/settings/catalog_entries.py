@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 from lakewarden.catalog.errors import UsageError
 from lakewarden.catalog.named_catalogs.declaration import CatalogDeclaration, CatalogKind
 from lakewarden.daemon.settings.storage_entries import options_of
+from lakewarden.daemon.settings.web_address import is_web_address
 
 __all__ = ["catalog_entries"]
 
@@ -40,7 +41,12 @@ def _entry(name: str, section: object, env: Mapping[str, str]) -> CatalogDeclara
     if kind not in kinds or not isinstance(uri, str) or not uri.strip():
         raise UsageError(
             f"The catalog {name} needs a type and a uri.",
-            hint=f'type = one of {", ".join(kinds)}; uri = "postgresql+psycopg://host/database", for instance.',
+            hint=f"type = one of {', '.join(kinds)}; uri = the database, as in postgresql+psycopg://host/lake, or the "
+            "server's web address.",
+        )
+    if kind == CatalogKind.REST and not is_web_address(uri.strip()):
+        raise UsageError(
+            f"catalogs.{name}.uri has to be a web address.", hint="Write http://host:port/path, or https."
         )
     if warehouse is not None and not isinstance(warehouse, str):
         raise UsageError(f"catalogs.{name}.warehouse has to be a text.", hint="Write a path or URI.")

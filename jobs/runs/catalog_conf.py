@@ -35,6 +35,10 @@ def _conf(one: CatalogDeclaration) -> Iterator[tuple[str, str]]:
             login = {**({} if user is None else {"user": user}), **options}
             yield from ((f"{key}.jdbc.{name}", login[name]) for name in _LOGIN if name in login)
             yield from ((f"{key}.{name}", value) for name, value in options.items() if name not in _LOGIN)
+        case CatalogKind.REST:
+            yield f"{key}.type", "rest"
+            yield f"{key}.uri", one.uri
+            yield from ((f"{key}.{name}", value) for name, value in options.items())
 
 
 def _jdbc(uri: str) -> tuple[str, str | None]:

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -42,7 +43,7 @@ class SqliteCatalog:
             return connection.execute(sql, values).rowcount
 
     def point(self, entry: str, file: str | None) -> None:
-        """The entry names that file: what a commit does."""
+        """As `Pointed` says."""
         namespace, _, table = entry.rpartition(".")
         key = (self.name, namespace, table)
         where = "WHERE catalog_name = ? AND table_namespace = ? AND table_name = ?"
@@ -61,11 +62,18 @@ class SqliteCatalog:
             yield connection
 
 
+class Pointed(Protocol):
+    """A catalog whose entries can be set."""
+
+    def point(self, entry: str, file: str | None) -> None:
+        """The entry names that file, or is gone: what a commit does."""
+
+
 @dataclass(kw_only=True)
 class CataloguedWriter(IcebergWriter):
     """A table whose metadata files have names of their own; an entry of a catalog says which one is head's."""
 
-    catalog: SqliteCatalog
+    catalog: Pointed
     entry: str
 
     @property

@@ -66,3 +66,25 @@ def test_a_password_goes_to_our_sessions_and_to_nobody_elses(tmp_path: Path) -> 
     config = WorkerConfig(name="w", database_url="sqlite://", spark=settings, catalogs=(one,))
     assert read_config(write_config(config)) == config
     assert secrets_of(config) == {"hush"}
+
+
+def test_a_rest_catalog_has_its_token_from_our_sessions_alone() -> None:
+    one = CatalogDeclaration(
+        name="prod",
+        kind=CatalogKind.REST,
+        uri="https://catalog",
+        warehouse="sales",
+        options=StorageOptions.of({"credential": "id:hush", "scope": "all"}),
+    )
+    settings = SparkSettings(catalogs=catalog_conf([one]))
+    theirs = {
+        KEY: "org.apache.iceberg.spark.SparkCatalog",
+        f"{KEY}.type": "rest",
+        f"{KEY}.uri": "https://catalog",
+        f"{KEY}.warehouse": "sales",
+        f"{KEY}.scope": "all",
+        f"{KEY}.cache-enabled": "false",
+    }
+    assert {key: value for key, value in foreign_conf(settings).items() if key.startswith(KEY)} == theirs
+    ours = {key: value for key, value in session_conf(settings, cores=2).items() if key.startswith(KEY)}
+    assert ours == {**theirs, f"{KEY}.credential": "id:hush"}

@@ -1,4 +1,5 @@
-"""Iceberg tables of a catalog in a real PostgreSQL, written by real Spark: read, looked after, undone, on record."""
+"""Iceberg tables of declared catalogs (a real PostgreSQL; a REST server), written by real Spark: read, looked after,
+undone, on record."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,10 +11,12 @@ import lakewarden
 from lakewarden.catalog.errors import ConflictError
 from lakewarden.catalog.formats.port import CommitKind
 from lakewarden.catalog.named_catalogs.declaration import CatalogDeclaration, CatalogKind
+from lakewarden.catalog.storage.credentials import StorageOptions
 from lakewarden.daemon.process.embedded_metastore import EmbeddedMetastore
 from lakewarden.jobs.runs.catalog_conf import catalog_conf
 from support.builders.spark_iceberg import SparkIceberg
 from support.processes.commands import Cli
+from support.servers.iceberg_rest import CREDENTIAL, running_rest_catalog
 from support.servers.postgres import PostgresServer
 from support.servers.spark import set_to
 
@@ -21,7 +24,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.metastore, pytest.mark.postgres]
 
 
 @pytest.fixture(scope="module")
-def declared(
+def sales(
     spark: SparkSession, postgres: PostgresServer, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[CatalogDeclaration]:
     made = CatalogDeclaration(
@@ -34,10 +37,25 @@ def declared(
         yield made
 
 
-@pytest.fixture
-def table(spark: SparkSession, declared: CatalogDeclaration) -> SparkIceberg:
+@pytest.fixture(scope="module")
+def served(
+    spark: SparkSession, postgres: PostgresServer, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[CatalogDeclaration]:
+    with running_rest_catalog(tmp_path_factory.mktemp("served"), postgres.fresh_url()) as uri:
+        options = StorageOptions.of({"credential": CREDENTIAL})
+        made = CatalogDeclaration(name="served", kind=CatalogKind.REST, uri=uri, options=options)
+        with set_to(spark, dict(catalog_conf([made]))):
+            yield made
+
+
+@pytest.fixture(params=["sales", "served"])
+def table(spark: SparkSession, request: pytest.FixtureRequest) -> SparkIceberg:
     """Four snapshots."""
-    made = SparkIceberg(spark, "", "sales", declared=declared)
+    return four_snapshots(spark, request.getfixturevalue(request.param))
+
+
+def four_snapshots(spark: SparkSession, declared: CatalogDeclaration) -> SparkIceberg:
+    made = SparkIceberg(spark, "", declared.name, declared=declared)
     for number in range(3):
         made.append(number, 10 + number)
     made.sql(f"DELETE FROM {made} WHERE id = 1")
@@ -69,14 +87,15 @@ def test_it_goes_back_and_whoever_commits_first_wins(table: SparkIceberg) -> Non
 
 
 def test_what_a_governed_statement_reads_of_it_is_on_record(
-    table: SparkIceberg,
-    declared: CatalogDeclaration,
+    spark: SparkSession,
+    sales: CatalogDeclaration,
     metastore: EmbeddedMetastore,
     metastore_cli: Cli,
     tmp_path: Path,
 ) -> None:
+    table = four_snapshots(spark, sales)
     home, name = tmp_path / "home", f"{table.database}.{table.name}"
-    section = f'[catalogs.sales]\ntype = "sql"\nuri = "{declared.uri}"\n'
+    section = f'[catalogs.sales]\ntype = "sql"\nuri = "{sales.uri}"\n'
     (home / "lakewarden.toml").write_text(section)
     said = metastore_cli("tables", "register", f"sales.{name}", "-o", "json")
     assert (said.code, said.json["name"]) == (0, name), said.err

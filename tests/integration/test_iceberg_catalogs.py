@@ -1,4 +1,4 @@
-"""Iceberg tables whose heads a catalog in a database keeps: registered by their names there, swept without a JVM."""
+"""Iceberg tables whose heads a declared catalog keeps: registered by their names there, swept without a JVM."""
 
 import os
 import subprocess
@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from support.builders.sql_catalogs import CataloguedWriter, SqliteCatalog
+from support.fakes.rest_catalog import rest_server
 from support.processes import daemon_process, house
 from support.processes.commands import Cli
 from support.processes.sparkless import sparkless
@@ -187,6 +188,28 @@ def test_an_entry_that_is_gone_or_points_to_nothing_is_a_finding(site: CatalogSi
     ]
     site.catalog.point("db.events", None)
     assert site.findings() == ["The catalog prod has no Iceberg table db.events any more."]
+
+
+def test_tables_of_a_rest_catalog_are_registered_found_and_followed_without_a_jvm(site: CatalogSite) -> None:
+    token = site.folder / "token"
+    with rest_server() as server:
+        token.write_text(server.token)
+        site.declare(f'[catalogs.lake]\ntype = "rest"\nuri = "{server.uri}"\ntoken = "file:{token}"\n')
+        table = CataloguedWriter(root=site.folder / "lake" / "t", catalog=server, entry="a.b.t")
+        table.append("a.parquet")
+        assert site.call("tables", "adopt").code == 0
+        before = site.shown("lake.a.b.t")
+        assert (before["name"], before["version"], before["state"]) == ("a_b.t", 1, "active")
+        table.append("b.parquet")
+        assert site.findings("a_b.t") == []
+        assert site.register("lake.a.b.t")["version"] == 2
+        server.point("a.b.t", None)
+        assert site.findings("a_b.t") == ["The catalog lake has no Iceberg table a.b.t any more."]
+        server.point("a.c.t", table.named)
+        assert site.register("lake.a.c.t")["table_id"] == before["table_id"]
+        token.write_text("an old one")
+        said = site.call("tables", "validate", "a_b.t")
+        assert said.code == 1 and "The catalog lake refuses the token, or gives none." in said.err
 
 
 def test_another_table_under_the_same_name_is_not_taken_for_it(site: CatalogSite) -> None:

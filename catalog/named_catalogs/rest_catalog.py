@@ -1,0 +1,124 @@
+"""A catalog that speaks Iceberg's REST protocol (`/v1/config`, `/v1/{prefix}/namespaces/.../tables/...`)."""
+
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
+from typing import Any, Final
+from urllib.parse import quote, urlencode
+
+from lakewarden.catalog.errors import CatalogAwayError
+from lakewarden.catalog.named_catalogs.declaration import CatalogDeclaration
+from lakewarden.catalog.named_catalogs.rest_session import RestAnswer, RestSession
+
+__all__ = ["RestCatalog"]
+
+_GONE: Final = frozenset({"NoSuchTableException", "NoSuchNamespaceException"})
+"""What a server says of what is not there. Any other 404 may be a proxy's, or a wrong address."""
+_LEVELS: Final = "\x1f"
+"""Between the parts of a namespace in an address."""
+_PAGES: Final = 100_000
+"""So many pages of a list are read at most: a server that never ends is broken."""
+
+
+class RestCatalog:
+    """`TableCatalog` of a server. Asks for each table by itself: the protocol knows no other question. What a server
+    says has not changed (ETag) it does not send again."""
+
+    bulk: Final = False
+
+    def __init__(self, declared: CatalogDeclaration) -> None:
+        self._declared = declared
+        self._seen: dict[tuple[str, str], tuple[str, str]] = {}
+        self._prefix: str | None = None
+        self._lock = threading.Lock()
+
+    def metadata_files(self, namespace: str, tables: Sequence[str]) -> Mapping[str, str]:
+        with closing(self._session()) as session:
+            found = ((table, self._file(session, namespace, table)) for table in tables)
+            return {table: file for table, file in found if file is not None}
+
+    def entries(self) -> Mapping[str, str | None]:
+        with closing(self._session()) as session:
+            return {
+                f"{'.'.join(one['namespace'])}.{one['name']}": None
+                for namespace in self._namespaces(session, ())
+                for one in self._listed(session, f"{_place(namespace)}/tables", "identifiers")
+            }
+
+    def _file(self, session: RestSession, namespace: str, table: str) -> str | None:
+        key = (namespace, table)
+        with self._lock:
+            known = self._seen.get(key)
+        path = f"{_place(namespace.split('.'))}/tables/{quote(table, safe='')}?snapshots=refs"
+        headers = {} if known is None else {"If-None-Match": known[0]}
+        answer = self._get(session, path, headers)
+        if answer is None:
+            return None
+        if answer.status == 304 and known is not None:
+            return known[1]
+        file = answer.body.get("metadata-location")
+        if not isinstance(file, str):
+            raise self._odd(f"names no metadata file of {namespace}.{table}")
+        if answer.etag is not None:
+            with self._lock:
+                self._seen[key] = (answer.etag, file)
+        return file
+
+    def _namespaces(self, session: RestSession, parent: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+        query = f"?{urlencode({'parent': _LEVELS.join(parent)})}" if parent else ""
+        for one in self._listed(session, f"namespaces{query}", "namespaces"):
+            inner = tuple(one)
+            if len(inner) > len(parent):
+                yield inner
+                yield from self._namespaces(session, inner)
+
+    def _listed(self, session: RestSession, path: str, key: str) -> Iterator[Any]:
+        """All pages of a list; nothing of what is gone."""
+        token = ""
+        for _ in range(_PAGES):
+            more = urlencode({"pageToken": token}) if token else ""
+            answer = self._get(session, f"{path}{'&' if '?' in path else '?'}{more}" if more else path)
+            if answer is None:
+                return
+            yield from answer.body.get(key) or ()
+            token = answer.body.get("next-page-token") or ""
+            if not token:
+                return
+
+    def _get(
+        self, session: RestSession, path: str, headers: Mapping[str, str] | None = None
+    ) -> RestAnswer | None:
+        """The answer, None where the server says that there is no such thing."""
+        answer = session.get(f"v1/{self._prefixed(session)}{path}", headers or {})
+        if answer.status == 404 and answer.error in _GONE:
+            return None
+        if answer.status not in (200, 304):
+            raise self._odd(f"answers {answer.status} ({answer.error or 'without a reason'})")
+        return answer
+
+    def _prefixed(self, session: RestSession) -> str:
+        """What stands before each path, as the server's configuration says."""
+        if self._prefix is None:
+            wanted = self._declared.warehouse
+            answer = session.get(
+                f"v1/config{'' if wanted is None else '?' + urlencode({'warehouse': wanted})}"
+            )
+            if answer.status != 200:
+                raise self._odd(f"answers {answer.status} when asked for its configuration")
+            said = {**(answer.body.get("defaults") or {}), **(answer.body.get("overrides") or {})}
+            self._prefix = f"{quote(str(said['prefix']), safe='/')}/" if said.get("prefix") else ""
+        return self._prefix
+
+    def _session(self) -> RestSession:
+        return RestSession(self._declared)
+
+    def _odd(self, what: str) -> CatalogAwayError:
+        name = self._declared.name
+        return CatalogAwayError(
+            f"The catalog {name} {what}.",
+            hint=f"Check catalogs.{name}.uri, warehouse and what the token allows.",
+        )
+
+
+def _place(namespace: Sequence[str]) -> str:
+    return f"namespaces/{quote(_LEVELS.join(namespace), safe='')}"

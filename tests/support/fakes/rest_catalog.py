@@ -1,0 +1,124 @@
+"""A server that speaks what is read of Iceberg's REST protocol, from memory: for what a real one does not do on
+demand."""
+
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+from urllib.parse import parse_qs, unquote, urlsplit
+
+__all__ = ["FakeRestServer", "rest_server"]
+
+_SEPARATOR = "\x1f"
+
+
+@dataclass
+class FakeRestServer:
+    """Tables by namespace and name, with their metadata files."""
+
+    tables: dict[tuple[tuple[str, ...], str], str] = field(default_factory=dict)
+    uri: str = ""
+    prefix: str = "lake"
+    token: str = "t0"
+    secret: str = "hush"
+    broken: int | None = None
+    """What every question is answered with."""
+    page: int = 1000
+    asked: list[tuple[str, int]] = field(default_factory=list)
+    """Paths, and what they were answered with."""
+
+    def point(self, entry: str, file: str | None) -> None:
+        """The entry names that file, or is gone."""
+        namespace, _, table = entry.rpartition(".")
+        key = (tuple(namespace.split(".")), table)
+        self.tables.pop(key, None)
+        if file is not None:
+            self.tables[key] = file
+
+    def answer(
+        self, method: str, url: str, headers: Any, body: str
+    ) -> tuple[int, dict[str, Any], str | None]:
+        """Status, body, and ETag."""
+        parts = urlsplit(url)
+        query = {name: values[0] for name, values in parse_qs(parts.query).items()}
+        if self.broken is not None:
+            return self.broken, {}, None
+        if parts.path == "/v1/oauth/tokens":
+            told = {name: values[0] for name, values in parse_qs(body).items()}
+            if (told["grant_type"], told["client_secret"]) != ("client_credentials", self.secret):
+                return 401, {"error": "unauthorized_client"}, None
+            return 200, {"access_token": self.token, "token_type": "bearer"}, None
+        if headers.get("Authorization") != f"Bearer {self.token}":
+            return 401, _error("NotAuthorizedException"), None
+        if parts.path == "/v1/config":
+            return 200, {"defaults": {}, "overrides": {"prefix": self.prefix}}, None
+        first, prefix, *rest = parts.path.removeprefix("/").split("/")
+        assert (first, prefix, rest[0]) == ("v1", self.prefix, "namespaces"), parts.path
+        if len(rest) == 1:
+            return self._page("namespaces", self._below(query.get("parent")), query)
+        namespace = tuple(unquote(rest[1]).split(_SEPARATOR))
+        if all(one[: len(namespace)] != namespace for one, _ in self.tables):
+            return 404, _error("NoSuchNamespaceException"), None
+        if len(rest) == 3:
+            found = [
+                {"namespace": list(space), "name": name} for space, name in self.tables if space == namespace
+            ]
+            return self._page("identifiers", found, query)
+        file = self.tables.get((namespace, unquote(rest[3])))
+        if file is None:
+            return 404, _error("NoSuchTableException"), None
+        if headers.get("If-None-Match") == f'"{file}"':
+            return 304, {}, f'"{file}"'
+        return 200, {"metadata-location": file, "metadata": {}, "config": {}}, f'"{file}"'
+
+    def _below(self, parent: str | None) -> list[list[str]]:
+        above = () if parent is None else tuple(parent.split(_SEPARATOR))
+        inner = {one[: len(above) + 1] for one, _ in self.tables if one[: len(above)] == above}
+        return [list(one) for one in sorted(inner) if len(one) > len(above)]
+
+    def _page(
+        self, key: str, items: list[Any], query: dict[str, str]
+    ) -> tuple[int, dict[str, Any], str | None]:
+        start = int(query.get("pageToken", 0))
+        end = start + self.page
+        return 200, {key: items[start:end], "next-page-token": str(end) if end < len(items) else None}, None
+
+
+def _error(kind: str) -> dict[str, Any]:
+    return {"error": {"type": kind, "message": "no", "code": 0}}
+
+
+@contextmanager
+def rest_server() -> Iterator[FakeRestServer]:
+    """A server on loopback, until the end of the block."""
+    told = FakeRestServer()
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_GET(self) -> None:
+            body = self.rfile.read(int(self.headers.get("Content-Length") or 0)).decode()
+            status, said, etag = told.answer(self.command, self.path, self.headers, body)
+            told.asked.append((self.path, status))
+            data = b"" if status == 304 else json.dumps(said).encode()
+            self.send_response(status)
+            if etag is not None:
+                self.send_header("ETag", etag)
+            self.send_header("Content-Length", str(len(data)))
+            self.end_headers()
+            self.wfile.write(data)
+
+        do_POST = do_GET
+
+        def log_message(self, format: str, *args: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        server.daemon_threads, server.block_on_close = True, False
+        told.uri = f"http://127.0.0.1:{server.server_port}"
+        threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
+        yield told
+        server.shutdown()

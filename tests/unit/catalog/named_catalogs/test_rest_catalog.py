@@ -1,0 +1,84 @@
+"""What a REST catalog is asked, and what its answers are taken for."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from lakewarden.catalog.errors import CatalogAwayError
+from lakewarden.catalog.named_catalogs.declaration import CatalogDeclaration, CatalogKind
+from lakewarden.catalog.named_catalogs.rest_catalog import RestCatalog
+from lakewarden.catalog.storage.credentials import StorageOptions
+from support.fakes.rest_catalog import FakeRestServer, rest_server
+
+
+@pytest.fixture
+def server() -> Iterator[FakeRestServer]:
+    with rest_server() as made:
+        made.tables = {(("db",), "t"): "file:/t/1.json", (("a", "b"), "odd name"): "file:/u/1.json"}
+        yield made
+
+
+def catalog(server: FakeRestServer, files: dict[str, str] | None = None, **options: str) -> RestCatalog:
+    given = StorageOptions.of(options or {"token": server.token}, files)
+    return RestCatalog(
+        CatalogDeclaration(name="prod", kind=CatalogKind.REST, uri=f"{server.uri}/", options=given)
+    )
+
+
+def test_heads_are_told_and_what_has_not_changed_is_not_sent_again(server: FakeRestServer) -> None:
+    asked = catalog(server)
+    for _ in range(2):
+        assert asked.metadata_files("db", ["t", "gone"]) == {"t": "file:/t/1.json"}
+    assert asked.metadata_files("a.b", ["odd name"]) == {"odd name": "file:/u/1.json"}
+    statuses = [status for path, status in server.asked if "/tables/t?" in path]
+    assert statuses == [200, 304]
+    server.tables[(("db",), "t")] = "file:/t/2.json"
+    assert asked.metadata_files("db", ["t"]) == {"t": "file:/t/2.json"}
+
+
+def test_all_tables_of_all_namespaces_are_listed_page_by_page(server: FakeRestServer) -> None:
+    server.page = 1
+    server.tables[(("db",), "u")] = "file:/v/1.json"
+    assert sorted(catalog(server).entries()) == ["a.b.odd name", "db.t", "db.u"]
+
+
+def test_a_namespace_that_is_gone_has_no_tables(server: FakeRestServer) -> None:
+    assert catalog(server).metadata_files("gone", ["t"]) == {}
+
+
+def test_a_token_is_got_with_the_credential_and_again_once_it_has_expired(server: FakeRestServer) -> None:
+    asked = catalog(server, credential=f"client:{server.secret}")
+    assert asked.metadata_files("db", ["t"])
+    server.token = "t1"
+    assert asked.metadata_files("db", ["t"]) == {"t": "file:/t/1.json"}
+
+
+def test_a_token_in_a_file_is_read_again(server: FakeRestServer, tmp_path: Path) -> None:
+    file = tmp_path / "token"
+    file.write_text("t0")
+    asked = catalog(server, {"token": str(file)}, scope="catalog")
+    assert asked.metadata_files("db", ["t"])
+    server.token = "a new one"
+    with pytest.raises(CatalogAwayError, match="The catalog prod refuses the token, or gives none."):
+        asked.metadata_files("db", ["t"])
+    file.write_text("a new one")
+    assert asked.metadata_files("db", ["t"])
+
+
+@pytest.mark.parametrize("broken", [404, 500, 503])
+def test_an_answer_that_is_none_concludes_nothing(server: FakeRestServer, broken: int) -> None:
+    asked = catalog(server)
+    assert asked.metadata_files("db", ["t"])
+    server.broken = broken
+    with pytest.raises(CatalogAwayError, match=f"The catalog prod answers {broken}"):
+        asked.metadata_files("db", ["t"])
+
+
+def test_a_server_that_is_not_there_is_said_in_one_sentence(server: FakeRestServer) -> None:
+    server.uri = "http://127.0.0.1:1"
+    with pytest.raises(
+        CatalogAwayError, match="The catalog prod does not answer: Connection refused."
+    ) as away:
+        catalog(server).metadata_files("db", ["t"])
+    assert "Check catalogs.prod.uri" in away.value.hint
