@@ -1,10 +1,10 @@
-"""`python -m bench.histories [--quick] [--count N] [--spark N] [--oracle] -o json`: rollbacks of random histories.
+"""`python -m bench.histories [--quick] [--count N] [--spark N|--iceberg N|--oracle] -o json`: random histories.
 
 Histories of real Delta tables are rolled back, compared row by row with a rebuild, and undone; during every second
-rollback somebody else writes to its tables. `--spark N` does it with N histories on HDFS that Spark and
-delta-rs write by turns. `--oracle` makes no tables: it compares plans of symbolic histories with the oracle
-of the tests and counts what was among them. Ends with 1 if anything differed;
-the sentences then stand on standard error.
+rollback somebody else writes to its tables. `--spark N` does it with N histories on HDFS that Spark and delta-rs write
+by turns; `--iceberg N` with N histories of Iceberg tables and the Delta tables made from them. `--oracle` makes no
+tables: it compares plans of symbolic histories with the oracle of the tests and counts what was among them. Ends with 1
+if anything differed; the sentences then stand on standard error.
 """
 
 import argparse
@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Final
 
+from bench.histories_iceberg import IcebergHistories
 from bench.histories_spark import SparkHistories
 from bench.measure import parser_of, report
 from lakewarden.catalog.errors import LakewardenError
@@ -30,6 +31,8 @@ KEYS: Final = (
     "tables",
     "commits_by_delta_rs",
     "commits_by_spark",
+    "commits_by_iceberg",
+    "commits_by_set_back",
     "rollbacks",
     "undone",
     "with_collateral",
@@ -55,6 +58,9 @@ def main() -> int:
     parser.add_argument(
         "--spark", type=int, metavar="N", help="N histories by Spark and delta-rs on HDFS instead"
     )
+    parser.add_argument(
+        "--iceberg", type=int, metavar="N", help="N histories of Iceberg and Delta tables together instead"
+    )
     parser.add_argument("--oracle", action="store_true", help="symbolic histories against the oracle instead")
     chosen = parser.parse_args()
     configure(level="critical", format="json")
@@ -71,6 +77,9 @@ def _chosen(chosen: argparse.Namespace) -> tuple[Iterable[str], Tally]:
     if chosen.oracle:
         count = chosen.count or (QUICK_PLANS if chosen.quick else PLANS)
         return [trait.value for trait in Trait], _planned(count)
+    if chosen.iceberg:
+        with IcebergHistories() as mixed:
+            return KEYS, _run(chosen.iceberg, mixed.case)
     if chosen.spark:
         with SparkHistories() as distant:
             return KEYS, _run(chosen.spark, distant.case)
