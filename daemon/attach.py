@@ -213,6 +213,7 @@ class Writes:
 
     def _ended(self, *done: Written) -> None:
         self._advise(tuple(note for written in done for note in written.notes))
+        self._services.heads.forget()
         for written in done:
             record_unrecorded(self._services, self._directory, written)
             location = written.location

@@ -27,6 +27,8 @@ from lakewarden.catalog.errors import UsageError
 __all__ = [
     "NO_RECORD",
     "OPERATION",
+    "OPERATION_ID",
+    "OPERATION_NUMBER",
     "RECORD_KEY",
     "RECORD_LIMIT_BYTES",
     "RECORD_VERSION",
@@ -49,6 +51,10 @@ __all__ = [
 
 OPERATION: Final = "lakewarden.operation/"
 """Prefix of application ids of writes under an operation id; the name follows."""
+OPERATION_ID: Final = "lakewarden.operation_id"
+"""Key, in a snapshot's summary, of the application id of a write under an operation id."""
+OPERATION_NUMBER: Final = "lakewarden.operation_number"
+"""Key, beside it, of the number under that id."""
 STATEMENT: Final = "lakewarden-sql-"
 """How the application id of a SQL statement begins that its session gave an operation id; the id follows."""
 _GROUP: Final = "group/"

@@ -61,7 +61,10 @@ _QUERIES: Final = ("DELTA_UNSUPPORTED_SUBQUERY", "UNSUPPORTED_SUBQUERY_EXPRESSIO
 """What Delta and Spark call queries in places where a command has none."""
 _OWN_TYPE: Final = "__CHAR_VARCHAR_TYPE_STRING"
 _LOST_COLUMN: Final = "DELTA_MERGE_RESOLVED_ATTRIBUTE_MISSING_FROM_INPUT"
-_SEVERAL: Final = "DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE"
+_SEVERAL: Final = (
+    "DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE",
+    "MERGE_CARDINALITY_VIOLATION",  # Spark's own MERGE, of other formats
+)
 _CONSTRAINTS: Final = ("DELTA_VIOLATE_CONSTRAINT_WITH_VALUES",)
 """Whose sentences name what the owner of the table has written."""
 _ESCAPED: Final = "spark.sql.parser.escapedStringLiterals"
@@ -151,7 +154,7 @@ def wrong_rows_explained(draft: Draft | None = None, *, merges: bool = False) ->
     try:
         yield
     except (PySparkException, Py4JJavaError) as error:
-        if _SEVERAL not in str(error):
+        if not any(one in str(error) for one in _SEVERAL):
             if draft is not None:
                 raise _of_compiled(error, draft) from error
             if not isinstance(error, Py4JJavaError):

@@ -9,11 +9,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from lakewarden.jobs.session.iceberg.snapshot_reads import (
+    is_fixed,
     is_iceberg,
     pinned_leaf,
     read_of_table,
     unpinned_read,
 )
+from lakewarden.jobs.session.iceberg.written_tables import is_of_a_change
 from lakewarden.jobs.session.plans import JavaPlan, Plans, kind
 from lakewarden.jobs.session.reads import changes_read, delta_index, delta_read, location_of, reads_of_leaf
 from lakewarden.jobs.session.writes import Read
@@ -75,10 +77,18 @@ def pin(
             feed = _until(plans, relation)
             pairs.append((leaf, _with_relation(leaf, feed)))
             reads.append(changes_read(plans, feed))
+        elif is_of_a_change(leaf):
+            continue  # the target, whose version its commit has to meet
         elif kind(leaf) == "DataSourceV2Relation" and is_iceberg(leaf.table()):
             pinned = pinned_leaf(plans, leaf, snapshots)
             pairs += [] if pinned is None else [(leaf, pinned)]
-            reads.append(unpinned_read(leaf.table()) if pinned is None else read_of_table(pinned.table()))
+            read = unpinned_read(leaf.table()) if pinned is None else read_of_table(pinned.table())
+            if pinned is not None and is_fixed(leaf):
+                fixed.append(read)
+            elif read.location == target and pinned is not None:
+                own = True
+            else:
+                reads.append(read)
         else:
             fixed += reads_of_leaf(plans, leaf)
     return Pinned(

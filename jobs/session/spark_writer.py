@@ -38,6 +38,7 @@ from lakewarden.jobs.session.judgement.write_options import USER_METADATA
 from lakewarden.jobs.session.pins import Pinned, pin
 from lakewarden.jobs.session.plans import JavaPlan, Plans, kind
 from lakewarden.jobs.session.upserts.operation_ids import Once
+from lakewarden.jobs.session.upserts.staged_operations import StagedOnce
 from lakewarden.jobs.session.upserts.upsert_runner import Upserts
 from lakewarden.jobs.session.write_plans.requested_plans import RequestedPlans
 from lakewarden.jobs.session.write_plans.write_shapes import Shape, shape_of, vacuumed_by, with_own_record
@@ -61,7 +62,7 @@ __all__ = ["SparkWriter"]
 
 _RUN_BY_ANALYSIS: Final = frozenset({"Call", "CompoundBody", "UnresolvedExecuteImmediate"})
 """Statements that Spark runs while analysing them: they are not analysed here."""
-_SOURCE: Final = "__lakewarden_source"
+_MERGE: Final = "MergeIntoTable"
 _TAKES_ONE: Final = "INSERT, UPDATE, DELETE, MERGE and upserts of Delta tables do."
 
 
@@ -202,7 +203,8 @@ class SparkWriter:
         plan = self._buckets.as_delta_takes_it(session, plan)
         if self._judge is not None:
             self._judge.require_said(plan)
-        shape = shape_of(self._plans, session, self._plans.analysed(session, plan))
+        analysed = self._plans.analysed(session, plan)
+        shape = shape_of(self._plans, session, analysed, is_merge=kind(plan) == _MERGE)
         if shape is None:
             if isinstance(request, UncompiledChange):
                 require_own_words(request.draft)
@@ -222,6 +224,8 @@ class SparkWriter:
         """Raise `NotAllowedError` unless this very plan may be run now."""
         if shape.target is not None:
             self._directory.require_writable(shape.target)
+            if shape.staged is not None:
+                self._directory.require_sound(shape.target, shape.staged.format_id)
             if shape.operation is Operation.REPLACE:  # what the table keeps, and for how long, is said anew
                 self._directory.require_no_hold("CREATE OR REPLACE TABLE", shape.target)
         if self._judge is not None:
@@ -259,19 +263,21 @@ class SparkWriter:
         told = taken_setting(self._spark, OPERATION_KEY)
         return None if told is None else told.strip().strip("'\"") or None
 
-    def _once(self, request: Request, operation: str | None, shape: Shape) -> Once | None:
+    def _once(self, request: Request, operation: str | None, shape: Shape) -> Once | StagedOnce | None:
         if operation is None or not isinstance(request, Sql | UncompiledChange):
             return None
         if shape.target is None or shape.operation is Operation.REPLACE:
             raise UsageError("A statement that makes a table takes no operation id.", hint=_TAKES_ONE)
         text = request.text if isinstance(request, Sql) else request.draft.text
+        if shape.staged is not None:
+            return StagedOnce(staged=shape.staged, operation=operation, text=text)
         return Once(
             spark=self._spark, reader=self._reader, operation=operation, text=text, location=shape.target
         )
 
     def _write_once(
         self,
-        once: Once,
+        once: Once | StagedOnce,
         session: Any,
         plan: JavaPlan,
         shape: Shape,
@@ -309,16 +315,15 @@ class SparkWriter:
         pinned: Pinned | None = None
         if shape.query is not None:
             query = self._plans.for_this_user(session, shape.query)
-            pinned = pin(self._plans, session, query, target=shape.target)
+            heads = dict(shape.heads)
+            pinned = pin(self._plans, session, query, target=shape.target, snapshots=heads)
         reads = () if pinned is None else pinned.reads
-        plan = (
-            shape.plan if pinned is None else shape.rebuilt(self._buckets.spread(session, shape, pinned.plan))
-        )
+        plan = shape.plan if pinned is None else shape.rebuilt(self._spread(session, shape, pinned.plan))
         self._require(said, shape)  # rights, holds and policies as they are now
         done = Execution()
         frame, written = self._recorder.run(
             session,
-            lambda: self._buckets.run(session, shape, plan, done),
+            lambda: self._execute(session, shape, plan, done),
             operation=shape.operation,
             reads=reads,
             reads_self=pinned is not None and pinned.reads_self,
@@ -330,10 +335,19 @@ class SparkWriter:
             reads_fixed=pinned is not None and pinned.fixes(shape.target),
             chosen=chosen,
             seen=done.reads,
+            committer=shape.staged,
         )
         if done.note is not None:
             written = replace(written, notes=(*written.notes, done.note))
         return self._spark.range(0) if frame is None else frame, written
+
+    def _spread(self, session: Any, shape: Shape, query: JavaPlan) -> JavaPlan:
+        return query if shape.staged is not None else self._buckets.spread(session, shape, query)
+
+    def _execute(self, session: Any, shape: Shape, plan: JavaPlan, done: Execution) -> DataFrame:
+        if shape.staged is not None:
+            return shape.staged.run(session, plan)
+        return self._buckets.run(session, shape, plan, done)
 
     def _refuse_id(self, plan: JavaPlan, operation_named: Callable[[], str | None]) -> None:
         """Raise `UsageError` for what Spark runs as it is, and changes rows, if the session gave its next write an id:

@@ -9,7 +9,6 @@ import pytest
 from pyspark.sql import SparkSession
 
 import lakewarden
-from lakewarden.catalog.errors import NotAllowedError
 from lakewarden.catalog.formats.delta.reader import DeltaReader
 from lakewarden.catalog.lineage.versions import version_of
 from lakewarden.catalog.model.lineage_record import LineageRecord, RecordVerdict
@@ -141,25 +140,3 @@ def test_what_cannot_be_pinned_is_on_record_as_unknown(shop: Shop) -> None:
         assert shop.cli("tables", "register", name).code == 0
     (last,) = DeltaReader().newest(canonical(str(shop.folder("odd0"))), count=1)
     assert not version_of(last).known
-
-
-WRITING = (
-    "INSERT INTO {0} VALUES (9, 'a', NULL)",
-    "INSERT OVERWRITE {0} VALUES (9, 'a', NULL)",
-    "UPDATE {0} SET part = 'b'",
-    "DELETE FROM {0} WHERE id = 1",
-    "MERGE INTO {0} t USING (SELECT 1 AS id) s ON t.id = s.id WHEN MATCHED THEN DELETE",
-    "TRUNCATE TABLE {0}",
-    "CREATE OR REPLACE TABLE {0} USING iceberg AS SELECT 1 AS id",
-    "CALL iceberg.system.rollback_to_snapshot('{1}.raw', {2})",
-    "CALL iceberg.system.rollback_to_snapshot(table => concat('{1}', '.raw'), snapshot_id => {2})",
-)
-
-
-def test_no_statement_writes_to_it_yet(shop: Shop) -> None:
-    shop.raw.append(3)
-    first = shop.raw.sql(f"SELECT snapshot_id FROM {shop.raw}.snapshots ORDER BY committed_at LIMIT 1")[0][0]
-    for statement in WRITING:
-        with pytest.raises(NotAllowedError, match="Nothing was run"):
-            shop.lw.sql(statement.format(shop.raw, shop.raw.database, first))
-    assert shop.raw.rows() == [1, 2, 3]

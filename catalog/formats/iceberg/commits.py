@@ -3,10 +3,11 @@
 from typing import Final
 
 from lakewarden.catalog.bounds import as_whole
+from lakewarden.catalog.formats.iceberg.governed import changed_rows, kind_told, record_in
 from lakewarden.catalog.formats.iceberg.metadata import TableMetadata, TableSnapshot
 from lakewarden.catalog.formats.iceberg.references import SnapshotNames
 from lakewarden.catalog.formats.port import Commit, CommitKind
-from lakewarden.catalog.model.lineage_record import INSTALLATION, RUN_ID
+from lakewarden.catalog.model.lineage_record import INSTALLATION, RUN_ID, LineageRecord
 from lakewarden.catalog.model.rows import UNKNOWN_PARENT
 
 __all__ = ["COMPACTION", "LEFT", "RESTORED", "commit_of", "is_compaction"]
@@ -34,21 +35,24 @@ def commit_of(metadata: TableMetadata, snapshot: TableSnapshot, names: SnapshotN
     restored = as_whole(told.get(RESTORED, ""))
     schema_id = snapshot.schema_id if parent is None else parent.schema_id
     engine = " ".join(told[key] for key in ("engine-name", "engine-version") if key in told)
-    added = told.get("added-records")
+    added, reading = told.get("added-records"), record_in(told)
+    rows = changed_rows(reading.record, told, {} if parent is None else parent.summary)
     return Commit(
         version=snapshot.sequence,
         parent=_parent(metadata, snapshot, parent),
         committed_at=snapshot.at,
         stamped_at=snapshot.at,
-        kind=_kind(snapshot) if restored is None else CommitKind.RESTORE,
+        kind=_kind(snapshot, reading.record) if restored is None else CommitKind.RESTORE,
         operation=(snapshot.operation or "unknown") if restored is None else "restore",
-        metrics={**told, **({} if added is None else {"num_added_rows": added})},
+        metrics={**told, **({} if added is None else {"num_added_rows": added}), **rows},
         data_change=restored is not None or snapshot.operation != COMPACTION,
         added_files=as_whole(told.get("added-data-files", "")) or 0,
         removed_files=as_whole(told.get("deleted-data-files", "")) or 0,
         engine=engine or None,
         run_id=told.get(RUN_ID) if names.in_main or LEFT in told else None,
         installation=told.get(INSTALLATION),
+        lineage=reading.record,
+        lineage_verdict=reading.verdict,
         format_id=metadata.uuid if snapshot.parent_id is None else None,
         redefines=schema_id != snapshot.schema_id,
         restored=restored,
@@ -62,8 +66,8 @@ def is_compaction(snapshot: TableSnapshot) -> bool:
     return snapshot.operation == COMPACTION and LEFT not in snapshot.summary
 
 
-def _kind(snapshot: TableSnapshot) -> CommitKind:
-    return _KINDS.get(snapshot.operation or "", CommitKind.UNKNOWN)
+def _kind(snapshot: TableSnapshot, record: LineageRecord | None) -> CommitKind:
+    return kind_told(record, snapshot.operation) or _KINDS.get(snapshot.operation or "", CommitKind.UNKNOWN)
 
 
 def _parent(metadata: TableMetadata, snapshot: TableSnapshot, parent: TableSnapshot | None) -> int | None:

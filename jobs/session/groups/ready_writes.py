@@ -102,6 +102,11 @@ def _ready_write(
     if shape is None or shape.target is None or shape.query is None:
         require_own_words(draft)
         raise UsageError(f"{step.target} is not a Delta table.", hint="Convert it (CONVERT TO DELTA).")
+    if shape.staged is not None:
+        raise UsageError(
+            f"{step.target} is an Iceberg table, which no statement changes together with others.",
+            hint="Write one statement for each table.",
+        )
     target = shape.target
     pinned = pin(plans, session, shape.query, target=target, cached=False, snapshots=snapshots)
     _require_one_moment(step, pinned)

@@ -12,7 +12,16 @@ from lakewarden.catalog.storage.file_store import from_hadoop
 from lakewarden.jobs.session.plans import JavaPlan, Plans, kind
 from lakewarden.jobs.session.writes import Read
 
-__all__ = ["is_iceberg", "pinned_leaf", "read_of_scan", "read_of_table", "unpinned_read"]
+__all__ = [
+    "head_of",
+    "is_fixed",
+    "is_iceberg",
+    "location_of_table",
+    "pinned_leaf",
+    "read_of_scan",
+    "read_of_table",
+    "unpinned_read",
+]
 
 _FORMAT: Final = "iceberg"
 _PACKAGE: Final = "org.apache.iceberg.spark."
@@ -20,6 +29,7 @@ _TABLE: Final = "SparkTable"
 _PLAIN: Final = "BaseTable"
 """A table's own rows; the tables that tell of its metadata are of other classes."""
 _MAIN: Final = "main"
+_FROZEN: Final = "StaticTableOperations"
 _NOT_ENCRYPTED: Final = "PlaintextEncryptionManager"
 _WHOLE: Final = "SparkBatchQueryScan"
 """A scan of one snapshot; others read what was appended since one, or what statistics alone told."""
@@ -36,10 +46,12 @@ def pinned_leaf(plans: Plans, leaf: JavaPlan, known: dict[str, Any]) -> JavaPlan
     table = leaf.table()
     if not _is_whole(table) or not leaf.options().isEmpty():
         return None
-    own = table.table().operations().current()
-    pinned = None
+    if kind(table.table().operations()) == _FROZEN:
+        return leaf
+    own, pinned = table.table().operations().current(), None
     if _is_at_head(table, own):
-        pinned = _pinned(plans, table, known.setdefault(_location(table.table()), own), None)
+        seen = own if is_fixed(leaf) else known.setdefault(_location(table.table()), own)
+        pinned = _pinned(plans, table, seen, None)
     if pinned is None and table.snapshotId() is not None:
         # A version, a branch or a tag that the statement names: also that of head, with the columns that it had.
         pinned = _pinned(plans, table, own, str(table.snapshotId()))
@@ -92,6 +104,31 @@ def _is_whole(table: Any) -> bool:
         return False
     inner = table.table()
     return kind(inner) == _PLAIN and kind(inner.encryption()) == _NOT_ENCRYPTED
+
+
+def is_fixed(leaf: JavaPlan) -> bool:
+    """Whether a leaf is not just the table by its name: the statement names a version, a branch or a tag, or it was
+    pinned before."""
+    inner = leaf.table().table()
+    if leaf.timeTravelSpec().isDefined() or kind(inner.operations()) == _FROZEN:
+        return True
+    named = leaf.identifier()
+    return (
+        named.isDefined() and str(inner.name()).rpartition(".")[2].lower() != str(named.get().name()).lower()
+    )
+
+
+def head_of(table: Any) -> Any | None:
+    """The metadata of a table that follows main, rows and all; None for any other."""
+    if not _is_whole(table):
+        return None
+    metadata = table.table().operations().current()
+    return metadata if _is_at_head(table, metadata) else None
+
+
+def location_of_table(table: Any) -> str:
+    """Where a table is: canonical; as the table has it where that is no place."""
+    return _location(table.table())
 
 
 def _is_at_head(table: Any, metadata: Any) -> bool:

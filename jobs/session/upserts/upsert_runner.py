@@ -28,6 +28,7 @@ from lakewarden.jobs.session.upserts.batch_reads import require_whole_versions
 from lakewarden.jobs.session.upserts.history import found, was_done
 from lakewarden.jobs.session.upserts.operation_ids import APP, NUMBER
 from lakewarden.jobs.session.upserts.source import VIEW, UpsertSource, facts_of, kept, rows_of, schema_of
+from lakewarden.jobs.session.upserts.staged_upserts import StagedUpserts
 from lakewarden.jobs.session.upserts.target import UpsertTarget, emptied_of, existing, making
 from lakewarden.jobs.session.write_recorder import WriteRecorder
 from lakewarden.jobs.session.writes import Read, Upsert, Upserted, Written
@@ -79,6 +80,7 @@ class Upserts:
     ) -> None:
         self._recorder, self._plans = recorder, recorder.plans
         self._create, self._reader = create, reader
+        self._staged = StagedUpserts(recorder)
 
     def run(self, request: Upsert) -> Upserted:
         """See `Writer.upsert`."""
@@ -99,6 +101,9 @@ class Upserts:
         # Of the target itself, too, one version is read: the source is computed before the write begins.
         pinned = pin(self._plans, session, plan_of(rows_of(request)), target=None)
         source = UpsertSource(pinned=pinned, schema=schema_of(self._plans.frame(session, pinned.plan)))
+        staged = None if is_path(request.table) else self._staged.target(session, request)
+        if staged is not None:
+            return self._staged.run(session, request, source, staged)
         target = existing(self._plans, session, request.table)
         if target is None:
             return self._tried_anew(session, request, source, made)

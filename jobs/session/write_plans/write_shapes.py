@@ -1,17 +1,20 @@
 """Statements that write a Delta table, their kind of change, and the place of their query."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from lakewarden.catalog.errors import UsageError
 from lakewarden.catalog.model.lineage_record import Operation
+from lakewarden.jobs.session.iceberg.staged_writes import StagedWrite
+from lakewarden.jobs.session.iceberg.written_tables import WrittenTable, operation_of, written_table
 from lakewarden.jobs.session.judgement.write_options import USER_METADATA, require_no_marks, user_metadata_of
 from lakewarden.jobs.session.plans import JavaPlan, Plans, kind
 from lakewarden.jobs.session.reads import location_of
 
 __all__ = ["Shape", "makes_delta", "shape_of", "vacuumed_by", "with_own_record"]
 
+_ROWS_OF_ICEBERG: Final = ("AppendData", "OverwriteByExpression", "OverwritePartitionsDynamic")
 _WITH_QUERY: Final = frozenset(
     {"AppendData", "OverwriteByExpression", "DeltaDynamicPartitionOverwriteCommand"}
 )
@@ -34,10 +37,18 @@ class Shape:
     known: int = -1
     """The newest version of the target that this application has seen, -1 where there is no target: head is not
     before it."""
+    staged: StagedWrite | None = None
+    """What commits it; None for Delta's own transaction."""
+    heads: Mapping[str, Any] = field(default_factory=dict)
+    """What the target is read at, by its location, where the format's own transaction does not see to that."""
 
 
-def shape_of(plans: Plans, session: Any, plan: JavaPlan) -> Shape | None:
-    """The shape of an analysed statement; None if it writes no Delta table, or in a way that is not known here."""
+def shape_of(plans: Plans, session: Any, plan: JavaPlan, *, is_merge: bool = False) -> Shape | None:
+    """The shape of an analysed statement; None if it writes no Delta or Iceberg table, or in a way that is not known
+    here. `is_merge`: it was written as a MERGE."""
+    target = written_table(plans, plan)
+    if target is not None:
+        return _staged(plans, plan, target, is_merge=is_merge)
     match kind(plan):
         case "WithCTE" if kind(plan.plan()) in _WITH_QUERY:  # INSERT INTO IDENTIFIER(...) under a WITH
             query = plans.logical.WithCTE(plan.plan().query(), plan.cteDefs())
@@ -71,6 +82,8 @@ def with_own_record(plans: Plans, shape: Shape) -> tuple[Shape, str | None]:
     """The write without what its options would put into the commit in our record's place: the user's own metadata,
     which is handed over, None for none. Raises `UsageError` for an option that is not taken."""
     plan = shape.plan
+    if shape.staged is not None:
+        return shape, None
     if kind(plan).endswith(("TableAsSelect", "CreateTable", "ReplaceTable")):
         for options in (plan.tableSpec().options(), plan.tableSpec().properties(), *_options_of(plan)):
             require_no_marks(plans.texts(options))
@@ -118,6 +131,32 @@ def _into(plan: JavaPlan, operation: Operation) -> Shape | None:
         rebuilt=lambda query: plan.withNewQuery(query).storeAnalyzedQuery(),
         locate=lambda: target,
         known=_known(relation.table().deltaLog()),
+    )
+
+
+def _staged(plans: Plans, plan: JavaPlan, target: WrittenTable, *, is_merge: bool) -> Shape:
+    """Of an Iceberg table: where the statement reads what it writes, all of it is the query."""
+    is_rows = kind(plan) in _ROWS_OF_ICEBERG
+    if is_rows and not (plan.table().options().isEmpty() and plan.writeOptions().isEmpty()):
+        raise UsageError(
+            "A write to an Iceberg table takes no options but userMetadata. Nothing was run.",
+            hint="ALTER TABLE sets properties of the table.",
+        )
+    query = plan.query() if is_rows else plan
+
+    def rebuilt(found: JavaPlan) -> JavaPlan:
+        return plan.withNewQuery(found).storeAnalyzedQuery() if is_rows else found
+
+    return Shape(
+        operation=operation_of(plan, is_merge=is_merge),
+        plan=plan,
+        target=target.location,
+        query=None if kind(plan) == "DeleteFromTable" else query,
+        rebuilt=rebuilt,
+        locate=lambda: target.location,
+        known=target.version,
+        staged=StagedWrite(plans, target),
+        heads={target.location: target.base},
     )
 
 

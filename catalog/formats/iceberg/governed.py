@@ -1,0 +1,97 @@
+"""What a governed write says in the summary of its snapshot, and how many rows it changed. Pure."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from lakewarden.catalog.bounds import as_whole
+from lakewarden.catalog.formats.port import CommitKind
+from lakewarden.catalog.model.lineage_record import (
+    RECORD_KEY,
+    LineageRecord,
+    Operation,
+    RecordReading,
+    read_record,
+)
+
+__all__ = ["changed_rows", "kind_told", "record_in"]
+
+_KINDS: Final[Mapping[Operation, CommitKind]] = {
+    Operation.APPEND: CommitKind.APPEND,
+    Operation.MERGE: CommitKind.MERGE,
+    Operation.UPDATE: CommitKind.UPDATE,
+    Operation.DELETE: CommitKind.DELETE,
+    Operation.OVERWRITE: CommitKind.OVERWRITE,
+    Operation.PARTIAL_OVERWRITE: CommitKind.PARTIAL_OVERWRITE,
+}
+_MADE: Final[Mapping[Operation, frozenset[str]]] = {
+    Operation.APPEND: frozenset({"append"}),
+    Operation.DELETE: frozenset({"delete", "overwrite"}),
+}
+"""What Iceberg calls the snapshots of these; of others, it is any that changes rows."""
+_CHANGING: Final = frozenset({"append", "delete", "overwrite"})
+_OF_MERGES: Final = "spark.merge-into.num-target-rows-"
+_UNKNOWN: Final = ""
+_DELETES: Final = ("total-position-deletes", "total-equality-deletes")
+
+Summary = Mapping[str, str]
+
+
+def record_in(summary: Summary) -> RecordReading:
+    """The record, and what it is worth."""
+    return read_record(summary.get(RECORD_KEY), None)
+
+
+def kind_told(record: LineageRecord | None, made: str | None) -> CommitKind | None:
+    """What a write did, by its record and by what Iceberg calls its snapshot, which tells less: it has one word for
+    MERGE, UPDATE and overwrites. None where there is no record, or one that contradicts."""
+    if record is None or made not in _MADE.get(record.operation, _CHANGING):
+        return None
+    return _KINDS.get(record.operation)
+
+
+def changed_rows(record: LineageRecord | None, told: Summary, before: Summary) -> Summary:
+    """The rows that a write changed, named as Delta names them; `before` is the summary of the snapshot before. Empty
+    without a record."""
+    if record is None:
+        return {}
+    added = told.get("added-records", "0")
+    rows: Summary = {}
+    match record.operation:
+        case Operation.APPEND:
+            rows = {"numOutputRows": added}
+        case Operation.MERGE:
+            rows = _merged(told, added)
+        case Operation.UPDATE:
+            rows = {"numUpdatedRows": added if "added-delete-files" in told else _UNKNOWN}
+        case Operation.DELETE:
+            rows = _deleted(told, before)
+        case Operation.OVERWRITE | Operation.PARTIAL_OVERWRITE:
+            rows = {"numOutputRows": added, **_deleted(told, before, added="0")}
+        case _:
+            pass
+    sizes = {"numAddedBytes": told.get("added-files-size"), "numRemovedBytes": told.get("removed-files-size")}
+    return {**rows, **{name: size for name, size in sizes.items() if size is not None}}
+
+
+def _merged(told: Summary, added: str) -> Summary:
+    """What Spark counted, which counts nothing where rows are only inserted."""
+    names = {"Inserted": "inserted", "Updated": "updated", "Deleted": "deleted"}
+    found = {f"numTargetRows{ours}": told.get(f"{_OF_MERGES}{name}") for ours, name in names.items()}
+    if all(value is None for value in found.values()):
+        return {"numTargetRowsInserted": added, "numTargetRowsUpdated": "0", "numTargetRowsDeleted": "0"}
+    return {name: value or _UNKNOWN for name, value in found.items()}
+
+
+def _deleted(told: Summary, before: Summary, added: str | None = None) -> Summary:
+    """By deletes that were added, or by files that went; unknown where some of what went had been deleted before."""
+    numbers = {key: as_whole(value) or 0 for key, value in told.items()}
+    if "added-delete-files" in told and "deleted-data-files" not in told:
+        return {"numDeletedRows": str(_less(numbers, "added-position-deletes", "removed-position-deletes"))}
+    if any(as_whole(before.get(key, "0")) for key in _DELETES):
+        return {}
+    gone = numbers.get("deleted-records", 0)
+    return {"numDeletedRows": str(gone - (numbers.get("added-records", 0) if added is None else int(added)))}
+
+
+def _less(numbers: Mapping[str, int], one: str, other: str) -> int:
+    return numbers.get(one, 0) - numbers.get(other, 0)

@@ -1,0 +1,245 @@
+"""A judged write to an Iceberg table as one commit: on the state that it was analysed on, and with its record.
+
+Spark's plan runs inside a transaction of Iceberg's library, which keeps what it commits to itself. What came of it is
+looked at, and then published by one commit, exactly on the metadata that was read: the isolation that the table's
+properties ask for does not matter. Rows that are appended, and read nothing of the table, may come after others'.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, NoReturn
+
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.errors.exceptions.captured import convert_exception
+from pyspark.sql import DataFrame
+
+from lakewarden.catalog.bounds import as_whole
+from lakewarden.catalog.errors import ConflictError, RefusedError
+from lakewarden.catalog.model.lineage_record import (
+    OPERATION_ID,
+    OPERATION_NUMBER,
+    RECORD_KEY,
+    RUN_ID,
+    LineageRecord,
+    custom_metadata,
+    read_record,
+)
+from lakewarden.jobs.session.conflicts.lost_races import LostRaceError
+from lakewarden.jobs.session.iceberg.written_tables import WrittenTable
+from lakewarden.jobs.session.plans import JavaPlan, Plans
+
+__all__ = ["StagedWrite"]
+
+_OF_SESSION: Final = "spark.sql.iceberg.snapshot-property."
+_OURS: Final = "lakewarden."
+_WAP: Final = ("spark.wap.id", "spark.wap.branch")
+_LOST: Final = (
+    "CommitFailedException",
+    "ValidationException",
+    "NoSuchTableException",
+    "IllegalStateException",  # another table has the name
+)
+_FILES: Final = ("added-data-files", "deleted-data-files", "added-delete-files", "removed-delete-files")
+_MERGED: Final = tuple(
+    f"spark.merge-into.num-target-rows-{one}" for one in ("inserted", "updated", "deleted")
+)
+_PLAIN: Final = "java.lang.RuntimeException"
+_ANY: Final = "java.lang.Exception"
+_CALLABLE: Final = "java.util.concurrent.Callable"
+
+
+class StagedWrite:
+    """One write of one statement, in a session that is a clone for it alone."""
+
+    def __init__(self, plans: Plans, target: WrittenTable, *, is_alone: bool = False) -> None:
+        """`is_alone`: it is made on exactly the table that was looked at, whatever it does."""
+        self._plans, self._target = plans, target
+        self._marks: Mapping[str, str] = {}
+        self._transaction: Any = None
+        self._is_alone = is_alone
+        self._named: Mapping[str, str] = {}
+        self._made: Any = None
+        self._iceberg: Any = plans.spark._jvm.org.apache.iceberg  # type: ignore[union-attr]  # it is running
+
+    @property
+    def format_id(self) -> str:
+        """The table's UUID."""
+        return str(self._target.base.uuid())
+
+    @property
+    def version(self) -> int:
+        """What the table was at when the statement was analysed."""
+        return self._target.version
+
+    def name(self, operation: str, number: int = 1) -> None:
+        """Have the snapshot carry the id and number of an operation, and be made on exactly the table that was looked
+        at."""
+        self._is_alone = True
+        self._named = {OPERATION_ID: operation, OPERATION_NUMBER: str(number)}
+
+    def record_under(self, operation: str) -> LineageRecord | None:
+        """The record of the newest snapshot with the id of an operation that main descends from; None where there is
+        none. A snapshot that has expired says nothing any more."""
+        told = next(self._under(operation), None)
+        return None if told is None else read_record(told.get(RECORD_KEY), None).record
+
+    def has_number(self, operation: str, number: int) -> bool:
+        """Whether main descends from a snapshot with the id of an operation, and this number or a larger one."""
+        numbers = (as_whole(str(told.get(OPERATION_NUMBER))) for told in self._under(operation))
+        return any(one is not None and one >= number for one in numbers)
+
+    def merged_rows(self) -> tuple[int, int, int]:
+        """The rows that a MERGE that is done has inserted, updated and deleted. Spark counts nothing where it only
+        inserts."""
+        if self._made is None:
+            return 0, 0, 0
+        told = self._made.summary()
+        if told.get(_MERGED[0]) is None:
+            return int(told.getOrDefault("added-records", "0")), 0, 0
+        inserted, updated, deleted = (int(told.getOrDefault(key, "0")) for key in _MERGED)
+        return inserted, updated, deleted
+
+    def _under(self, operation: str) -> Iterator[Any]:
+        """The summaries of the snapshots with the id of an operation, newest first, that main descends from."""
+        base = self._target.base
+        one = base.currentSnapshot()
+        while one is not None:
+            told, parent = one.summary(), one.parentId()
+            if told.get(OPERATION_ID) == operation:
+                yield told
+            one = None if parent is None else base.snapshot(parent)
+
+    def carry(self, session: Any, record: LineageRecord) -> None:
+        """Have the snapshot carry a record, and nothing else that looks like ours. Raises `RefusedError` if the session
+        would put the rows aside instead of into the table."""
+        if str(self._target.base.properties().get("write.wap.enabled")).lower() == "true":
+            for key in _WAP:
+                if session.conf().getOption(key).isDefined():
+                    raise RefusedError(
+                        f"{key} is set, by which rows written to {self._target.location} would not be in it. "
+                        "Nothing was run.",
+                        hint=f"RESET {key}, or write without lakewarden.",
+                    )
+        for key in self._plans.texts(session.conf().getAll()):
+            if key.startswith(f"{_OF_SESSION}{_OURS}"):
+                session.conf().unset(key)
+        self._marks = {RUN_ID: record.run_id, **custom_metadata(record), **self._named}
+        self._is_alone |= record.reads_self
+
+    def run(self, session: Any, plan: JavaPlan) -> DataFrame:
+        """Run an analysed and pinned statement. Raises what Spark and Iceberg raise, `LostRaceError` if somebody
+        committed before it began."""
+        with self._plans.active(session):
+            self._begin()
+            placed = self._target.placed(self._plans, plan, self._table(plan))
+            placed.setAnalyzed()
+            self._execute(session, placed)
+            self._publish(plan)
+            cache = session.sharedState().cacheManager()
+            cache.recacheByPlan(session, self._target.relation)
+        return self._plans.spark.range(0)
+
+    def settle(self, error: Exception, *, run_id: str, is_mendable: bool) -> None:
+        """Return if the commit was made in spite of an error. Raises `LostRaceError` if somebody else came first,
+        `ConflictError` if nobody can tell, and the error itself where it is none of a commit."""
+        name = "" if self._transaction is None else _class_of(error)
+        if not name.endswith((*_LOST, "CommitStateUnknownException")):
+            raise error
+        try:
+            now = self._transaction.underlyingOps().refresh()
+        except (Py4JJavaError, PySparkException):
+            now = None  # it is gone, or another table has its name
+        if now is not None and any(
+            str(one.summary().get(RUN_ID)) == run_id for one in self._plans.items(now.snapshots())
+        ):
+            return
+        if name.endswith("CommitStateUnknownException"):
+            raise ConflictError(
+                f"Whether the rows are in {self._target.location} nobody can tell: its catalog did not answer.",
+                hint="Look at the table's rows before you run the statement again.",
+            ) from error
+        self._lose(now, is_mendable=is_mendable)
+
+    def _begin(self) -> None:
+        target = self._target
+        read = target.base.metadataFileLocation()
+        try:
+            self._transaction = target.table.table().newTransaction()
+        except (Py4JJavaError, PySparkException) as error:
+            if not _class_of(error).endswith(_LOST):
+                raise
+            self._lose(None, is_mendable=True)
+        now = self._transaction.startMetadata()
+        if now.metadataFileLocation() != read:
+            self._lose(now, is_mendable=True)
+
+    def _may_follow(self, plan: JavaPlan) -> bool:
+        """Whether a statement means the same after whatever others have committed."""
+        return not self._is_alone and self._target.is_append(plan)
+
+    def _table(self, plan: JavaPlan) -> Any:
+        """Spark's table inside the transaction. One that remembers what to do again after others' commits reads
+        nothing."""
+        table = self._transaction.table()
+        if not self._may_follow(plan):
+            table = self._iceberg.BaseTable(table.operations(), table.name())
+        return self._iceberg.spark.source.SparkTable(table)
+
+    def _execute(self, session: Any, placed: JavaPlan) -> None:
+        """Have Spark run it, with our marks on whatever it commits in this thread."""
+        jvm: Any = self._plans.spark._jvm
+        find = jvm.java.lang.Class.forName
+        execution = session.sessionState().executePlan(
+            placed, jvm.org.apache.spark.sql.execution.CommandExecutionMode.ALL()
+        )
+        # Spark runs a command when this lazy value is asked for.
+        call = jvm.java.beans.EventHandler.create(find(_CALLABLE), execution, "commandExecuted")
+        try:
+            self._iceberg.spark.CommitMetadata.withCommitProperties(self._marks, call, find(_ANY))
+        except Py4JJavaError as error:
+            cause = error.java_exception.getCause()
+            if cause is None or str(error.java_exception.getClass().getName()) != _PLAIN:
+                raise
+            raise convert_exception(cause) from error
+
+    def _publish(self, plan: JavaPlan) -> None:
+        base, made = self._transaction.startMetadata(), self._transaction.currentMetadata()
+        known = base.snapshot
+        new = [one for one in self._plans.items(made.snapshots()) if known(one.snapshotId()) is None]
+        if not new or not any(key in new[0].summary() for key in _FILES):
+            return  # there was nothing to change
+        before = base.currentSnapshot()
+        (own, *others) = new
+        head = made.currentSnapshot()
+        if (
+            others
+            or head is None
+            or head.snapshotId() != own.snapshotId()
+            or own.parentId() != (None if before is None else before.snapshotId())
+            or RECORD_KEY not in own.summary()
+        ):
+            raise RefusedError(
+                f"The statement would not have become the next version of {self._target.location}. "
+                "Nothing was changed.",
+                hint="Write to the table itself, not to a branch.",
+            )
+        if self._may_follow(plan):
+            self._transaction.commitTransaction()
+        else:
+            self._transaction.underlyingOps().commit(base, made)
+        self._made = own
+
+    def _lose(self, now: Any, *, is_mendable: bool) -> NoReturn:
+        head = None if now is None else now.currentSnapshot()
+        told = "" if head is None else f": version {head.sequenceNumber()}, {head.operation()}"
+        raise LostRaceError(
+            f"Somebody else committed to {self._target.location} first{told}.",
+            is_mendable=is_mendable,
+            hint="Read the table anew, then run it again.",
+        )
+
+
+def _class_of(error: Exception) -> str:
+    """The name of the class of a Java exception; empty for any other."""
+    origin = error.java_exception if isinstance(error, Py4JJavaError) else getattr(error, "_origin", None)
+    return "" if origin is None else str(origin.getClass().getName())

@@ -1,0 +1,117 @@
+"""Upserts into Iceberg tables: a MERGE of the kept source, as one commit on exactly the table it was judged on."""
+
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Any, Final
+
+from pyspark.sql import DataFrame
+
+from lakewarden.catalog.errors import UsageError
+from lakewarden.catalog.model.lineage_record import Operation
+from lakewarden.jobs.session.conflicts.lost_races import LostRaceError
+from lakewarden.jobs.session.frames import sql_name
+from lakewarden.jobs.session.iceberg.staged_writes import StagedWrite
+from lakewarden.jobs.session.iceberg.written_tables import WrittenTable, table_behind
+from lakewarden.jobs.session.plans import Plans
+from lakewarden.jobs.session.upserts.source import VIEW, UpsertSource, facts_of, kept, schema_of
+from lakewarden.jobs.session.write_recorder import WriteRecorder
+from lakewarden.jobs.session.writes import Upsert, Upserted
+from lakewarden.jobs.sql.compile.values import TableSchema
+from lakewarden.jobs.upsert.statement import UpsertPlan, upsert_plan
+from lakewarden.jobs.upsert.target_columns import Rules, columns_of
+
+__all__ = ["StagedUpserts"]
+
+_ESCAPED: Final = "spark.sql.parser.escapedStringLiterals"
+
+
+@dataclass(frozen=True)
+class StagedUpserts:
+    """Upserts of one Spark application."""
+
+    recorder: WriteRecorder
+
+    @property
+    def plans(self) -> Plans:
+        """Those of the application."""
+        return self.recorder.plans
+
+    def target(self, session: Any, request: Upsert) -> WrittenTable | None:
+        """The Iceberg table that a request names; None where it names another one, or none."""
+        return table_behind(self.plans, session, sql_name(request.table))
+
+    def run(self, session: Any, request: Upsert, source: UpsertSource, target: WrittenTable) -> Upserted:
+        """One try. Raises `LostRaceError` if somebody else committed meanwhile."""
+        staged = StagedWrite(self.plans, target, is_alone=True)
+        self.recorder.directory.require_writable(target.location)
+        self.recorder.directory.require_sound(target.location, staged.format_id)
+        schema = schema_of(self.plans.frame(session, target.relation))
+        _require_same_columns(request, source, schema)
+        if request.operation is not None:
+            if staged.has_number(request.operation, request.number):
+                return Upserted(written=None)
+            staged.name(request.operation, request.number)
+        _require_unmoved(source, target)
+        done: list[UpsertPlan] = []
+
+        def execute() -> DataFrame:
+            with ExitStack() as stack:
+                stack.enter_context(kept(self.plans, session, source, request.options, frozenset()))
+                facts = facts_of(self.plans, session, source, request.options)
+                plan = upsert_plan(
+                    request.options,
+                    source=source.schema,
+                    target=schema,
+                    rules=Rules(),
+                    name=sql_name(request.table),
+                    view=VIEW,
+                    facts=facts,
+                    partitions=(),
+                    escapes=str(session.conf().get(_ESCAPED, "false")).lower() != "true",
+                )
+                done.append(plan)
+                parsed = self.plans.composed(session, plan.statement)
+                return staged.run(session, self.plans.analysed(session, parsed))
+
+        _, written = self.recorder.run(
+            session,
+            execute,
+            operation=Operation.MERGE,
+            reads=source.pinned.reads if request.reads is None else request.reads,
+            reads_self=False,
+            target=target.location,
+            locate=lambda: target.location,
+            known=target.version,
+            reads_fixed=source.pinned.fixes(target.location),
+            query=request.query,
+            committer=staged,
+        )
+        (plan,) = done
+        inserted, updated, deleted = staged.merged_rows()
+        return Upserted(
+            written=written,
+            rows_inserted=inserted,
+            rows_updated=updated,
+            rows_deleted=deleted,
+            statement=plan.statement,
+            pruning=plan.pruning,
+        )
+
+
+def _require_same_columns(request: Upsert, source: UpsertSource, schema: TableSchema) -> None:
+    """Raise `UsageError` for an upsert that makes no sense, or would change columns."""
+    if columns_of(request.options, source.schema, schema, Rules()).evolves:
+        raise UsageError(
+            f"An upsert does not change the columns of {request.table}, which is an Iceberg table.",
+            hint="ALTER TABLE ... ADD COLUMN first.",
+        )
+
+
+def _require_unmoved(source: UpsertSource, target: WrittenTable) -> None:
+    """Raise `LostRaceError` if the source was computed from what the target held before somebody else's commit."""
+    read = next((one for one in source.pinned.reads if one.location == target.location), None)
+    if read is not None and read.version != target.version and not source.pinned.fixes(target.location):
+        raise LostRaceError(
+            f"{target.location} moved past version {read.version}, which the source had read.",
+            is_mendable=True,
+        )

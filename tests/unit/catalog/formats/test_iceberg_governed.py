@@ -1,0 +1,99 @@
+"""What the summary of a governed snapshot says: its kind, and the rows that it changed."""
+
+import pytest
+
+from lakewarden.catalog.formats.iceberg.governed import changed_rows, kind_told
+from lakewarden.catalog.formats.port import Commit, CommitKind
+from lakewarden.catalog.model.lineage_record import LineageRecord, Operation
+from lakewarden.jobs.session.row_counts import counts_of
+from support.builders.iceberg_tables import START
+
+
+def record(operation: Operation) -> LineageRecord:
+    return LineageRecord(run_id="r", operation=operation, user="ana")
+
+
+@pytest.mark.parametrize(
+    ("operation", "made", "kind"),
+    [
+        (Operation.APPEND, "append", CommitKind.APPEND),
+        (Operation.MERGE, "append", CommitKind.MERGE),
+        (Operation.MERGE, "delete", CommitKind.MERGE),
+        (Operation.UPDATE, "overwrite", CommitKind.UPDATE),
+        (Operation.DELETE, "overwrite", CommitKind.DELETE),
+        (Operation.OVERWRITE, "delete", CommitKind.OVERWRITE),
+        (Operation.APPEND, "overwrite", None),
+        (Operation.DELETE, "append", None),
+        (Operation.MERGE, "replace", None),
+        (Operation.REMOVE_FILES, "delete", None),
+    ],
+)
+def test_a_record_is_believed_where_the_snapshot_does_not_contradict(
+    operation: Operation, made: str, kind: CommitKind | None
+) -> None:
+    assert kind_told(record(operation), made) is kind
+
+
+CASES = {
+    "insert": (Operation.APPEND, {"added-records": "3"}, {}, (3, 0, 0)),
+    "delete by files": (Operation.DELETE, {"deleted-data-files": "1", "deleted-records": "4"}, {}, (0, 0, 4)),
+    "delete that copies": (
+        Operation.DELETE,
+        {"deleted-data-files": "1", "deleted-records": "4", "added-records": "3"},
+        {"total-position-deletes": "0"},
+        (0, 0, 1),
+    ),
+    "delete by vectors, of which one was there": (
+        Operation.DELETE,
+        {"added-delete-files": "1", "added-position-deletes": "5", "removed-position-deletes": "3"},
+        {"total-position-deletes": "3"},
+        (0, 0, 2),
+    ),
+    "delete of files with deletes": (
+        Operation.DELETE,
+        {"deleted-data-files": "1", "deleted-records": "4"},
+        {"total-position-deletes": "1"},
+        (0, 0, None),
+    ),
+    "update that copies": (
+        Operation.UPDATE,
+        {"added-records": "3", "deleted-records": "3"},
+        {},
+        (0, None, 0),
+    ),
+    "update by deletes": (
+        Operation.UPDATE,
+        {"added-records": "2", "added-delete-files": "1", "added-position-deletes": "2"},
+        {},
+        (0, 2, 0),
+    ),
+    "overwrite": (
+        Operation.OVERWRITE,
+        {"added-records": "2", "deleted-data-files": "1", "deleted-records": "7"},
+        {},
+        (2, 0, 7),
+    ),
+    "merge that inserts": (Operation.MERGE, {"added-records": "2"}, {}, (2, 0, 0)),
+    "merge": (
+        Operation.MERGE,
+        {f"spark.merge-into.num-target-rows-{one}": "1" for one in ("inserted", "updated", "deleted")},
+        {},
+        (1, 1, 1),
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_rows_are_counted_where_the_summary_tells(case: str) -> None:
+    operation, told, before, expected = CASES[case]
+    commit = Commit(
+        version=2,
+        parent=1,
+        committed_at=START,
+        kind=CommitKind.UNKNOWN,
+        operation="x",
+        metrics=changed_rows(record(operation), told, before),
+        removed_files=int(told.get("deleted-data-files", "0")),
+    )
+    counts = counts_of(commit)
+    assert (counts.num_inserted_rows, counts.num_updated_rows, counts.num_deleted_rows) == expected
