@@ -273,6 +273,7 @@ class Case:
             sources=(replace(source, sql=history.kind_of[self.seeded].sql(self.seeded, version)),),
             key=number,
             before=(),
+            sql=history.kind_of[name].sql(name, None),
             reads=frozenset({number}).union(*(depends for _, depends in rows)),
         )
         return Intrusion(name=name, by=chance.choice(history.kind_of[name].scribes), number=number, deed=deed)
@@ -365,6 +366,8 @@ def mixed_case(
     )
     services = services_at(folder / "home", meddler, engine, metastore=iceberg.uri)
     scribes = (DeltaRs(),) if scribe is None else (DeltaRs(), scribe(services.settings))
+    if scribe is not None:
+        iceberg.govern(scribes[-1])
     tables = (DeltaTables(str(folder / "lake"), scribes), iceberg)
     return Case(History(services, chance, tables, Size(tables=(3, 4), events=(5, 10))), chance, meddler)
 

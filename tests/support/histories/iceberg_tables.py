@@ -25,16 +25,26 @@ _CHANGES: Final = ("update", "delete", "merge")
 
 
 class SparkWriter:
-    """Statements in a session that knows nothing of lakewarden. A table's name is what its folder is called."""
+    """Statements in a session that knows nothing of lakewarden, unless they are `governed`. A table is called as its
+    folder is."""
 
     name = "iceberg"
 
-    def __init__(self, spark: SparkSession, database: str, snapshots: Mapping[tuple[str, int], int]) -> None:
-        """`snapshots`: what Iceberg calls each version of each table."""
-        self._spark, self._database, self.snapshots = spark, database, snapshots
+    def __init__(
+        self,
+        spark: SparkSession,
+        database: str,
+        snapshots: Mapping[tuple[str, int], int],
+        governed: Scribe | None,
+    ) -> None:
+        """`snapshots`: what Iceberg calls each version of each table. `governed` writes rows."""
+        self._spark, self._database, self._snapshots, self._governed = spark, database, snapshots, governed
 
     def write(self, deed: Deed) -> None:
-        assert not deed.sources, "these tables are read, and read nothing"
+        if self._governed is not None:
+            self._governed.write(deed)
+            return
+        assert not deed.sources
         table, depends = self._table(deed.place), numbers(deed.reads)
         new, changed = f"({deed.number}L, '{depends}')", f"({deed.key}L, '{depends}')"
         where = f"WHERE write = {deed.key}"
@@ -64,7 +74,7 @@ class SparkWriter:
         return int(found["rewritten_data_files_count"]) > 0
 
     def restore(self, place: str, version: int) -> None:
-        snapshot = self.snapshots[_name_of(place), version]
+        snapshot = self._snapshots[_name_of(place), version]
         self._spark.sql(
             f"CALL iceberg.system.set_current_snapshot('{self._database}.{_name_of(place)}', {snapshot})"
         )
@@ -99,7 +109,8 @@ class IcebergTables:
     )
     format: TableFormat = ICEBERG
     first: int = 1
-    reads_others: bool = False
+    governed: Scribe | None = None
+    """Who writes their rows by statements on record, which read other tables."""
     restores_by_commit: bool = False
     _made: dict[str, str] = field(default_factory=dict)
     """Where each table is."""
@@ -109,9 +120,18 @@ class IcebergTables:
     def __post_init__(self) -> None:
         self.spark.sql(f"CREATE NAMESPACE iceberg.{self.database}")
 
+    def govern(self, scribe: Scribe) -> None:
+        """Have them written by statements on record."""
+        self.governed = scribe
+        self.kinds = {**self.kinds, Kind.AGAIN: 8}
+
+    @property
+    def reads_others(self) -> bool:
+        return self.governed is not None
+
     @cached_property
     def scribes(self) -> Sequence[Scribe]:
-        return (SparkWriter(self.spark, self.database, self._snapshots),)
+        return (SparkWriter(self.spark, self.database, self._snapshots, self.governed),)
 
     def drop(self) -> None:
         self.spark.sql(f"DROP DATABASE spark_catalog.{self.database} CASCADE")

@@ -232,6 +232,7 @@ class History:
             sources=tuple(self.source(one, version) for one, version in inputs),
             key=self.chance.choice([write for write, _ in before.rows] or [number]),
             before=before.rows,
+            sql=self.kind_of[name].sql(name, None),
             reads=frozenset({number}).union(*(row for one in sources for _, row in one.rows)),
         )
         if kind is not Kind.OVERWRITE:

@@ -73,6 +73,8 @@ class Deed:
     key: int
     before: Content
     reads: frozenset[int]
+    sql: str
+    """What a statement calls the table."""
 
 
 class Scribe(Protocol):

@@ -90,7 +90,7 @@ class GovernedSpark:
             self._changes_are(f"SELECT ({_read(one)}) AS first, ({_read(other)}) AS second")
             self._say(
                 "mysql",
-                f"UPDATE {table_at(one.place)} AS a, {table_at(other.place)} AS b, changes AS c "
+                f"UPDATE {one.sql} AS a, {other.sql} AS b, changes AS c "
                 "SET a.depends = concat(a.depends, ',', c.first), b.depends = concat(b.depends, ',', "
                 f"c.second) WHERE a.`write` = {one.key} AND b.`write` = {other.key}",
             )
@@ -112,7 +112,7 @@ class GovernedSpark:
             rows.append(_new_row(deed))
         self._changes_are(" UNION ALL ".join(rows))
         dialect, statement = forms[deed.number // 2 % len(forms)]
-        target = table_at(deed.place)
+        target = deed.sql
         if dialect in _QUOTED:
             target = re.sub("`(.*?)`", _QUOTED[dialect], target)
         self._say(dialect, statement.format(t=target))
@@ -128,15 +128,15 @@ class GovernedSpark:
             self._lw.sql("RESET lakewarden.dialect")
 
     def _write_plainly(self, deed: Deed) -> None:
-        target = table_at(deed.place)
+        target = deed.sql
         match deed.kind:
             case Kind.APPEND:
-                self._lw.write(self._spark.sql(_new_row(deed))).append(deed.place)
+                self._lw.write(self._spark.sql(_new_row(deed))).append(deed.sql)
             case Kind.OVERWRITE:
                 self._lw.sql(f"INSERT OVERWRITE {target} {_new_row(deed)}")
             case Kind.PARTIAL:
                 frame = self._spark.sql(_new_row(deed, key=deed.key))
-                self._lw.write(frame).overwrite(deed.place, where=f"write = {deed.key}")
+                self._lw.write(frame).overwrite(deed.sql, where=f"write = {deed.key}")
             case Kind.AGAIN:
                 read = _read(deed, f"SELECT {_DEPENDS} FROM {target}")
                 keys = f"SELECT write FROM {target} UNION ALL SELECT {deed.number}L"

@@ -35,10 +35,12 @@ class TableKind(Protocol):
     """The version that a table's first write makes."""
     kinds: Mapping[Kind, int]
     """What is written, and how often."""
-    reads_others: bool
-    """Whether its writes read other tables."""
     restores_by_commit: bool
     """Whether somebody who sets it back does so by a commit, which is a new version."""
+
+    @property
+    def reads_others(self) -> bool:
+        """Whether its writes read other tables."""
 
     @property
     def scribes(self) -> Sequence[Scribe]:
