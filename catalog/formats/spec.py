@@ -1,7 +1,7 @@
 """What a table format says of itself, once: its name, its reader, how its tables are known."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from lakewarden.catalog.formats.port import TableReader
 from lakewarden.catalog.policy.retention_properties import NO_PROPERTIES, RetentionProperties
@@ -22,8 +22,9 @@ class CatalogHead:
     """The file that it calls head, None where its entry is gone."""
     catalog: str | None = None
     """The name of a declared catalog; None: the Hive metastore."""
-    renamed: str | None = None
-    """The entry that names a file in the table's folder by now, where its own is gone."""
+    others: Callable[[], tuple[str, ...]] = field(default=tuple, compare=False, repr=False)
+    """Asks for the other entries that name a file in the table's folder, as far as its catalog tells. Raises
+    `UnavailableError`."""
 
     @property
     def keeper(self) -> str:

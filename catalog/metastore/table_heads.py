@@ -10,15 +10,16 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Final, Protocol
 
-from lakewarden.catalog.errors import CatalogAwayError, MetastoreAwayError, UnavailableError, UsageError
+from lakewarden.catalog.errors import CatalogAwayError, MetastoreAwayError, UnavailableError
 from lakewarden.catalog.formats.spec import CatalogHead
 from lakewarden.catalog.metastore.port import Metastore
 from lakewarden.catalog.model.identity import CatalogAddress
 from lakewarden.catalog.model.rows import GONE, RowKind, TableRow
-from lakewarden.catalog.storage.file_store import from_hadoop, is_inside
+from lakewarden.catalog.storage.named_files import lies_in
 from lakewarden.catalog.system.port import Rows
 
 __all__ = [
@@ -56,9 +57,8 @@ class DeclaredSource(HeadSource, Protocol):
     def bulk(self) -> bool:
         """Whether one question tells of many tables."""
 
-    def entries(self) -> Mapping[str, str | None]:
-        """`namespace.table` -> the metadata file that it names, of all tables; None where that takes another question.
-        Raises `UnavailableError`."""
+    def naming(self, location: str) -> tuple[str, ...]:
+        """The entries that name a file in a folder. Raises `UnavailableError`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,8 +153,8 @@ class TableHeads:
             asked, wanted = self._asked[address.catalog], self._wanted(address)
         with asked.lock:
             file = self._files(asked, address, wanted).get(address.table)
-            told = CatalogHead(entry=address.entry, file=file, catalog=address.catalog)
-            return told if file is not None else replace(told, renamed=self._renamed(address, location))
+        others = partial(self._others, address, location)
+        return CatalogHead(entry=address.entry, file=file, catalog=address.catalog, others=others)
 
     def _address(self, location: str) -> CatalogAddress | None:
         """The entry of the table at a location, by its row, or about to be in one. Rows, too, are asked once in a
@@ -215,20 +215,18 @@ class TableHeads:
             )
         return metastore
 
-    def _renamed(self, address: CatalogAddress, location: str) -> str | None:
-        """The entry of a declared catalog that names a file in a table's folder, where there is exactly one."""
-        if address.catalog is None:
-            return None
-        files = self._declared(address.catalog).entries()
-        found = [entry for entry, file in files.items() if _lies_in(file, location)]
-        return found[0] if len(found) == 1 else None
-
-
-def _lies_in(file: str | None, location: str) -> bool:
-    try:
-        return file is not None and is_inside(from_hadoop(file), location)
-    except UsageError:
-        return False
+    def _others(self, address: CatalogAddress, location: str) -> tuple[str, ...]:
+        """Other entries that name a file in a table's folder: in the same database of the metastore, or wherever a
+        declared catalog knows of it."""
+        if address.catalog is not None:
+            found = self._declared(address.catalog).naming(location)
+        else:
+            metastore = self._metastore()
+            tables = () if metastore is None else metastore.tables(address.namespace)
+            files = self._source(address).metadata_files(address.namespace, tables)
+            inside = (table for table, file in files.items() if lies_in(file, location))
+            found = tuple(f"{address.namespace}.{table}" for table in inside)
+        return tuple(one for one in found if one != str(address))
 
 
 def address_in(properties: Mapping[str, str]) -> CatalogAddress | None:

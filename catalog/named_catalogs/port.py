@@ -19,6 +19,10 @@ class TableCatalog(Protocol):
     def metadata_files(self, namespace: str, tables: Sequence[str]) -> Mapping[str, str]:
         """Table -> the metadata file that its entry names, of those tables that are there."""
 
+    def naming(self, location: str) -> tuple[str, ...]:
+        """`catalog.namespace.table` of the entries that name a file in the folder at a canonical location, of whichever
+        catalog that is kept in the same place; none where that takes asking for every table."""
+
     def entries(self) -> Mapping[str, str | None]:
         """`namespace.table` -> the metadata file that it names, of all tables; None where that takes another
         question."""

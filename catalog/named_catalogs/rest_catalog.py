@@ -37,6 +37,9 @@ class RestCatalog:
             found = ((table, self._file(session, namespace, table)) for table in tables)
             return {table: file for table, file in found if file is not None}
 
+    def naming(self, location: str) -> tuple[str, ...]:
+        return ()
+
     def entries(self) -> Mapping[str, str | None]:
         with closing(self._session()) as session:
             return {

@@ -13,6 +13,7 @@ from sqlalchemy.sql import Select, table
 
 from lakewarden.catalog.errors import CatalogAwayError
 from lakewarden.catalog.named_catalogs.declaration import CatalogDeclaration
+from lakewarden.catalog.storage.named_files import lies_in
 from lakewarden.catalog.storage.secret_files import current
 
 __all__ = ["SqlCatalog"]
@@ -44,16 +45,24 @@ class SqlCatalog:
         if len(tables) == 1:
             wanted = wanted.where(column("table_name") == tables[0])
         asked = frozenset(tables)
-        return {table: file for _, table, file in self._rows(wanted) if table in asked}
+        return {table: file for _, _, table, file in self._rows(wanted) if table in asked}
+
+    def naming(self, location: str) -> tuple[str, ...]:
+        inside = column("metadata_location").contains(location.partition("://")[2], autoescape=True)
+        return tuple(
+            f"{catalog}.{namespace}.{table}"
+            for catalog, namespace, table, file in self._rows(_every_entry().where(inside))
+            if lies_in(file, location)
+        )
 
     def entries(self) -> Mapping[str, str | None]:
         return {
             f"{namespace}.{table}": file
-            for namespace, table, file in self._rows(_entries_of(self._declared.name))
+            for _, namespace, table, file in self._rows(_entries_of(self._declared.name))
         }
 
-    def _rows(self, wanted: "Select[Any]") -> Iterator[tuple[str, str, str]]:
-        """Namespace, table and metadata file of the entries that are tables'."""
+    def _rows(self, wanted: "Select[Any]") -> Iterator[tuple[str, str, str, str]]:
+        """Catalog, namespace, table and metadata file of the entries that are tables'."""
         with self._answering():
             engine = self._engine()
             with engine.connect() as connection:
@@ -61,7 +70,7 @@ class SqlCatalog:
         for one in found:
             file = one["metadata_location"]
             if file is not None and one.get("iceberg_type") != _VIEW:
-                yield one["table_namespace"], one["table_name"], file
+                yield one["catalog_name"], one["table_namespace"], one["table_name"], file
 
     def _engine(self) -> Engine:
         url = _url(self._declared)
@@ -86,9 +95,13 @@ class SqlCatalog:
             ) from error
 
 
-def _entries_of(name: str) -> "Select[Any]":
+def _every_entry() -> "Select[Any]":
     """All columns: schema V0 has one less."""
-    return select(text("*")).select_from(table(_TABLE)).where(column("catalog_name") == name)
+    return select(text("*")).select_from(table(_TABLE))
+
+
+def _entries_of(name: str) -> "Select[Any]":
+    return _every_entry().where(column("catalog_name") == name)
 
 
 def _url(declared: CatalogDeclaration) -> URL:

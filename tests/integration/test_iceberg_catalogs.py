@@ -130,13 +130,19 @@ def test_a_table_that_was_renamed_in_its_catalog_is_said_and_followed(site: Cata
     assert site.findings() == []
 
 
-def test_one_folder_under_two_names_is_refused(site: CatalogSite) -> None:
+def test_one_folder_under_two_names_is_refused_and_only_observed(site: CatalogSite) -> None:
     site.register("prod.db.events")
     site.catalog.point("db.second", site.table.named)
     said = site.call("tables", "register", "prod.db.second")
     assert said.code == 5, said.err
     assert f"file://{site.table.root} is managed as db.events, by prod.db.events" in said.err
     assert "prod.db.second names it, too" in said.err
+    (found,) = site.findings()
+    assert found.startswith("The table's folder has another name, prod.db.second: ")
+    said = site.call("jobs", "run", "db.events", "vacuum")
+    assert said.code == 4 and "db.events uses a second name, which lakewarden does not act on." in said.err
+    site.catalog.point("db.second", None)
+    assert site.findings() == []
 
 
 def test_another_table_under_an_old_name_at_the_same_place_is_not_followed(site: CatalogSite) -> None:

@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import lakewarden
-from lakewarden.catalog.errors import ConflictError
+from lakewarden.catalog.errors import ConflictError, RefusedError
 from lakewarden.catalog.formats.port import CommitKind
 from lakewarden.catalog.named_catalogs.declaration import CatalogDeclaration, CatalogKind
 from lakewarden.catalog.storage.credentials import StorageOptions
@@ -73,6 +73,31 @@ def test_it_is_read_vacuumed_and_compacted_on_exactly_the_head_that_was_seen(tab
     assert foretold.files == report.files and report.files, report.message
     assert (table.unnamed(), table.missing()) == (set(), set())
     assert table.rows() == [0, 2, 10, 11, 12]
+
+
+@pytest.mark.parametrize("catalog", ["sales", "iceberg"])
+def test_a_table_with_a_second_name_is_not_touched(
+    spark: SparkSession, sales: CatalogDeclaration, metastore: EmbeddedMetastore, catalog: str
+) -> None:
+    table = SparkIceberg(spark, metastore.uri, catalog, declared=sales if catalog == sales.name else None)
+    for number in range(3):
+        table.append(number)
+    table.sql(f"DELETE FROM {table} WHERE id = 0")
+    told = table.heads(table.location)
+    assert told is not None and told.file is not None and told.others() == ()
+    second = f"{table.database}.second"
+    table.sql(f"CALL {catalog}.system.register_table(table => '{second}', metadata_file => '{told.file}')")
+    before = table.files()
+    with pytest.raises(RefusedError, match="has another name, .*second"):
+        table.vacuum()
+    with pytest.raises(RefusedError, match="has another name, .*second"):
+        table.engine.compact(
+            table.location, requires=table.seen.at, partitions=None, target_bytes=2**20, run_id="0" * 32
+        )
+    assert table.files() == before
+    table.sql(f"DROP TABLE {catalog}.{second}")
+    assert table.vacuum().files, "one of two names is gone"
+    assert table.rows() == [1, 2]
 
 
 def test_it_goes_back_and_whoever_commits_first_wins(table: SparkIceberg) -> None:

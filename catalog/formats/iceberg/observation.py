@@ -65,7 +65,13 @@ def snapshot_in(head: str) -> tuple[str, int] | None:
 
 
 def observation_of(
-    location: str, metadata: TableMetadata, name: str, held: HeadFiles | None, *, told_by_folder: bool
+    location: str,
+    metadata: TableMetadata,
+    name: str,
+    held: HeadFiles | None,
+    *,
+    told_by_folder: bool,
+    other_names: tuple[str, ...] = (),
 ) -> Observation:
     """Everything the metadata file `name` says, with the files that head `held`: None where nobody can read which.
     Raises KeyError, TypeError or ValueError for a schema that makes no sense."""
@@ -77,6 +83,7 @@ def observation_of(
         paths,
         formats=known.formats,
         has_files_elsewhere=bool(elsewhere),
+        other_names=other_names,
         commits_may_be_lost=told_by_folder and not location.startswith(_RENAMING),
     )
     columns = columns_of(metadata.schema)

@@ -7,7 +7,8 @@ or is not made yet, leaves such ones as well. Where a catalog keeps head, it alo
 """
 
 import re
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Final
 
 from lakewarden.catalog.bounds import as_whole
@@ -39,6 +40,8 @@ class HeadFile:
     """Who says so."""
     entry: FileEntry | None = None
     """Its size and time: catalogs give each file a name of its own, one that has a number may be another table's."""
+    other_names: Callable[[], tuple[str, ...]] = field(default=tuple, compare=False, repr=False)
+    """Asks for other entries of the catalog that name a file in the folder. Raises `UnavailableError`."""
 
 
 def has_metadata(store: FileStore) -> bool:
@@ -55,10 +58,16 @@ def catalogued_file(location: str, told: CatalogHead) -> HeadFile:
     """The file that a catalog names. Raises `BrokenMetadataError` where it has no such table any more."""
     if told.file is None:
         kept = told.keeper.replace("the", "The", 1)
-        now = "" if told.renamed is None else f" Its folder is that of {told.catalog}.{told.renamed} now."
+        others = told.others()
+        now = f" Its folder is that of {others[0]} now." if len(others) == 1 else ""
         raise BrokenMetadataError(EXISTS, f"{kept} has no Iceberg table {told.entry} any more.{now}")
     path = FilePaths(location, location).path(told.file)
-    return HeadFile(path=path, named_by=f"{told.keeper}'s entry of {told.entry}")
+    return HeadFile(path=path, named_by=f"{told.keeper}'s entry of {told.entry}", other_names=_others(told))
+
+
+def _others(told: CatalogHead) -> Callable[[], tuple[str, ...]]:
+    """A metastore would have to be asked for all tables of a database: whoever acts on the table does."""
+    return tuple if told.catalog is None else told.others
 
 
 def head_file(store: FileStore) -> HeadFile | None:

@@ -343,7 +343,14 @@ class _Loaded:
 def _observed(location: str, loaded: _Loaded, held: HeadFiles | None) -> Observation:
     try:
         by_folder = loaded.file.entry is not None
-        return observation_of(location, loaded.metadata, loaded.name, held, told_by_folder=by_folder)
+        return observation_of(
+            location,
+            loaded.metadata,
+            loaded.name,
+            held,
+            told_by_folder=by_folder,
+            other_names=loaded.file.other_names(),
+        )
     except (KeyError, TypeError, ValueError) as error:
         raise not_understood(loaded.file.path) from error
 

@@ -36,6 +36,7 @@ def obstacles_of(
     formats: frozenset[str],
     has_files_elsewhere: bool,
     commits_may_be_lost: bool,
+    other_names: tuple[str, ...] = (),
 ) -> tuple[ObservedOnly, ...]:
     """Every reason that the metadata tells; `formats` are those of head's files."""
     return tuple(
@@ -44,6 +45,7 @@ def obstacles_of(
             *_version(metadata),
             *_place(metadata, paths),
             *_commits(commits_may_be_lost),
+            *_names(other_names),
             *_files(metadata, paths, has_files_elsewhere),
             *_unknown(metadata, formats),
         )
@@ -124,6 +126,18 @@ def _commits(may_be_lost: bool) -> Iterator[tuple[str, str, str]]:
                 "time is lost: it is only observed."
             ),
             "Its owner can register it in a catalog.",
+        )
+
+
+def _names(others: tuple[str, ...]) -> Iterator[tuple[str, str, str]]:
+    if others:
+        yield (
+            "a second name",
+            (
+                f"The table's folder has another name, {', '.join(others)}: what one of them deletes, the other may "
+                "need, so it is only observed."
+            ),
+            "Remove the other name from its catalog, with its files left there.",
         )
 
 

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from pyspark.sql import SparkSession
 
-from lakewarden.catalog.errors import ConflictError
+from lakewarden.catalog.errors import ConflictError, RefusedError
 from lakewarden.catalog.formats.port import Head
 from lakewarden.catalog.formats.spec import HeadOf
 from lakewarden.jobs.engines.spark.errors import translated
@@ -82,7 +82,15 @@ def opened(spark: SparkSession, heads: HeadOf, location: str) -> JavaTable:
 
 
 def opened_at(spark: SparkSession, heads: HeadOf, location: str, requires: Head) -> JavaTable:
-    """The table, if head is the one that is required. Raises `ConflictError`."""
+    """The table, if head is the one that is required, and its folder has no other name by now. Raises `ConflictError`,
+    `RefusedError`."""
+    told = heads(location)
+    others = () if told is None else told.others()
+    if others:
+        raise RefusedError(
+            f"The folder {location} has another name, {others[0]}: what one of them deletes, the other may need.",
+            hint="Remove the other name from its catalog, with its files left there.",
+        )
     found = opened(spark, heads, location)
     at = found.at
     if at.version != requires.version or requires.token not in (None, at.token):

@@ -15,15 +15,19 @@ from lakewarden.catalog.formats.iceberg.reader import IcebergReader
 from lakewarden.catalog.formats.port import Observation
 from lakewarden.catalog.formats.spec import CatalogHead
 from lakewarden.catalog.metastore.hive import HiveMetastore
+from lakewarden.catalog.metastore.table_heads import TableHeads
+from lakewarden.catalog.model.identity import CatalogAddress
 from lakewarden.catalog.named_catalogs.catalogs import DeclaredCatalogs
 from lakewarden.catalog.named_catalogs.declaration import CatalogDeclaration
 from lakewarden.catalog.storage.file_store import StorageOptions, canonical
+from lakewarden.catalog.system.port import TABLES
 from lakewarden.jobs.actions.compact import Compact
 from lakewarden.jobs.actions.vacuum import Vacuum
 from lakewarden.jobs.engines.iceberg.engine import IcebergEngine
 from lakewarden.jobs.executors.compact import compact
 from lakewarden.jobs.executors.vacuum import vacuum
 from lakewarden.jobs.runs.port import JobContext, Report, Target
+from support.fakes.system_store import FakeRows
 
 __all__ = ["SparkIceberg", "iceberg_catalogs"]
 
@@ -89,12 +93,14 @@ class SparkIceberg:
     def heads(self, location: str) -> CatalogHead | None:
         if self.catalog == "by_path":
             return None
-        if self.declared is not None:
-            kept = DeclaredCatalogs([self.declared]).catalog(self.catalog)
-            file = kept.metadata_files(self.database, [self.name]).get(self.name)
-            return CatalogHead(entry=f"{self.database}.{self.name}", file=file, catalog=self.catalog)
-        found = HiveMetastore(self.uri).metadata_files(self.database, [self.name])
-        return CatalogHead(entry=f"{self.database}.{self.name}", file=found.get(self.name))
+        declared = DeclaredCatalogs(() if self.declared is None else [self.declared])
+        metastore = HiveMetastore(self.uri) if self.declared is None else None
+        heads = TableHeads(
+            lambda: metastore, lambda: FakeRows(TABLES, 0, {}), moment=0.0, declared=declared.catalog
+        )
+        kept_in = None if self.declared is None else self.catalog
+        heads.know(location, CatalogAddress(catalog=kept_in, entry=f"{self.database}.{self.name}"))
+        return heads(location)
 
     @property
     def reader(self) -> IcebergReader:
