@@ -12,11 +12,18 @@ from lakewarden.catalog.errors import UnreadableError
 from lakewarden.catalog.formats.delta.reader import DeltaReader
 from lakewarden.catalog.formats.iceberg.reader import IcebergReader
 from lakewarden.catalog.formats.port import DataFile, LogProblem, Observation, TableReader
+from lakewarden.catalog.metastore.table_heads import TableHeads
+from lakewarden.catalog.model.identity import CatalogAddress
+from lakewarden.catalog.named_catalogs.catalogs import DeclaredCatalogs
+from lakewarden.catalog.named_catalogs.declaration import CatalogDeclaration, CatalogKind
 from lakewarden.catalog.storage.file_store import canonical
+from lakewarden.catalog.system.port import TABLES
 from support.builders import tables
 from support.builders.delta_logs import START, LogWriter, add, remove
 from support.builders.iceberg_tables import IcebergWriter
 from support.builders.maintenance import ValueReader
+from support.builders.sql_catalogs import CataloguedWriter, SqliteCatalog
+from support.fakes.system_store import FakeRows
 from support.fakes.table_reader import FakeReader, FakeTable
 from support.manifest_format.reader import ManifestReader
 from support.manifest_format.writer import ManifestWriter
@@ -114,6 +121,29 @@ class IcebergMaker:
             path.unlink()
 
 
+class CataloguedMaker(IcebergMaker):
+    """An Iceberg table whose head a SQL catalog keeps."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        catalog = self._catalog = SqliteCatalog(file=folder.with_name("catalog.db"))
+        self._table = CataloguedWriter(root=folder, catalog=catalog, entry="db.t")
+        uri = f"sqlite:///{catalog.file}"
+        declared = CatalogDeclaration(name=catalog.name, kind=CatalogKind.SQL, uri=uri)
+        heads = TableHeads(
+            lambda: None,
+            lambda: FakeRows(TABLES, 0, {}),
+            moment=0.0,
+            declared=DeclaredCatalogs([declared]).catalog,
+        )
+        heads.know(self.location, CatalogAddress(catalog=catalog.name, entry="db.t"))
+        self.reader = IcebergReader(heads=heads)
+
+    def vanish(self) -> None:
+        super().vanish()
+        self._catalog.point("db.t", None)
+
+
 class TellingMaker(DeltaMaker):
     """A Delta table; after each step `tell` passes on to another reader what the Delta reader says."""
 
@@ -167,8 +197,8 @@ class ValueMaker(TellingMaker):
 
 
 @pytest.fixture(
-    params=[DeltaMaker, IcebergMaker, ManifestMaker, FakeMaker, ToldMaker, ValueMaker],
-    ids=["delta", "iceberg", "manifest", "fake", "told", "values"],
+    params=[DeltaMaker, IcebergMaker, CataloguedMaker, ManifestMaker, FakeMaker, ToldMaker, ValueMaker],
+    ids=["delta", "iceberg", "catalogued", "manifest", "fake", "told", "values"],
 )
 def table(request: pytest.FixtureRequest, tmp_path: Path) -> Maker:
     make: Callable[[Path], Maker] = request.param

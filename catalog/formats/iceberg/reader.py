@@ -114,8 +114,10 @@ class IcebergReader:
             if file is None:
                 return ProbeResult(exists=False, moved=False)
             version, now = self._head(location, file) or self._remembered(location, self._load(location))
-        except UnreadableError:
-            return ProbeResult(exists=True, moved=True)
+        except UnreadableError as error:
+            is_gone = isinstance(error, BrokenMetadataError) and error.check == EXISTS
+            there = not is_gone or self.is_table(location)
+            return ProbeResult(exists=there, moved=there)
         return ProbeResult(exists=True, moved=version != seen, latest=version, head=now)
 
     def has_head(self, location: str, *, version: int, head: str) -> bool | None:

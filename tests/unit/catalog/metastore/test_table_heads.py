@@ -1,14 +1,18 @@
 """Heads that a metastore keeps: asked once for a database, and not again for a moment."""
 
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
 
-from lakewarden.catalog.errors import MetastoreAwayError
+from lakewarden.catalog.errors import CatalogAwayError, MetastoreAwayError
 from lakewarden.catalog.formats.spec import CatalogHead
 from lakewarden.catalog.metastore.port import METADATA_FILE, Entry
-from lakewarden.catalog.metastore.table_heads import CATALOG_ENTRY, TableHeads
+from lakewarden.catalog.metastore.table_heads import CATALOG_ENTRY, CATALOG_NAME, TableHeads
 from lakewarden.catalog.model.identity import CatalogAddress
 from lakewarden.catalog.system.port import TABLES
 from support.builders.system_samples import table_row
@@ -162,3 +166,63 @@ def test_without_a_metastore_nothing_is_concluded() -> None:
         MetastoreAwayError, match="A metastore keeps the heads of tables in a, and none is configured."
     ):
         heads("file:///a.t")
+
+
+class Declared:
+    """A declared catalog that answers for every table, or not, or not at once."""
+
+    bulk = True
+
+    def __init__(self, *, down: bool = False, waits: threading.Event | None = None) -> None:
+        self.asked, self.down, self.waits = list[str](), down, waits
+
+    def metadata_files(self, database: str, tables: Sequence[str], /) -> Mapping[str, str]:
+        self.asked.append(database)
+        if self.waits is not None:
+            assert self.waits.wait(10)
+        if self.down:
+            raise CatalogAwayError("away")
+        return {table: f"file:/{table}/metadata/1.metadata.json" for table in tables}
+
+    def naming(self, location: str) -> tuple[str, ...]:
+        return ()
+
+
+def heads_in(catalogs: Mapping[str, Declared], *entries: str) -> TableHeads:
+    """Tables at `file:///<entry>` whose heads declared catalogs keep."""
+    store = FakeSystemStore()
+    told = [one.partition(".") for one in entries]
+    store.create(
+        replace(
+            table_row(number),
+            location=f"file:///{catalog}.{entry}",
+            format="iceberg",
+            properties={CATALOG_NAME: catalog, CATALOG_ENTRY: entry},
+        )
+        for number, (catalog, _, entry) in enumerate(told, 1)
+    )
+    return TableHeads(lambda: None, lambda: store.rows(TABLES), lambda: 0.0, declared=catalogs.__getitem__)
+
+
+def test_a_catalog_that_does_not_answer_is_asked_for_one_of_its_namespaces_alone() -> None:
+    catalogs = {"up": Declared(), "off": Declared(down=True)}
+    heads = heads_in(catalogs, "off.a.t", "off.b.t", "up.a.t")
+    for name in ("off.a.t", "off.b.t", "off.a.t"):
+        with pytest.raises(CatalogAwayError):
+            heads(f"file:///{name}")
+    told = heads("file:///up.a.t")
+    assert told == CatalogHead(entry="a.t", file="file:/t/metadata/1.metadata.json", catalog="up")
+    assert (catalogs["off"].asked, catalogs["up"].asked) == (["a"], ["a"])
+
+
+def test_who_waits_for_one_catalog_does_not_keep_another_waiting() -> None:
+    answered = threading.Event()
+    catalogs = {"up": Declared(), "slow": Declared(waits=answered)}
+    heads = heads_in(catalogs, "slow.a.t", "up.a.t")
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(heads, "file:///slow.a.t")
+        while not catalogs["slow"].asked:
+            time.sleep(0.001)
+        assert heads("file:///up.a.t") is not None and not waiting.done()
+        answered.set()
+        assert waiting.result(10) is not None
