@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from lakewarden.catalog.formats.port import TableReader
+from lakewarden.catalog.model.rows import Action
 from lakewarden.catalog.policy.retention_properties import NO_PROPERTIES, RetentionProperties
 from lakewarden.catalog.storage.credentials import StorageOptions
 
@@ -65,6 +66,8 @@ class FormatSpec:
     """The folder by which its tables are known. It holds metadata and nothing else."""
     kept: tuple[str, ...] = ()
     """Beginnings of the paths of what the format keeps in a table's folder besides."""
+    upkeep: tuple[Action, ...] = (Action.LOG_CARE,)
+    """How its own metadata is cared for: the actions that not every format has."""
     retention: RetentionProperties = NO_PROPERTIES
     """The properties by which its tables keep what a policy promises."""
     versions_kept: Callable[[Mapping[str, str]], float | None] = lambda properties: 0.0

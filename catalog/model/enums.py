@@ -127,6 +127,7 @@ class Action(StrEnum):
     COMPACT = "compact"
     STATISTICS = "statistics"
     LOG_CARE = "log_care"
+    METADATA_CARE = "metadata_care"
     SYNC = "sync"
     PROPERTIES = "properties"
     PURGE = "purge"

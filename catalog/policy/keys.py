@@ -194,7 +194,8 @@ POLICY_KEYS: tuple[PolicyKey, ...] = (
         field="log_enabled",
         kind=PolicyKind.SWITCH,
         default=True,
-        doc="Write checkpoints where writers make none and clean the log behind the promise.",
+        doc="Write checkpoints where writers make none and clean the log behind the promise; of Iceberg tables, care "
+        "for manifests, metadata files and branches that lakewarden left.",
     ),
     PolicyKey(
         key="log.checkpoint_commits",
@@ -202,7 +203,8 @@ POLICY_KEYS: tuple[PolicyKey, ...] = (
         kind=PolicyKind.COUNT,
         default=50,
         floor=2,
-        doc="Write a checkpoint when this many commits came after the last one.",
+        doc="Write a checkpoint when this many commits came after the last one; join the small manifests of an Iceberg "
+        "table once there are this many.",
     ),
     PolicyKey(
         key="log.retention",
@@ -210,7 +212,8 @@ POLICY_KEYS: tuple[PolicyKey, ...] = (
         kind=PolicyKind.DURATION,
         default=30 * DAY,
         floor=24 * HOUR,
-        doc="Keep log entries at least this long; never shorter than the promise.",
+        doc="Keep log entries, and metadata files of Iceberg tables, at least this long; never shorter than the "
+        "promise.",
     ),
     PolicyKey(
         key="metastore.sync",

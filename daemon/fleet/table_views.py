@@ -15,7 +15,7 @@ from lakewarden.catalog.model.rows import (
 )
 from lakewarden.catalog.state.port import Run
 from lakewarden.jobs.actions.world import Past, Standing, TableView
-from lakewarden.jobs.engines.registry import unable
+from lakewarden.jobs.engines.registry import lacking, unable
 
 __all__ = ["RUNS_WINDOW", "is_unlooked", "view_of"]
 
@@ -44,6 +44,7 @@ def view_of(
         unfinished=unfinished,
         taken_back=tuple((one.first, one.last) for one in reverted if not one.left),
         unable=unable(row.format),
+        lacking=lacking(row.format),
         no_spark=no_spark(row.location or ""),
     )
 

@@ -112,6 +112,7 @@ LOG_CARE: Final = Spec(
     recover=retry,
     order=_ordered,
     deletes=Deletes.SOMETIMES,
+    cares_for="checkpoints",
     switch=Switch(key="log.enabled", value=lambda settings: settings.log_enabled),
     on_any_head=True,  # what came after its version changes nothing about it
     retention=lambda action, policy: (action.retention_seconds, policy.log_retention_seconds),

@@ -18,6 +18,7 @@ from lakewarden.jobs.actions.compact import COMPACT
 from lakewarden.jobs.actions.convert import CONVERT
 from lakewarden.jobs.actions.costs import WARM_START, Estimate
 from lakewarden.jobs.actions.log_care import LOG_CARE
+from lakewarden.jobs.actions.metadata_care import METADATA_CARE
 from lakewarden.jobs.actions.properties import PROPERTIES
 from lakewarden.jobs.actions.purge import PURGE
 from lakewarden.jobs.actions.rollback import ROLLBACK
@@ -46,6 +47,7 @@ _ALL: Final[tuple[Spec[Any], ...]] = (
     COMPACT,
     STATISTICS,
     LOG_CARE,
+    METADATA_CARE,
     PURGE,
 )
 SPECS: Final = {one.action: one for one in _ALL}

@@ -169,6 +169,9 @@ class Spec(Generic[A]):
     """The action works on the table's files or log: all protocol features must be known to us."""
     of_all_formats: bool = False
     """Engines that do not do everything to their tables do this."""
+    cares_for: str | None = None
+    """What of a format's own metadata it cares for; only formats whose `upkeep` names the action have such. None: it is
+    no such action."""
     by_spark: bool = False
     """Spark does it, so it has to be safe where the table lies."""
     of_system_tables: bool = True

@@ -64,6 +64,8 @@ class TableView(Standing):
     """The ranges (first, last) of versions that were taken back."""
     unable: Mapping[Action, str] = field(default_factory=dict)
     """What is never done to tables of its format here, and why."""
+    lacking: frozenset[Action] = frozenset()
+    """The actions that care for what its format does not have: nobody is told of them."""
     no_spark: str | None = None
     """Why Spark may not work on it where it lies; None: it may."""
 

@@ -20,6 +20,7 @@ __all__ = [
     "InstalledTools",
     "engine_formats",
     "engine_spec",
+    "lacking",
     "no_engine",
     "require_engine",
     "unable",
@@ -65,10 +66,27 @@ def no_engine(format_: TableFormat | None, action: Action | None = None) -> str 
     wanted = format_ or DELTA
     if wanted not in engine_formats():
         return f"no engine for the table format {wanted} is installed here"
-    if action is None or wanted not in _IN_PART or SPECS[action].of_all_formats:
+    if action is None:
         return None
-    label = formats()[wanted].label
-    return f"lakewarden vacuums, compacts and rolls back {label} tables; it does not do anything else to them yet"
+    known, spec = formats().get(wanted), SPECS[action]
+    if known is not None and action in lacking(wanted):
+        return f"{known.label} tables have no {spec.cares_for}"
+    if known is None or wanted not in _IN_PART or spec.of_all_formats:
+        return None
+    return (
+        f"lakewarden vacuums, compacts and rolls back {known.label} tables, and cares for their metadata; "
+        "it does not do anything else to them yet"
+    )
+
+
+def lacking(format_: TableFormat | None) -> frozenset[Action]:
+    """The actions that care for what tables of a format do not have."""
+    known = formats().get(format_ or DELTA)
+    if known is None:
+        return frozenset()
+    return frozenset(
+        action for action, spec in SPECS.items() if spec.cares_for is not None and action not in known.upkeep
+    )
 
 
 def unable(format_: TableFormat | None) -> Mapping[Action, str]:

@@ -1,7 +1,7 @@
 """World to Plan: what runs now, in which order, and for everything else why not. Pure.
 
 A plan is a value: the dry run prints it, the cycle queues it, the page shows it. Every table gets an answer for every
-action.
+action that its format has.
 """
 
 from collections.abc import Callable, Sequence
@@ -139,7 +139,7 @@ def request_for(run: PlannedRun, *, new_id: Callable[[], str]) -> RunRequest:
 
 
 def _answers(view: TableView, world: World, now: datetime) -> Answers:
-    answers = [judge(view, action, world, now) for action in SPECS]
+    answers = [judge(view, action, world, now) for action in SPECS if action not in view.lacking]
     ranked = sorted((_ranked(view, one) for one in answers if isinstance(one, Due)), key=_order)
     waiting = [_waiting(view, one) for one in answers if isinstance(one, NotDue)]
     return ranked[:1], [*waiting, *(_after(view, later, ranked[0]) for later in ranked[1:])]

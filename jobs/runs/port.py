@@ -230,6 +230,16 @@ class Engine(Protocol):
         deletions: what it raises ends the call. `version` of the answer is the first version that can still
         be rebuilt, None if nothing was deleted."""
 
+    def join_manifests(self, location: str, *, requires: Head, run_id: str) -> FileChange:
+        """Rewrite what lists head's files into as few files as their size allows, which are counted."""
+
+    def drop_branches(self, location: str) -> int:
+        """Drop the branches that runs of ours have left. Returns how many."""
+
+    def forgotten_metadata(self, location: str, *, before: datetime) -> Sequence[FileEntry]:
+        """Files of metadata that head does not remember, and that were no head any more at a moment, in the order in
+        which they may go."""
+
     def statistics(
         self, location: str, *, version: int, columns: Sequence[str] | None, max_rows: int
     ) -> TableStatistics:

@@ -8,6 +8,7 @@ from lakewarden.jobs.actions.answers import AnyAction
 from lakewarden.jobs.executors.compact import compact
 from lakewarden.jobs.executors.convert import convert
 from lakewarden.jobs.executors.log_care import log_care
+from lakewarden.jobs.executors.metadata_care import metadata_care
 from lakewarden.jobs.executors.properties import set_properties
 from lakewarden.jobs.executors.purge import purge
 from lakewarden.jobs.executors.statistics import refresh_statistics
@@ -24,6 +25,7 @@ EXECUTORS: Final[Mapping[Action, Callable[[JobContext, Any], Report]]] = {
     Action.COMPACT: compact,
     Action.STATISTICS: refresh_statistics,
     Action.LOG_CARE: log_care,
+    Action.METADATA_CARE: metadata_care,
     Action.PROPERTIES: set_properties,
     Action.SYNC: sync_metastore,
     Action.PURGE: purge,

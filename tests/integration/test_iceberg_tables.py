@@ -24,7 +24,8 @@ from support.processes.sparkless import sparkless
 
 QUICK = [f"{key}={value}" for key, value in house.QUICK.items()]
 NOTHING_ELSE = (
-    "lakewarden vacuums, compacts and rolls back Iceberg tables; it does not do anything else to them yet"
+    "lakewarden vacuums, compacts and rolls back Iceberg tables, and cares for their metadata; "
+    "it does not do anything else to them yet"
 )
 EAGER = (
     "mode=manage",

@@ -7,12 +7,12 @@ from typing import Final
 
 from lakewarden.catalog.bounds import as_whole
 from lakewarden.catalog.formats.iceberg.manifests import ManifestFile
-from lakewarden.catalog.formats.iceberg.metadata import TableMetadata
+from lakewarden.catalog.formats.iceberg.metadata import TableMetadata, TableSnapshot
 from lakewarden.catalog.model.lineage_record import RUN_ID
 from lakewarden.catalog.model.table_deletes import Backlog
 from lakewarden.catalog.units import MIB
 
-__all__ = ["BRANCHES", "backlog_of", "own_branches"]
+__all__ = ["BRANCHES", "backlog_of", "is_own_branch", "own_branches"]
 
 BRANCHES: Final = "lakewarden-"
 """What the names of our branches begin with; the id of a run follows."""
@@ -33,22 +33,23 @@ def backlog_of(metadata: TableMetadata, manifests: Sequence[ManifestFile]) -> Ba
 
 
 def own_branches(metadata: TableMetadata) -> tuple[str, ...]:
-    """The branches that runs of ours made: by the id of a run in the name, or in the snapshot that a branch holds.
-    Branches of others stay, whatever their names."""
+    """The branches that runs of ours made."""
     return tuple(
         name
         for name, ref in metadata.refs.items()
-        if ref.is_branch and _is_own(name, metadata, ref.snapshot_id)
+        if ref.is_branch and is_own_branch(name, _run_of(metadata.snapshots.get(ref.snapshot_id)))
     )
 
 
-def _is_own(name: str, metadata: TableMetadata, snapshot_id: int) -> bool:
-    run_id, snapshot = name.removeprefix(BRANCHES), metadata.snapshots.get(snapshot_id)
-    if run_id == name:
-        return False
-    return _RUN.fullmatch(run_id) is not None or (
-        snapshot is not None and snapshot.summary.get(RUN_ID) == run_id
-    )
+def is_own_branch(name: str, run_id: str | None) -> bool:
+    """Whether a run of ours made a branch: by the id of a run in its name, or in the snapshot that it holds (`run_id`).
+    Branches of others stay, whatever their names."""
+    told = name.removeprefix(BRANCHES)
+    return told != name and (_RUN.fullmatch(told) is not None or told == run_id)
+
+
+def _run_of(snapshot: TableSnapshot | None) -> str | None:
+    return None if snapshot is None else snapshot.summary.get(RUN_ID)
 
 
 def _joinable(manifests: Sequence[ManifestFile], limit: int) -> int:

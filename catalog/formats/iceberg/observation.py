@@ -11,7 +11,7 @@ from lakewarden.catalog.formats.iceberg.backlog import backlog_of
 from lakewarden.catalog.formats.iceberg.commits import is_compaction
 from lakewarden.catalog.formats.iceberg.file_paths import FilePaths
 from lakewarden.catalog.formats.iceberg.manifests import ManifestFile
-from lakewarden.catalog.formats.iceberg.metadata import PartitionField, TableMetadata
+from lakewarden.catalog.formats.iceberg.metadata import PartitionField, TableMetadata, TableSnapshot
 from lakewarden.catalog.formats.iceberg.schema import columns_of
 from lakewarden.catalog.formats.iceberg.verdict import capabilities_of, obstacles_of, warning_of
 from lakewarden.catalog.formats.port import (
@@ -28,6 +28,7 @@ from lakewarden.catalog.model.rows import TableFormat
 __all__ = ["ICEBERG", "HeadFiles", "head_token", "observation_of", "snapshot_in"]
 
 ICEBERG: Final[TableFormat] = "iceberg"
+_REWRITTEN: Final = frozenset({"deleted-data-files", "removed-delete-files"})
 _IDENTITY: Final = "identity"
 _RENAMING: Final = ("file://", "hdfs://")
 """Storages where a rename is made once or fails."""
@@ -103,7 +104,7 @@ def observation_of(
         protocol=(metadata.format_version, metadata.format_version),
         capabilities=capabilities_of(obstacles),
         first_version=line[-1].sequence if line else 0,
-        last_compaction_at=_last(one.at for one in line if is_compaction(one)),
+        last_compaction_at=_last(one.at for one in line if is_compaction(one) and _rewrote_files(one)),
         last_write_at=_last(one.at for one in line if not is_compaction(one)),
         elsewhere=elsewhere,
         warnings=(*map(warning_of, obstacles), *known.problems),
@@ -160,6 +161,11 @@ def _partitioned_by(fields: Iterable[PartitionField], names: Mapping[int, str]) 
     """By which columns, or what is made of them: `day(at)`, `bucket[16](id)`."""
     told = ((one.transform, names.get(one.source_id, one.name)) for one in fields if one.transform != "void")
     return tuple(name if transform == _IDENTITY else f"{transform}({name})" for transform, name in told)
+
+
+def _rewrote_files(snapshot: TableSnapshot) -> bool:
+    """Else its manifests were rewritten, and nothing more."""
+    return not _REWRITTEN.isdisjoint(snapshot.summary)
 
 
 def _last(moments: Iterable[datetime]) -> datetime | None:

@@ -49,9 +49,9 @@ def has_metadata(store: FileStore) -> bool:
     return store.exists(HINT) or next(store.named(FOLDER, _is_metadata), None) is not None
 
 
-def metadata_files(store: FileStore) -> tuple[str, ...]:
+def metadata_files(store: FileStore) -> tuple[FileEntry, ...]:
     """All metadata files in a table's folder, whichever table's they are, referenced or not."""
-    return tuple(entry.path for entry in store.named(FOLDER, _is_metadata))
+    return tuple(store.named(FOLDER, _is_metadata))
 
 
 def catalogued_file(location: str, told: CatalogHead) -> HeadFile:

@@ -29,6 +29,7 @@ from lakewarden.catalog.formats.iceberg.observation import (
     observation_of,
     snapshot_in,
 )
+from lakewarden.catalog.formats.iceberg.old_metadata import forgotten
 from lakewarden.catalog.formats.iceberg.pointer import (
     FOLDER,
     HeadFile,
@@ -58,8 +59,8 @@ from lakewarden.catalog.formats.port import (
     Tombstone,
 )
 from lakewarden.catalog.formats.spec import FormatSpec, HeadOf, Sign
-from lakewarden.catalog.model.rows import TableFormat
-from lakewarden.catalog.storage.file_store import FileStore, StorageOptions, open_store
+from lakewarden.catalog.model.rows import Action, TableFormat
+from lakewarden.catalog.storage.file_store import FileEntry, FileStore, StorageOptions, open_store
 from lakewarden.catalog.storage.troubles import answering
 
 __all__ = ["ICEBERG_FORMAT", "IcebergReader"]
@@ -211,11 +212,16 @@ class IcebergReader:
         of commits that failed, and those of another table that lies there as well. Raises `BrokenMetadataError` for one
         that cannot be read: nobody knows what it names."""
         loaded, found = self._load(location, KnownManifests()), set[str]()
-        others = (one for one in metadata_files(self._store(location)) if one != loaded.file.path)
+        others = (one.path for one in metadata_files(self._store(location)) if one.path != loaded.file.path)
         for path in others:
             metadata = parse_metadata(loaded.contents.read_own(path, by="the folder"), path)
             found.update(named_files(metadata, loaded.contents.of(metadata), lenient=True))
         return frozenset(found | set(named_files(loaded.metadata, loaded.contents)))
+
+    def forgotten(self, location: str, *, before: datetime) -> tuple[FileEntry, ...]:
+        """The metadata files that head does not remember, and that were no head any more at a moment, oldest first."""
+        loaded, listed = self._load(location), metadata_files(self._store(location))
+        return forgotten(loaded.metadata, loaded.file.path, loaded.contents, listed, before)
 
     def _when_head(self, location: str, version: int) -> Iterator[TableMetadata]:
         """The metadata in which a version was head, that of the last time, newest first. Raises `UnreadableError` where
@@ -388,6 +394,7 @@ ICEBERG_FORMAT: Final = FormatSpec(
     reader=IcebergReader,
     catalogued=IcebergReader,
     located=located,
+    upkeep=(Action.METADATA_CARE,),
     versions_kept=seconds_kept,
     commits_tell_properties=False,
     sign=Sign(folder=FOLDER, endings=(".metadata.json", ".metadata.json.gz", "version-hint.text")),

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, suppress
+from datetime import datetime
 from typing import Final
 
 from py4j.protocol import Py4JError
@@ -155,6 +156,15 @@ class DeltaEngine:
 
     def join_deletes(self, location: str, *, requires: Head, run_id: str) -> FileChange:
         raise RefusedError("Delta tables have no delete files.", hint="Their deletion vectors are purged.")
+
+    def join_manifests(self, location: str, *, requires: Head, run_id: str) -> FileChange:
+        raise RefusedError("Delta tables have no manifests.", hint="")
+
+    def drop_branches(self, location: str) -> int:
+        raise RefusedError("Delta tables have no branches.", hint="")
+
+    def forgotten_metadata(self, location: str, *, before: datetime) -> Sequence[FileEntry]:
+        raise RefusedError("Delta tables forget no metadata.", hint="")
 
     def set_properties(
         self, location: str, *, requires: Head, properties: Sequence[tuple[str, str]], run_id: str

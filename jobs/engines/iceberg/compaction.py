@@ -5,27 +5,24 @@ A rewrite that Iceberg commits to main itself may come after an equality delete 
 then brings the deleted rows back (apache/iceberg#10312); here, any commit to main in between makes it come to nothing.
 """
 
-import re
 from collections.abc import Mapping
 from contextlib import suppress
 from functools import partial
-from typing import Any, Final
+from typing import Any
 
 from lakewarden.catalog.errors import ConflictError, LakewardenError
 from lakewarden.catalog.failpoints import reach
 from lakewarden.catalog.formats.iceberg.backlog import BRANCHES
 from lakewarden.catalog.formats.iceberg.metadata import MAIN
 from lakewarden.catalog.formats.spec import HeadOf
-from lakewarden.catalog.model.lineage_record import RUN_ID
 from lakewarden.jobs.engines.iceberg.delete_files import drop_dangling
 from lakewarden.jobs.engines.iceberg.java_tables import JavaTable, beside_writers
+from lakewarden.jobs.engines.iceberg.own_metadata import left_branches
 from lakewarden.jobs.engines.iceberg.summaries import change_since
 from lakewarden.jobs.engines.spark.errors import translated
 from lakewarden.jobs.runs.port import FileChange
 
 __all__ = ["rewrite"]
-
-_RUN: Final = re.compile("[0-9a-f]{32}")
 
 
 def rewrite(
@@ -61,7 +58,7 @@ def rewrite(
 
 def _begin(table: JavaTable, branch: str, at: int) -> None:
     jvm: Any = table.spark._jvm
-    left_over = [name for name, ref in table.base.refs().items() if _is_left_over(table, str(name), ref)]
+    left_over = left_branches(table)
     ref = jvm.org.apache.iceberg.SnapshotRef.branchBuilder(at).build()
 
     def change(builder: Any) -> None:
@@ -70,16 +67,6 @@ def _begin(table: JavaTable, branch: str, at: int) -> None:
         builder.setRef(branch, ref)
 
     table.commit(change, f"begin a branch of {table.location}")
-
-
-def _is_left_over(table: JavaTable, name: str, ref: Any) -> bool:
-    """Whether a killed run of ours left a branch: by the id of a run in its name, or in the snapshot that it holds."""
-    run_id = name.removeprefix(BRANCHES)
-    if run_id == name or not ref.isBranch():
-        return False
-    snapshot = table.base.snapshot(ref.snapshotId())
-    made_by = None if snapshot is None else snapshot.summary().get(RUN_ID)
-    return _RUN.fullmatch(run_id) is not None or made_by == run_id
 
 
 def _rewrite(

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Final, NoReturn
 
 from py4j.protocol import Py4JError
@@ -23,6 +23,7 @@ from lakewarden.jobs.engines.iceberg.delete_files import join_positions
 from lakewarden.jobs.engines.iceberg.expiry import expire, forget_expired, live_paths, unnamed
 from lakewarden.jobs.engines.iceberg.going_back import fence, not_ours, restore
 from lakewarden.jobs.engines.iceberg.java_tables import JavaTable, beside_writers, opened, opened_at
+from lakewarden.jobs.engines.iceberg.own_metadata import drop_branches, join_manifests
 from lakewarden.jobs.engines.iceberg.partitions import rows_of
 from lakewarden.jobs.engines.spark.errors import is_stopped
 from lakewarden.jobs.engines.spark.worker_session import worker_session
@@ -189,6 +190,19 @@ class IcebergEngine:
 
     def clean_log(self, location: str, *, keep_from: int, proceed: Callable[[], None]) -> FileChange:
         _refuse("clean logs of Iceberg tables, which have none")
+
+    def join_manifests(self, location: str, *, requires: Head, run_id: str) -> FileChange:
+        return join_manifests(self._at(location, requires), self._marks(run_id))
+
+    def drop_branches(self, location: str) -> int:
+        dropped = list[int]()
+        beside_writers(
+            self._spark(), self._heads, location, lambda table: dropped.append(drop_branches(table))
+        )
+        return sum(dropped)
+
+    def forgotten_metadata(self, location: str, *, before: datetime) -> Sequence[FileEntry]:
+        return self._reader.forgotten(location, before=before)
 
     def statistics(
         self, location: str, *, version: int, columns: Sequence[str] | None, max_rows: int

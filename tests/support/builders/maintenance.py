@@ -279,6 +279,18 @@ class AskedEngine:
         self.asked.append(f"join deletes {requires}")
         return FileChange(version=requires.version + 1, files_removed=1, files_added=1)
 
+    def join_manifests(self, location: str, *, requires: Head, run_id: str) -> FileChange:
+        self.asked.append(f"join manifests {requires}")
+        return self.change
+
+    def drop_branches(self, location: str) -> int:
+        self.asked.append("drop branches")
+        return 1
+
+    def forgotten_metadata(self, location: str, *, before: datetime) -> Sequence[FileEntry]:
+        self.asked.append("forgotten metadata")
+        return ()
+
     @_done_by
     def fill_file_statistics(self, location: str, *, requires: Head, run_id: str) -> FileChange:
         self.asked.append(f"fill {requires}")

@@ -22,9 +22,11 @@ from lakewarden.catalog.named_catalogs.declaration import CatalogDeclaration
 from lakewarden.catalog.storage.file_store import StorageOptions, canonical
 from lakewarden.catalog.system.port import TABLES
 from lakewarden.jobs.actions.compact import Compact
+from lakewarden.jobs.actions.metadata_care import MetadataCare
 from lakewarden.jobs.actions.vacuum import Vacuum
 from lakewarden.jobs.engines.iceberg.engine import IcebergEngine
 from lakewarden.jobs.executors.compact import compact
+from lakewarden.jobs.executors.metadata_care import metadata_care
 from lakewarden.jobs.executors.vacuum import vacuum
 from lakewarden.jobs.runs.port import JobContext, Report, Target
 from support.fakes.system_store import FakeRows
@@ -172,3 +174,17 @@ class SparkIceberg:
             join_deletes=join,
         )
         return compact(self.context(run_id), action)
+
+    def care(
+        self,
+        run_id: str = RUN,
+        *,
+        join: bool = True,
+        clean: bool = False,
+        retention: int = 0,
+        dry_run: bool = False,
+    ) -> Report:
+        action = MetadataCare(
+            requires=self.seen.at, retention_seconds=retention, join=join, clean=clean, dry_run=dry_run
+        )
+        return metadata_care(self.context(run_id), action)

@@ -7,6 +7,7 @@ __all__ = ["RUNS"]
 _DAEMON = "test_daemon_crash.py::test_killed_at_every_point_the_next_daemon_finishes_the_work"
 _STREAMS = "test_stream_crash.py::test_killed_between_rows_and_notes_the_next_cycle_adds_nothing"
 _DELETES = "test_iceberg_care.py::test_a_run_that_is_killed_while_it_applies_deletes_is_made_again"
+_METADATA = "test_iceberg_metadata.py::test_metadata_care_that_is_killed_is_gone_on_with"
 _ICEBERG = "test_iceberg_maintenance.py::test_a_compaction_that_is_killed_leaves_nothing_that_stays"
 _WORKER = "test_worker_crash.py::test_killed_at_every_point_each_run_is_done_once"
 _PURGE_ENDS = "test_purge_ends.py::test_killed_at_its_very_end_in_an_otherwise_empty_folder_it_ends"
@@ -258,6 +259,48 @@ RUNS = (
         left="a snapshot that carries the run's id",
         then="the run counts as done",
         test=_DELETES,
+    ),
+    Crash(
+        point="metadata.branches_dropped",
+        killed="worker, after it dropped branches of killed runs",
+        left="a table without them",
+        then="it is begun again",
+        test=_METADATA,
+    ),
+    Crash(
+        point="metadata.decided",
+        killed="worker, before it joins manifests",
+        left="manifests as they were",
+        then="it is begun again",
+        test=_METADATA,
+    ),
+    Crash(
+        point="iceberg.manifests_rewritten",
+        killed="worker, before it publishes the manifests that it joined",
+        left="files that no metadata names; main as it was",
+        then="it is begun again, a full vacuum deletes its files",
+        test=_METADATA,
+    ),
+    Crash(
+        point="iceberg.manifests_published",
+        killed="worker, after it published the manifests that it joined",
+        left="a snapshot that carries the run's id",
+        then="it is begun again, and finds manifests joined",
+        test=_METADATA,
+    ),
+    Crash(
+        point="metadata.cleaning",
+        killed="worker, before it deletes metadata files",
+        left="all of them",
+        then="it is begun again",
+        test=_METADATA,
+    ),
+    Crash(
+        point="metadata.batch",
+        killed="worker, while it deletes metadata files",
+        left="the newer ones",
+        then="it is begun again; the rest goes",
+        test=_METADATA,
     ),
     Crash(
         point="vacuum.decided",

@@ -8,6 +8,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 from typing import Final
 
@@ -141,6 +142,15 @@ class FakeEngine:
     def join_deletes(self, location: str, *, requires: Head, run_id: str) -> FileChange:
         require_head(_store(location), _number(location, requires))
         return FileChange(version=None)
+
+    def join_manifests(self, location: str, *, requires: Head, run_id: str) -> FileChange:
+        raise RefusedError("Delta tables have no manifests.", hint="")
+
+    def drop_branches(self, location: str) -> int:
+        raise RefusedError("Delta tables have no branches.", hint="")
+
+    def forgotten_metadata(self, location: str, *, before: datetime) -> Sequence[FileEntry]:
+        raise RefusedError("Delta tables forget no metadata.", hint="")
 
     def set_properties(
         self, location: str, *, requires: Head, properties: Sequence[tuple[str, str]], run_id: str

@@ -1,6 +1,7 @@
 """The engine of manifest tables: pyarrow, in this process."""
 
 from collections.abc import Callable, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Final, NoReturn
 
@@ -128,6 +129,15 @@ class ManifestEngine:
     def join_deletes(self, location: str, *, requires: Head, run_id: str) -> FileChange:
         _at(location, requires)
         return FileChange(version=None)
+
+    def join_manifests(self, location: str, *, requires: Head, run_id: str) -> FileChange:
+        raise RefusedError("Tables of this format have no manifests.", hint="")
+
+    def drop_branches(self, location: str) -> int:
+        raise RefusedError("Tables of this format have no branches.", hint="")
+
+    def forgotten_metadata(self, location: str, *, before: datetime) -> Sequence[FileEntry]:
+        raise RefusedError("Tables of this format forget no metadata.", hint="")
 
     def set_properties(
         self, location: str, *, requires: Head, properties: Sequence[tuple[str, str]], run_id: str

@@ -116,7 +116,7 @@ MEANINGS: Final[Mapping[str, Mapping[str, str]]] = {
         "run_id": "The run; its commits carry it, too.",
         "table_id": "The table it was for.",
         "name": "The table's name then.",
-        "action": "`convert`, `vacuum`, `compact`, `statistics`, `log_care`, `sync`, `properties`, "
+        "action": "`convert`, `vacuum`, `compact`, `statistics`, `log_care`, `metadata_care`, `sync`, `properties`, "
         "`purge` or `rollback`.",
         "because": "Why it was decided, in words.",
         "requires_version": "The version it was decided on.",

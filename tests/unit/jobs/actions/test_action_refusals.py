@@ -16,6 +16,7 @@ from lakewarden.jobs.actions.answers import AnyAction, WhyNot
 from lakewarden.jobs.actions.compact import Compact
 from lakewarden.jobs.actions.convert import Convert
 from lakewarden.jobs.actions.log_care import LogCare
+from lakewarden.jobs.actions.metadata_care import MetadataCare
 from lakewarden.jobs.actions.properties import SetProperties
 from lakewarden.jobs.actions.purge import Purge
 from lakewarden.jobs.actions.registry import SPECS, spec_of
@@ -30,6 +31,7 @@ ACTIONS: tuple[AnyAction, ...] = (
     Compact(requires=Head(3), target_bytes=1, min_small_files=2, quiet_seconds=0),
     Convert(name=None, location="file:///lake/db/t"),
     LogCare(requires=Head(3), retention_seconds=1),
+    MetadataCare(requires=Head(3), retention_seconds=1),
     Purge(requires=Head(3, "u@3@1"), files=1, bytes=1),
     RefreshStatistics(requires=Head(3), name=None),
     RollBack(rollback_id="r1"),
