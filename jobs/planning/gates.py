@@ -42,10 +42,14 @@ def forbidden(view: TableView, action: Action) -> ActionRefusal | None:
     against = next(refusals(view, spec, Planning(ordered=True)), None)
     if against is not None:
         return against
-    unable = _engine(view, spec) or _features(view, spec)
-    if unable is None:
-        return None
-    return ActionRefusal(why=unable.why, said=unable.because, planned=unable.because)
+    unable = _engine(view, spec)
+    if unable is not None:
+        said = f"gets no {action}: {unable.because}"
+        return ActionRefusal(why=unable.why, said=said, planned=unable.because)
+    unable = _features(view, spec)
+    return (
+        None if unable is None else ActionRefusal(why=unable.why, said=unable.because, planned=unable.because)
+    )
 
 
 def held_back(view: TableView, action: Action, budget: Budget, now: datetime) -> NotDue | None:

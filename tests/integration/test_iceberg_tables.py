@@ -177,8 +177,13 @@ def test_status_and_why_speak_of_it(site: IcebergSite) -> None:
         Action.VACUUM,
         Action.COMPACT,
         Action.ROLLBACK,
+        Action.METADATA_CARE,
+        Action.LOG_CARE,
     }:
         assert because[action.value] == (WhyNot.UNSUPPORTED, NOTHING_ELSE)
+    assert because["metadata_care"][1].endswith("policy allows 1") and "log_care" not in because
+    asked = site.call("jobs", "run", "db.ice", "log_care")
+    assert asked.code == 4 and "db.ice gets no log_care: Iceberg tables have no checkpoints." in asked.err
 
 
 def test_an_eager_policy_makes_no_run_and_changes_no_byte(site: IcebergSite) -> None:
@@ -193,7 +198,6 @@ def test_an_eager_policy_makes_no_run_and_changes_no_byte(site: IcebergSite) -> 
 @pytest.mark.parametrize(
     "asked",
     [
-        ("jobs", "run", "db.ice", "log_care"),
         ("jobs", "run", "db.ice", "statistics"),
         ("jobs", "run", "db.ice", "properties"),
         ("jobs", "run", "db.ice", "sync"),
