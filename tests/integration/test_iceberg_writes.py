@@ -64,7 +64,7 @@ class Shop:
         self.must("tables", "register", f"{table.database}.{table.name}")
         return table
 
-    def another(self, mode: str = "copy-on-write", **more: str) -> SparkIceberg:
+    def another(self, mode: str = "copy-on-write", **more: Any) -> SparkIceberg:
         table = SparkIceberg(
             self.spark, self.metastore.uri, "iceberg", properties=properties_of(mode), **more
         )
