@@ -30,6 +30,7 @@ from lakewarden.jobs.session.executed_plans import PlanRecorder
 from lakewarden.jobs.session.frames import is_path, plan_of, run_sql, taken_setting
 from lakewarden.jobs.session.groups.group_runner import Groups
 from lakewarden.jobs.session.groups.ready_writes import ready_writes
+from lakewarden.jobs.session.iceberg.catalog_names import catalog_name, with_catalog_names
 from lakewarden.jobs.session.judgement.plan_tables import PlanTables
 from lakewarden.jobs.session.judgement.said import called, kind_said
 from lakewarden.jobs.session.judgement.statement_kinds import StatementKind
@@ -101,8 +102,11 @@ class SparkWriter:
 
     def table(self, name: str, version: int | None) -> DataFrame:
         reader = self._spark.read if version is None else self._spark.read.option("versionAsOf", version)
-        frame = reader.format("delta").load(name) if is_path(name) else reader.table(name)
         session: Any = self._spark._jsparkSession
+        if is_path(name):
+            frame = reader.format("delta").load(name)
+        else:
+            frame = reader.table(catalog_name(self._plans, session, name))
         plan = plan_of(frame)
         return self._plans.frame(session, pin(self._plans, session, plan, target=None, cached=False).plan)
 
@@ -200,7 +204,7 @@ class SparkWriter:
         """One try of a write; None, and nothing was run, if it writes no Delta table."""
         operation = operation_named() if isinstance(request, UncompiledChange | Sql) else None
         plan, options, chosen = self._requested.statement(session, request, parsed)
-        plan = self._buckets.as_delta_takes_it(session, plan)
+        plan = with_catalog_names(self._plans, session, self._buckets.as_delta_takes_it(session, plan))
         if self._judge is not None:
             self._judge.require_said(plan)
         analysed = self._plans.analysed(session, plan)
@@ -244,6 +248,7 @@ class SparkWriter:
         session: Any = self._spark._jsparkSession
         text = request.text if isinstance(request, Sql) else request.draft.text
         plan = self._plans.parsed(session, text) if parsed is None else parsed
+        plan = with_catalog_names(self._plans, session, plan)
         self._refuse_id(plan, operation_named)
         if self._judge is not None:
             self._judge.require_said(plan)

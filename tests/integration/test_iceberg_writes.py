@@ -373,6 +373,33 @@ def test_frames_are_written_and_upserted(shop: Shop) -> None:
     assert parts() == {2: "u", 7: "u", 10: "late", None: "n"}
 
 
+def test_each_batch_of_a_stream_is_upserted_once(shop: Shop, tmp_path: Path) -> None:
+    raw, source = shop.raw, f"{shop.raw.database}.source"
+    shop.lw.sql(
+        f"CREATE TABLE {source} USING delta AS SELECT 3L AS id, 's' AS part, current_timestamp() AS at"
+    )
+
+    def run() -> None:
+        query = shop.lw.upsert_stream(
+            shop.spark.readStream.table(source),
+            f"{raw.database}.raw",  # by the name that it is managed under
+            "id",
+            checkpoint=str(tmp_path / "checkpoint"),
+            trigger={"availableNow": True},
+        )
+        query.awaitTermination()
+        assert query.exception() is None
+
+    run()
+    (transaction,) = newest(raw).transactions
+    assert transaction[1] == 0 and raw.rows() == [1, 2, 3]
+    raw.sql(f"UPDATE {raw} SET part = 'mine' WHERE id = 3")
+    for commit in (tmp_path / "checkpoint" / "commits").iterdir():
+        commit.unlink()  # as if it had died before it noted that the batch was done
+    run()
+    assert raw.sql(f"SELECT part FROM {raw} WHERE id = 3") == [("mine",)]
+
+
 DIALECTS = {
     "postgres": "UPDATE {0} SET part = s.part FROM (VALUES (1, 'p')) AS s(id, part) WHERE {0}.id = s.id",
     "mysql": "UPDATE {0} JOIN (SELECT 1 AS id, 'p' AS part) s ON {0}.id = s.id SET {0}.part = s.part",
@@ -390,6 +417,13 @@ def test_other_dialects_change_it_and_several_matches_are_refused(shop: Shop) ->
             assert raw.sql(f"SELECT part FROM {raw} WHERE id = 1") == [("p",)], dialect
             raw.sql(f"UPDATE {raw} SET part = 'a' WHERE id = 1")
         lw.sql("SET lakewarden.dialect = postgres")
+        short = f"{raw.database}.raw"  # as it is managed, and as the metastore has it
+        lw.sql(
+            f"WITH one AS (SELECT max(id) AS id FROM {short}) DELETE FROM {short} USING one WHERE raw.id = one.id"
+        )
+        assert raw.rows() == [1, 2]
+        lw.sql(f"INSERT INTO {short} WITH one AS (SELECT 3L AS id) SELECT id, 'a', NULL FROM one")
+        assert [row.id for row in lw.sql(f"SELECT id FROM {short} ORDER BY id").collect()] == [1, 2, 3]
         twice = (
             f"UPDATE {raw} SET part = s.p FROM (VALUES (1, 'x'), (1, 'y')) AS s(id, p) WHERE {raw}.id = s.id"
         )

@@ -1,5 +1,6 @@
 """Snapshots as commits, in words that all formats share. Pure."""
 
+from collections.abc import Mapping
 from typing import Final
 
 from lakewarden.catalog.bounds import as_whole
@@ -7,7 +8,13 @@ from lakewarden.catalog.formats.iceberg.governed import changed_rows, kind_told,
 from lakewarden.catalog.formats.iceberg.metadata import TableMetadata, TableSnapshot
 from lakewarden.catalog.formats.iceberg.references import SnapshotNames
 from lakewarden.catalog.formats.port import Commit, CommitKind
-from lakewarden.catalog.model.lineage_record import INSTALLATION, RUN_ID, LineageRecord
+from lakewarden.catalog.model.lineage_record import (
+    INSTALLATION,
+    OPERATION_ID,
+    OPERATION_NUMBER,
+    RUN_ID,
+    LineageRecord,
+)
 from lakewarden.catalog.model.rows import UNKNOWN_PARENT
 
 __all__ = ["COMPACTION", "LEFT", "RESTORED", "commit_of", "is_compaction"]
@@ -51,6 +58,7 @@ def commit_of(metadata: TableMetadata, snapshot: TableSnapshot, names: SnapshotN
         engine=engine or None,
         run_id=told.get(RUN_ID) if names.in_main or LEFT in told else None,
         installation=told.get(INSTALLATION),
+        transactions=_transactions(told),
         lineage=reading.record,
         lineage_verdict=reading.verdict,
         format_id=metadata.uuid if snapshot.parent_id is None else None,
@@ -59,6 +67,12 @@ def commit_of(metadata: TableMetadata, snapshot: TableSnapshot, names: SnapshotN
         branches=names.branches,
         tags=names.tags,
     )
+
+
+def _transactions(told: Mapping[str, str]) -> tuple[tuple[str, int], ...]:
+    """The operation, or the batch of a query, that a snapshot was made for."""
+    name, number = told.get(OPERATION_ID), as_whole(told.get(OPERATION_NUMBER, ""))
+    return () if name is None or number is None else ((name, number),)
 
 
 def is_compaction(snapshot: TableSnapshot) -> bool:

@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame
 from lakewarden.catalog.errors import UsageError
 from lakewarden.catalog.model.lineage_record import Operation
 from lakewarden.jobs.session.conflicts.lost_races import LostRaceError
-from lakewarden.jobs.session.frames import sql_name
+from lakewarden.jobs.session.iceberg.catalog_names import catalog_name
 from lakewarden.jobs.session.iceberg.staged_writes import StagedWrite
 from lakewarden.jobs.session.iceberg.written_tables import WrittenTable, table_behind
 from lakewarden.jobs.session.plans import Plans
@@ -38,7 +38,11 @@ class StagedUpserts:
 
     def target(self, session: Any, request: Upsert) -> WrittenTable | None:
         """The Iceberg table that a request names; None where it names another one, or none."""
-        return table_behind(self.plans, session, sql_name(request.table))
+        return table_behind(self.plans, session, self._name(session, request))
+
+    def _name(self, session: Any, request: Upsert) -> str:
+        """What SQL calls the table that a request names."""
+        return catalog_name(self.plans, session, request.table)
 
     def run(self, session: Any, request: Upsert, source: UpsertSource, target: WrittenTable) -> Upserted:
         """One try. Raises `LostRaceError` if somebody else committed meanwhile."""
@@ -63,7 +67,7 @@ class StagedUpserts:
                     source=source.schema,
                     target=schema,
                     rules=Rules(),
-                    name=sql_name(request.table),
+                    name=self._name(session, request),
                     view=VIEW,
                     facts=facts,
                     partitions=(),

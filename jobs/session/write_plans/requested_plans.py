@@ -6,7 +6,8 @@ from typing import Any, Final, assert_never
 from lakewarden.catalog.errors import UsageError
 from lakewarden.jobs.engines.spark.names import quoted
 from lakewarden.jobs.session.compiled_changes import compile_change, mean_what_is_written
-from lakewarden.jobs.session.frames import plan_of, sql_name
+from lakewarden.jobs.session.frames import is_path, plan_of, sql_name
+from lakewarden.jobs.session.iceberg.catalog_names import catalog_name
 from lakewarden.jobs.session.judgement.write_options import USER_METADATA
 from lakewarden.jobs.session.plans import JavaPlan, Plans
 from lakewarden.jobs.session.writes import Append, Merge, Overwrite, Request, Sql, UncompiledChange
@@ -84,7 +85,8 @@ class RequestedPlans:
         return self._plans.unresolved(self._parts(session, table), self._plans.no_options, False)
 
     def _parts(self, session: Any, table: str) -> Any:
-        return session.sessionState().sqlParser().parseMultipartIdentifier(sql_name(table))
+        name = sql_name(table) if is_path(table) else catalog_name(self._plans, session, table)
+        return session.sessionState().sqlParser().parseMultipartIdentifier(name)
 
     def _writer_options(self, options: Mapping[str, str]) -> Any:
         return self._plans.scala_map((key, value) for key, value in options.items() if key != USER_METADATA)
