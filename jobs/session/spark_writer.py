@@ -233,7 +233,7 @@ class SparkWriter:
             if shape.operation is Operation.REPLACE:  # what the table keeps, and for how long, is said anew
                 self._directory.require_no_hold("CREATE OR REPLACE TABLE", shape.target)
         if self._judge is not None:
-            self._judge.require_written(plan, shape.target, shape.query)
+            self._judge.require_written(plan, shape.target, shape.judged, shape.format)
 
     def _as_it_is(
         self, request: Request, parsed: JavaPlan | None, operation_named: Callable[[], str | None]

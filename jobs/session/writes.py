@@ -254,9 +254,9 @@ class Judge(Protocol):
     def require_read(self, plan: Any, analysed: Any) -> None:
         """Raise `NotAllowedError` unless an analysed statement that is no governed write may be run."""
 
-    def require_written(self, plan: Any, target: str | None, query: Any) -> None:
-        """Raise `NotAllowedError` unless a write, as parsed, may change the table at `target` (canonical; None for one
-        that is made) by an analysed query (None for none)."""
+    def require_written(self, plan: Any, target: str | None, query: Any, format_: str) -> None:
+        """Raise `NotAllowedError` unless a write, as parsed, may change the table of a format at `target` (canonical;
+        None for one that is made) by an analysed query (None for none)."""
 
 
 class Writer(Protocol):

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,8 @@ from lakewarden.catalog.errors import (
 )
 from lakewarden.catalog.formats.port import Commit, CommitKind
 from lakewarden.catalog.model.rows import RollbackState
+from lakewarden.daemon.attach import Writes
+from lakewarden.daemon.gateway.access.owned_tables import require_own
 from lakewarden.daemon.installation.services import open_services
 from lakewarden.daemon.process.embedded_metastore import EmbeddedMetastore
 from lakewarden.daemon.usecases.rollbacks.rollback import rollbacks_of_services
@@ -29,6 +32,7 @@ from lakewarden.jobs.session import write_recorder
 from lakewarden.jobs.session.attached import Attached
 from lakewarden.jobs.session.conflicts.retries import RETRIES_KEY
 from lakewarden.jobs.session.iceberg.staged_writes import StagedWrite
+from lakewarden.jobs.session.judgement.reading_rules import Reading
 from support.builders.callers import actor
 from support.builders.spark_iceberg import SparkIceberg
 from support.fakes.engine import FakeEngine
@@ -398,6 +402,31 @@ def test_each_batch_of_a_stream_is_upserted_once(shop: Shop, tmp_path: Path) -> 
         commit.unlink()  # as if it had died before it noted that the batch was done
     run()
     assert raw.sql(f"SELECT part FROM {raw} WHERE id = 3") == [("mine",)]
+
+
+def test_who_only_reads_changes_own_tables_and_no_others(shop: Shop) -> None:
+    services, session = open_services(home=shop.home), shop.spark.newSession()
+    rita = actor("rita")
+    judge = Reading(session, lambda _: None, partial(require_own, services.store, rita))
+    lw = Writes(services, session, user="rita", caller=lambda: rita, tell=lambda _: None, judge=judge)
+    hers = SparkIceberg(shop.spark, shop.metastore.uri, "iceberg")
+    shop.must("tables", "register", f"{hers.database}.{hers.name}", "--owner", "rita")
+    for text in (
+        "INSERT INTO {} VALUES (4, 'a', NULL)",
+        "INSERT OVERWRITE {} VALUES (4, 'a', NULL)",
+        "UPDATE {} SET part = 'b'",
+        "DELETE FROM {}",
+        f"{MERGE}WHEN MATCHED THEN DELETE",
+        f"{MERGE}WHEN NOT MATCHED THEN INSERT (id) VALUES (s.id)",
+    ):
+        for name in (str(shop.raw), f"{shop.raw.database}.raw"):
+            with pytest.raises(NotAllowedError, match="rita may not change rows"):
+                lw.sql(text.format(name))
+        if "WHEN MATCHED" not in text:
+            lw.sql(text.format(hers))
+    with pytest.raises(NotAllowedError, match="A reader may not use"):
+        lw.sql(f"UPDATE {hers} SET part = (SELECT max(part) FROM {shop.raw})")
+    assert shop.raw.rows() == [1, 2, 3] and hers.rows() == [2, 20]
 
 
 DIALECTS = {

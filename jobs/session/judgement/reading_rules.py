@@ -103,8 +103,10 @@ class Reading:
         elif kind_of(name) is StatementKind.QUERY:
             self._require_open_sources(analysed)
 
-    def require_written(self, plan: JavaPlan, target: str | None, query: JavaPlan | None) -> None:
-        self._require_own(QueriedTable(self._target(plan), target, "delta"))
+    def require_written(
+        self, plan: JavaPlan, target: str | None, query: JavaPlan | None, format_: str
+    ) -> None:
+        self._require_own(QueriedTable(self._target(plan), target, format_))
         if query is not None:
             self._require_open_sources(query)
 

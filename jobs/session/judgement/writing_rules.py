@@ -109,7 +109,9 @@ class Writing:
     def require_read(self, plan: JavaPlan, analysed: JavaPlan) -> None:
         """What a statement says tells all: a writer may read every table of the catalog."""
 
-    def require_written(self, plan: JavaPlan, target: str | None, query: JavaPlan | None) -> None:
+    def require_written(
+        self, plan: JavaPlan, target: str | None, query: JavaPlan | None, format_: str
+    ) -> None:
         """A writer may change every table of the catalog."""
 
     def _require_name(self, name: str, node: JavaPlan) -> None:

@@ -42,6 +42,18 @@ class Shape:
     heads: Mapping[str, Any] = field(default_factory=dict)
     """What the target is read at, by its location, where the format's own transaction does not see to that."""
 
+    @property
+    def format(self) -> str:
+        """That of the table."""
+        return "delta" if self.staged is None else "iceberg"
+
+    @property
+    def judged(self) -> JavaPlan | None:
+        """The query, for whoever has to say whether its tables may be read. A DELETE or UPDATE of one table that Spark
+        itself does is none: what its conditions ask is judged by how they are said."""
+        alone = self.staged is not None and self.operation in (Operation.DELETE, Operation.UPDATE)
+        return None if alone else self.query
+
 
 def shape_of(plans: Plans, session: Any, plan: JavaPlan, *, is_merge: bool = False) -> Shape | None:
     """The shape of an analysed statement; None if it writes no Delta or Iceberg table, or in a way that is not known
