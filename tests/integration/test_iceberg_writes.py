@@ -81,6 +81,12 @@ class Shop:
         return row.num_inserted_rows, row.num_updated_rows, row.num_deleted_rows
 
 
+def java_table(spark: SparkSession, table: SparkIceberg) -> Any:
+    """In Iceberg's own library."""
+    jvm: Any = spark._jvm
+    return jvm.org.apache.iceberg.spark.Spark3Util.loadIcebergTable(spark._jsparkSession, str(table))
+
+
 def newest(table: SparkIceberg) -> Commit:
     (last,) = table.reader.newest(table.location, count=1)
     return last
@@ -186,6 +192,13 @@ def test_what_it_read_is_on_record_version_by_version(shop: Shop) -> None:
     assert other.rows() == [1, 2, 3, 4, 101, 102, 103]
     assert inputs(other) == [(raw.location, raw.seen.version)]
     assert newest(other).kind is CommitKind.MERGE
+    # Earlier versions by their numbers, by its plain name; what a tag means is fixed as well.
+    short, table = f"{database}.raw", java_table(shop.spark, raw)
+    table.manageSnapshots().createTag("first", table.currentSnapshot().parentId()).commit()
+    for point in (f"VERSION {seen.version}", "TAG 'first'"):
+        assert len(shop.lw.sql(f"SELECT id FROM {short} AT {point}").collect()) == 3
+        shop.lw.sql(f"INSERT OVERWRITE {other} SELECT * FROM {short} AT {point} WHERE id > 1")
+        assert (other.rows(), inputs(other)) == ([2, 3], [(raw.location, seen.version)])
 
 
 def test_whoever_commits_in_between_is_never_overwritten(shop: Shop) -> None:
@@ -232,9 +245,7 @@ REFUSED = {
 
 def test_what_is_not_done_is_refused_and_nothing_lands_elsewhere(shop: Shop) -> None:
     raw = shop.raw
-    jvm: Any = shop.spark._jvm
-    table = jvm.org.apache.iceberg.spark.Spark3Util.loadIcebergTable(shop.spark._jsparkSession, str(raw))
-    table.manageSnapshots().createBranch("side").commit()
+    java_table(shop.spark, raw).manageSnapshots().createBranch("side").commit()
     for text, error in REFUSED.items():
         with pytest.raises(error, match="Nothing was run"):
             shop.lw.sql(text.format(raw, raw.database))
@@ -437,6 +448,7 @@ DIALECTS = {
 }
 
 
+@pytest.mark.long
 def test_other_dialects_change_it_and_several_matches_are_refused(shop: Shop) -> None:
     raw, lw = shop.raw, shop.lw
     try:

@@ -77,7 +77,12 @@ def _leaf(plans: Plans, session: Any, leaf: JavaPlan, taken: frozenset[str]) -> 
     """A leaf with the name that is found; None where it stays."""
     if kind(leaf) == _TRAVEL:
         inner = _leaf(plans, session, leaf.relation(), taken)
-        return None if inner is None else leaf.copy(inner, leaf.timestamp(), leaf.version())
+        relation = leaf.relation() if inner is None else inner
+        snapshot = _numbered(plans, session, relation, plans.option(leaf.version()))
+        if inner is None and snapshot is None:
+            return None
+        version = leaf.version() if snapshot is None else plans.optional(snapshot)
+        return leaf.copy(relation, leaf.timestamp(), version)
     if kind(leaf) != _RELATION:
         return None
     parts = [str(part) for part in plans.sequence(leaf.multipartIdentifier())]
@@ -108,6 +113,23 @@ def _found(plans: Plans, session: Any, parts: Sequence[str]) -> Sequence[str] | 
     told = catalog.getTableMetadata(entry).properties().get("table_type")
     is_one = told.isDefined() and str(told.get()).lower() == "iceberg"
     return (_NAME, database, parts[-1]) if is_one else None
+
+
+def _numbered(plans: Plans, session: Any, relation: JavaPlan, version: str | None) -> str | None:
+    """The id of the snapshot that has a number, by which lakewarden knows it; None where there is none, and for what is
+    an id itself."""
+    parts = [str(part) for part in plans.sequence(relation.multipartIdentifier())]
+    if version is None or not version.isdecimal() or len(parts) != 3 or parts[0].lower() != _NAME:
+        return None
+    jvm: Any = plans.spark._jvm
+    spelled = ".".join(f"`{part.replace('`', '``')}`" for part in parts)
+    found = jvm.org.apache.iceberg.spark.Spark3Util.catalogAndIdentifier(session, spelled)
+    if not found.catalog().tableExists(found.identifier()):
+        return None
+    metadata = found.catalog().loadTable(found.identifier()).table().operations().current()
+    ids = {int(one.sequenceNumber()): int(one.snapshotId()) for one in plans.items(metadata.snapshots())}
+    number = int(version)
+    return str(ids[number]) if number in ids and number not in ids.values() else None
 
 
 def _insert_into(plans: Plans, plan: JavaPlan, table: JavaPlan) -> JavaPlan:

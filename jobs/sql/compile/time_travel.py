@@ -1,4 +1,5 @@
-"""`t AT VERSION n` and `t AT TIMESTAMP '...'`: said in Spark's words, VERSION AS OF and TIMESTAMP AS OF. Pure.
+"""`t AT VERSION n`, `t AT TIMESTAMP '...'`, `t AT BRANCH '...'` and `t AT TAG '...'`: said in Spark's words, VERSION AS
+OF and TIMESTAMP AS OF. Pure.
 
 Two words of the user's own text are replaced, and nothing else: strings, comments and quoted names stay as they are.
 Only MERGE, whose USING takes no time in Spark, gets a query instead of its table.
@@ -18,7 +19,9 @@ from lakewarden.jobs.sql.compile.places import told_with_places, wrong_at
 __all__ = ["in_sparks_words"]
 
 _LIKELY: Final = re.compile(r"\bAT\b", re.IGNORECASE)
-_POINTS: Final = frozenset({"VERSION", "TIMESTAMP"})
+_REFERENCES: Final = frozenset({"BRANCH", "TAG"})
+"""What Spark knows as versions with a name."""
+_POINTS: Final = frozenset({"VERSION", "TIMESTAMP", *_REFERENCES})
 _LITERALS: Final = frozenset({TokenType.NUMBER, TokenType.STRING})
 _BEFORE_TABLES: Final = frozenset({"FROM", "JOIN", "USING", ",", "(", "TABLE"})
 _WRITTEN: Final = frozenset({"INTO", "UPDATE", "OVERWRITE"})
@@ -50,7 +53,8 @@ def in_sparks_words(text: str) -> str:
                 head = f"{text[done:name]}(SELECT * FROM {text[name : at.start]}"
                 tail = ")" + _missing_alias(tokens, number)
             moment = text[point.end + 1 : literal.end + 1]
-            pieces += [head, point.text, text[at.end + 1 : point.start], "AS OF", moment, tail]
+            said = "VERSION" if _is_word(point, _REFERENCES) else point.text
+            pieces += [head, said, text[at.end + 1 : point.start], "AS OF", moment, tail]
             done = literal.end + 1
     return "".join([*pieces, text[done:]])
 
@@ -64,7 +68,7 @@ def _missing_alias(tokens: Sequence[Token], at: int) -> str:
 
 
 def _is_time(tokens: Sequence[Token], at: int) -> bool:
-    """Whether AT VERSION or AT TIMESTAMP begins here. Both words can be names, too: of columns and their aliases, where
+    """Whether AT and one of the points begins here. Both words can be names, too: of columns and their aliases, where
     no literal follows them, but never right after the name of a table."""
     if not _is_word(tokens[at], frozenset({"AT"})) or at + 1 >= len(tokens):
         return False
@@ -87,6 +91,8 @@ def _check(tokens: Sequence[Token], at: int) -> None:
         raise _wrong(literal or tokens[at + 1], f"AT {point} needs a literal.")
     if point == "TIMESTAMP" and literal.token_type is not TokenType.STRING:
         raise _wrong(literal, "A timestamp is a text.")
+    if point in _REFERENCES and literal.token_type is not TokenType.STRING:
+        raise _wrong(literal, f"The name of a {point.lower()} is a text.")
     if point == "VERSION" and not (literal.text.isascii() and literal.text.isdigit()):
         raise _wrong(literal, "A version is a whole number.")
 

@@ -17,6 +17,10 @@ from lakewarden.jobs.sql.statements import ChangeRows, Query, Unmanaged
     [
         ("SELECT * FROM t AT VERSION 3", "SELECT * FROM t VERSION AS OF 3"),
         (
+            "SELECT * FROM t AT BRANCH 'b' JOIN t AT tag 'x' u",
+            "SELECT * FROM t VERSION AS OF 'b' JOIN t VERSION AS OF 'x' u",
+        ),
+        (
             "select a.x from db.t at version 3 a join db.t at version 4 as b on a.k=b.k",
             "select a.x from db.t version AS OF 3 a join db.t version AS OF 4 as b on a.k=b.k",
         ),
