@@ -6,7 +6,7 @@
 planning), divided by their number; each cycle asks the metastore anew. `naive_us_per_table` is what a catalog's client
 does to open a table: one call for its entry, and its metadata file read and parsed. `pyiceberg_us_per_table` is
 pyiceberg's `load_table` of each, where pyiceberg is installed (it is not needed otherwise); `naive_ratio` is that
-divided by ours.
+divided by ours. `sql_idle_us_per_table` is the first of these with the same tables in a SQL catalog (SQLite).
 
 `expire_ratio` is a vacuum of ours divided by Iceberg's `expire_snapshots` on tables that are alike, `compact_ratio` a
 compaction of ours (branch, rewrite, publish) divided by `rewrite_data_files` on tables of 500 files; they take turns in
@@ -36,7 +36,7 @@ from lakewarden.catalog.formats.iceberg.reader import IcebergReader
 from lakewarden.catalog.formats.port import Observation
 from lakewarden.catalog.metastore.hive import HiveMetastore
 from lakewarden.catalog.metastore.port import METADATA_FILE, Entry
-from lakewarden.catalog.metastore.table_heads import CATALOG_ENTRY
+from lakewarden.catalog.metastore.table_heads import CATALOG_ENTRY, CATALOG_NAME
 from lakewarden.catalog.storage.file_store import canonical
 from lakewarden.daemon.process.embedded_metastore import EmbeddedMetastore
 from lakewarden.daemon.telemetry.log import configure
@@ -45,6 +45,7 @@ from lakewarden.jobs.engines.spark.session import start_session
 from lakewarden.jobs.runs.spark_settings import SparkSettings
 from support.builders.iceberg_tables import IcebergWriter
 from support.builders.spark_iceberg import SparkIceberg, iceberg_catalogs
+from support.builders.sql_catalogs import SqliteCatalog
 
 THREADS: Final = 8
 ANSWERED: Final = 1.1
@@ -77,6 +78,7 @@ def figures(chosen: Options) -> Figures:
         with EmbeddedMetastore(place / "metastore") as metastore:
             return {
                 **_idle(place, metastore.uri, chosen),
+                **_sql_idle(place, chosen),
                 **_maintenance(place, metastore.uri, chosen),
                 **_first_look(place / "large"),
             }
@@ -113,6 +115,29 @@ def _idle(place: Path, uri: str, chosen: Options) -> Figures:
         found["pyiceberg_us_per_table"] = spent / len(asked) * 1e6
         found["naive_ratio"] = found["pyiceberg_us_per_table"] / found["idle_us_per_table"]
     return found
+
+
+def _sql_idle(place: Path, chosen: Options) -> Figures:
+    """The tables that `_idle` has made, by their entries in a SQL catalog."""
+    catalog, home = SqliteCatalog(file=place / "catalog.db", name="sales"), place / "sql_home"
+    for number in range(COUNT):
+        table = IcebergWriter(root=place / "lake" / f"t{number}", number=1)
+        catalog.point(f"{DATABASE}.t{number}", f"{table.place}/metadata/{table.head.name}")
+    home.mkdir()
+    (home / "lakewarden.toml").write_text(catalog.section)
+    services = home_of(
+        home,
+        place / "lake",
+        COUNT,
+        changes=lambda number: {
+            "format": "iceberg",
+            "properties": {CATALOG_ENTRY: f"{DATABASE}.t{number}", CATALOG_NAME: catalog.name},
+        },
+    )
+    once = partial(cycles_of(services)(THREADS), 0)
+    for _ in range(SETTLED):
+        once()
+    return {"sql_idle_us_per_table": _median(once, chosen.repeat(15), pause=ANSWERED) / COUNT * 1e6}
 
 
 def _write_tables(lake: Path, metastore: HiveMetastore) -> None:

@@ -150,9 +150,9 @@ class TableHeads:
             address = self._instead.get(location) or self._address(location)
             if address is None:
                 return None
-            asked, wanted = self._asked[address.catalog], self._wanted(address)
+            asked = self._asked[address.catalog]
         with asked.lock:
-            file = self._files(asked, address, wanted).get(address.table)
+            file = self._files(asked, address).get(address.table)
         others = partial(self._others, address, location)
         return CatalogHead(entry=address.entry, file=file, catalog=address.catalog, others=others)
 
@@ -183,21 +183,21 @@ class TableHeads:
             if (one.catalog, one.namespace) == (address.catalog, address.namespace)
         )
 
-    def _files(
-        self, asked: _CatalogAnswers, address: CatalogAddress, wanted: frozenset[str]
-    ) -> Mapping[str, str]:
+    def _files(self, asked: _CatalogAnswers, address: CatalogAddress) -> Mapping[str, str]:
         """The files that the entries of a namespace's tables name. What was answered to a question without this table
         does not count."""
         known = asked.answers.get(address.namespace)
         if known is None or self._monotonic() >= known.until or address.table not in known.asked:
-            known = asked.away(self._monotonic()) or self._answer(address, wanted)
+            known = asked.away(self._monotonic()) or self._answer(address)
             asked.answers[address.namespace] = known
         if isinstance(known.files, UnavailableError):
             raise known.files
         return known.files
 
-    def _answer(self, address: CatalogAddress, wanted: frozenset[str]) -> _Answer:
+    def _answer(self, address: CatalogAddress) -> _Answer:
         source = self._source(address)
+        with self._lock:
+            wanted = self._wanted(address)
         try:
             files = source.metadata_files(address.namespace, sorted(wanted))
         except UnavailableError as error:
