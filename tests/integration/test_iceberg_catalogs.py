@@ -178,6 +178,24 @@ def test_while_a_catalog_does_not_answer_nothing_is_concluded_and_others_are_swe
     assert site.register("prod.db.events")["version"] == 2
 
 
+def test_doctor_and_the_settings_for_spark_tell_of_each_catalog(site: CatalogSite) -> None:
+    other = SqliteCatalog(file=site.folder / "other.db", name="other")
+    site.declare(site.catalog.section, other.section)
+    other.file.unlink()
+    said = {one["check"]: one for one in site.call("doctor", "-o", "json").json}
+    assert (said["catalog prod"]["verdict"], said["catalog prod"]["message"]) == (
+        "ok", "It answers with 1 table.",
+    )  # fmt: skip
+    assert said["catalog other"]["verdict"] == "fail"
+    assert "The catalog other does not answer: " in said["catalog other"]["message"]
+    shown = {one["key"]: one["value"] for one in site.call("config", "show", "-o", "json").json}
+    assert shown["catalogs.prod"] == f"sql sqlite:///{site.catalog.file}"
+    lines = site.call("config", "spark").out
+    assert f"spark.sql.catalog.prod.uri jdbc:sqlite:{site.catalog.file}" in " ".join(
+        lines.replace("=", " ").replace('"', " ").split()
+    )
+
+
 def test_a_catalog_that_is_no_longer_declared_concludes_nothing(site: CatalogSite) -> None:
     site.register("prod.db.events")
     site.declare("")

@@ -102,3 +102,21 @@ def test_an_entry_that_points_to_nothing_is_a_finding(metastore_cli: Cli, table:
     said = metastore_cli("tables", "validate", table.name, "-o", "json")
     (finding,) = [one for one in said.json if one["check"] == "log_contiguous"]
     assert f"is missing, which the metastore's entry of {table.name} names." in finding["message"]
+
+
+def test_it_is_followed_when_it_is_renamed_and_a_second_name_is_refused(
+    metastore_cli: Cli, table: CatalogWriter
+) -> None:
+    before = metastore_cli("tables", "register", table.name, "-o", "json").json
+    old, table.name = table.name, f"{table.name}_renamed"
+    table.append("b.parquet")
+    said = metastore_cli("tables", "register", table.name)
+    assert said.code == 5 and f"is managed as {old}, by {old}, and {table.name} names it, too" in said.err
+    table.metastore.drop(*old.split("."))
+    gone = metastore_cli("tables", "validate", old, "-o", "json").json
+    assert [one["message"] for one in gone] == [
+        f"The metastore has no Iceberg table {old} any more. Its folder is that of {table.name} now."
+    ]
+    after = metastore_cli("tables", "register", table.name, "-o", "json").json
+    assert (after["table_id"], after["name"], after["version"]) == (before["table_id"], old, 2)
+    assert metastore_cli("tables", "validate", old, "-o", "json").json == []

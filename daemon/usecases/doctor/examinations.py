@@ -33,6 +33,7 @@ from lakewarden.daemon.usecases.doctor.diagnosis import (
     warn,
 )
 from lakewarden.daemon.usecases.doctor.object_stores import stores_in_use
+from lakewarden.daemon.usecases.doctor.table_catalogs import declared_catalogs
 from lakewarden.daemon.usecases.system_entries import entries_of_others
 from lakewarden.jobs.engines.spark.jars import are_cached, default_cache
 from lakewarden.jobs.engines.spark.yarn import require_cluster
@@ -57,6 +58,7 @@ _OWN_ENTRY: Final = ("lakewarden", "tables")
 def examine(services: Services) -> Iterator[Diagnosis]:
     """All checks, in the order in which their absence would hurt."""
     yield from examine_only(services, _CHECKS)
+    yield from declared_catalogs(services)
     try:
         yield from stores_in_use(services)
     except (LakewardenError, OSError) as error:
