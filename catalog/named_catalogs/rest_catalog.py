@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, contextmanager
 from typing import Any, Final
 from urllib.parse import quote, urlencode
 
@@ -30,10 +30,11 @@ class RestCatalog:
         self._declared = declared
         self._seen: dict[tuple[str, str], tuple[str, str]] = {}
         self._prefix: str | None = None
+        self._token: str | None = None
         self._lock = threading.Lock()
 
     def metadata_files(self, namespace: str, tables: Sequence[str]) -> Mapping[str, str]:
-        with closing(self._session()) as session:
+        with self._session() as session:
             found = ((table, self._file(session, namespace, table)) for table in tables)
             return {table: file for table, file in found if file is not None}
 
@@ -41,7 +42,7 @@ class RestCatalog:
         return ()
 
     def entries(self) -> Mapping[str, str | None]:
-        with closing(self._session()) as session:
+        with self._session() as session:
             return {
                 f"{'.'.join(one['namespace'])}.{one['name']}": None
                 for namespace in self._namespaces(session, ())
@@ -112,8 +113,11 @@ class RestCatalog:
             self._prefix = f"{quote(str(said['prefix']), safe='/')}/" if said.get("prefix") else ""
         return self._prefix
 
-    def _session(self) -> RestSession:
-        return RestSession(self._declared)
+    @contextmanager
+    def _session(self) -> Iterator[RestSession]:
+        with closing(RestSession(self._declared, self._token)) as session:
+            yield session
+            self._token = session.token
 
     def _odd(self, what: str) -> CatalogAwayError:
         name = self._declared.name

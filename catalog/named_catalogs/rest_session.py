@@ -41,11 +41,17 @@ class RestAnswer:
 class RestSession:
     """One connection, to be closed. Raises `CatalogAwayError` while nobody answers, or the token is refused."""
 
-    def __init__(self, declared: CatalogDeclaration) -> None:
+    def __init__(self, declared: CatalogDeclaration, token: str | None = None) -> None:
+        """`token` was got before."""
         self._declared, self._options = declared, current(declared.options)
         self._at = urlsplit(declared.uri.rstrip("/"))
         self._connection = _connected(self._at)
-        self._token = self._options.get("token")
+        self._token = self._options.get("token", token)
+
+    @property
+    def token(self) -> str | None:
+        """The one that was used last."""
+        return self._token
 
     def close(self) -> None:
         self._connection.close()

@@ -54,5 +54,5 @@ def _stamp(path: str) -> _Stamp:
 def _unreadable(path: str, why: str, option: str) -> UnavailableError:
     return UnavailableError(
         f"The file {path} cannot be read: {why}.",
-        hint=f"The storage option {option} names it: check that, and its permissions.",
+        hint=f"The option {option} names it: check that, and its permissions.",
     )

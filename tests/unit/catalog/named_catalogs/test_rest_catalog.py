@@ -49,9 +49,11 @@ def test_a_namespace_that_is_gone_has_no_tables(server: FakeRestServer) -> None:
 
 def test_a_token_is_got_with_the_credential_and_again_once_it_has_expired(server: FakeRestServer) -> None:
     asked = catalog(server, credential=f"client:{server.secret}")
-    assert asked.metadata_files("db", ["t"])
+    for _ in range(3):
+        assert asked.metadata_files("db", ["t"])
     server.token = "t1"
     assert asked.metadata_files("db", ["t"]) == {"t": "file:/t/1.json"}
+    assert [path for path, _ in server.asked].count("/v1/oauth/tokens") == 2
 
 
 def test_a_token_in_a_file_is_read_again(server: FakeRestServer, tmp_path: Path) -> None:
