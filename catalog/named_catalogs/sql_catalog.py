@@ -4,6 +4,7 @@ SQL catalog write it."""
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
+from urllib.parse import quote
 
 from sqlalchemy import URL, column, create_engine, make_url, select, text
 from sqlalchemy.engine import Engine
@@ -13,6 +14,7 @@ from sqlalchemy.sql import Select, table
 
 from lakewarden.catalog.errors import CatalogAwayError
 from lakewarden.catalog.named_catalogs.declaration import CatalogDeclaration
+from lakewarden.catalog.storage.file_store import local_path
 from lakewarden.catalog.storage.named_files import lies_in
 from lakewarden.catalog.storage.secret_files import current
 
@@ -48,7 +50,9 @@ class SqlCatalog:
         return {table: file for _, _, table, file in self._rows(wanted) if table in asked}
 
     def naming(self, location: str) -> tuple[str, ...]:
-        inside = column("metadata_location").contains(location.partition("://")[2], autoescape=True)
+        local = local_path(location)  # engines do not percent-encode
+        wanted = location.partition("://")[2] if local is None else str(local)
+        inside = column("metadata_location").contains(f"{wanted}/", autoescape=True)
         return tuple(
             f"{catalog}.{namespace}.{table}"
             for catalog, namespace, table, file in self._rows(_every_entry().where(inside))
@@ -108,7 +112,7 @@ def _url(declared: CatalogDeclaration) -> URL:
     """The database's address for SQLAlchemy. A file of SQLite's that is not there is not made."""
     url, options = make_url(declared.uri), current(declared.options)
     if url.get_backend_name() == "sqlite":
-        return url.set(database=f"file:{url.database}", query={"mode": "ro", "uri": "true"})
+        return url.set(database=f"file:{quote(url.database or '')}", query={"mode": "ro", "uri": "true"})
     return url.set(username=options.get("user", url.username), password=options.get("password", url.password))
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from typing import Final
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from lakewarden.catalog.named_catalogs.declaration import CatalogDeclaration, CatalogKind
 from lakewarden.catalog.storage.secret_files import known
@@ -47,6 +47,6 @@ def _jdbc(uri: str) -> tuple[str, str | None]:
     parts = urlsplit(uri)
     system = parts.scheme.partition("+")[0]
     if system == "sqlite":
-        return f"jdbc:sqlite:{parts.path.removeprefix('/')}", None
+        return f"jdbc:sqlite:{unquote(parts.path.removeprefix('/'))}", None
     host = parts.netloc.rpartition("@")[2]
     return f"jdbc:{system}://{host}{parts.path}{f'?{parts.query}' if parts.query else ''}", parts.username

@@ -30,7 +30,7 @@ def declared(uri: str, folder: Path | None = None, **options: str) -> CatalogDec
 @pytest.mark.parametrize(
     ("uri", "wanted"),
     [
-        ("sqlite:////var/lake/c.db", {"uri": "jdbc:sqlite:/var/lake/c.db"}),
+        ("sqlite:////var/a%20lake/c.db", {"uri": "jdbc:sqlite:/var/a lake/c.db"}),
         (
             "postgresql+psycopg://ana@db:5433/lake?sslmode=require",
             {"uri": "jdbc:postgresql://db:5433/lake?sslmode=require", "jdbc.user": "ana"},
