@@ -360,6 +360,11 @@ def test_frames_are_written_and_upserted(shop: Shop) -> None:
     lw.write(frame(4)).append(str(raw))
     lw.write(frame(5)).overwrite(str(raw), where="id = 4")
     assert parts() == {1: "a", 2: "a", 3: "a", 5: "f"}
+    lw.write(frame(7, 8).coalesce(1)).append(str(raw))
+    with pytest.raises(RefusedError, match="replaces whole files"):
+        lw.write(frame(9)).overwrite(str(raw), where="id = 7")  # nobody else has written
+    lw.write(frame(6)).overwrite(str(raw), where="id >= 7")
+    assert parts() == {1: "a", 2: "a", 3: "a", 5: "f", 6: "f"}
     lw.write(frame(5, 6, part="g")).merge(str(raw), on="target.id = source.id")
     assert parts() == {1: "a", 2: "a", 3: "a", 5: "g", 6: "g"}
     assert newest(raw).kind is CommitKind.MERGE

@@ -43,6 +43,7 @@ _FILES: Final = ("added-data-files", "deleted-data-files", "added-delete-files",
 _MERGED: Final = tuple(
     f"spark.merge-into.num-target-rows-{one}" for one in ("inserted", "updated", "deleted")
 )
+_PART_OF_A_FILE: Final = "Cannot delete file where some, but not all, rows match filter"
 _PLAIN: Final = "java.lang.RuntimeException"
 _ANY: Final = "java.lang.Exception"
 _CALLABLE: Final = "java.util.concurrent.Callable"
@@ -158,7 +159,19 @@ class StagedWrite:
                 f"Whether the rows are in {self._target.location} nobody can tell: its catalog did not answer.",
                 hint="Look at the table's rows before you run the statement again.",
             ) from error
+        if now is not None and now.metadataFileLocation() == self._target.base.metadataFileLocation():
+            raise self._own_fault(error)
         self._lose(now, is_mendable=is_mendable)
+
+    def _own_fault(self, error: Exception) -> Exception:
+        """Why a write failed that nobody else had a part in."""
+        if _PART_OF_A_FILE not in str(error):
+            return error
+        return RefusedError(
+            f"The condition selects some rows of a file of {self._target.location}, and not all: Iceberg replaces "
+            "whole files. Nothing was changed.",
+            hint="DELETE these rows, then append; or MERGE.",
+        )
 
     def _begin(self) -> None:
         target = self._target
