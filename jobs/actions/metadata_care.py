@@ -59,7 +59,7 @@ def _due(view: TableView, world: World, now: datetime) -> Answer:
     waits = None
     if small >= allowed:
         waits = same_version(view, Action.METADATA_CARE) or writers(view, Action.METADATA_CARE, quiet, now)
-    join, branches = small >= allowed and waits is None, backlog.own_branches or 0
+    join, branches = small >= allowed and waits is None, _left_branches(view)
     words = f"{count_of(small, 'small manifest')}, policy allows {allowed}"
     if branches:
         words += f"; branches left by runs of lakewarden: {branches}"
@@ -73,6 +73,12 @@ def _due(view: TableView, world: World, now: datetime) -> Answer:
         requires=head_of(view), retention_seconds=policy.log_retention_seconds, join=join, clean=clean
     )
     return Due(action=action, because=words)
+
+
+def _left_branches(view: TableView) -> int:
+    """Branches that a run left: what was seen before the last compaction ended, that one worked on."""
+    health, past = health_of(view), view.past.get(Action.COMPACT)
+    return 0 if past is not None and past.at >= health.observed_at else health.backlog.own_branches or 0
 
 
 def _ordered(ordered: Ordered) -> MetadataCare:

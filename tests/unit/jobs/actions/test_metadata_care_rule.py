@@ -57,6 +57,16 @@ def test_a_branch_that_a_run_left_is_dropped_whoever_writes() -> None:
     assert not answer.action.join and "left by runs of lakewarden: 1" in answer.because
 
 
+@pytest.mark.parametrize("outcome", [Outcome.SUCCEEDED, Outcome.ABANDONED])
+def test_a_branch_that_was_seen_while_a_run_worked_on_it_is_looked_at_again_first(outcome: Outcome) -> None:
+    ended = remember(None, run(Action.COMPACT, outcome, ago=DAY))
+    assert ended is not None
+    one = iceberg(backlog=Backlog(own_branches=1), observed_at=NOW - 2 * DAY)
+    assert not isinstance(ask(replace(one, past={Action.COMPACT: ended})), Due)
+    later = iceberg(backlog=Backlog(own_branches=1))
+    assert isinstance(ask(replace(later, past={Action.COMPACT: ended})), Due)
+
+
 @pytest.mark.parametrize(
     ("files", "hold", "due"), [(3, None, True), (1, None, False), (3, "court", False), (None, None, False)]
 )
