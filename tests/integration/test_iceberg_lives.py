@@ -36,13 +36,16 @@ def test_every_snapshot_keeps_its_rows_whatever_happens_in_whatever_order(
 ) -> None:
     mode = MODES[seed // 2 % 2]
     properties = ", ".join(f"'write.{one}.mode'='{mode}'" for one in ("delete", "update", "merge"))
+    forgets = seed % 3 == 0
+    if forgets:
+        properties += ", 'write.metadata.previous-versions-max'='3'"
     table = SparkIceberg(
         spark,
         metastore.uri,
         ("by_name", "by_path")[seed % 2],
         properties=f"'format-version'='2', {properties}",
     )
-    life = Life(table, random.Random(f"life {seed}"))
+    life = Life(table, random.Random(f"life {seed}"), forgets=forgets)
     life.live(STEPS)
     assert not life.wrong, "\n".join([*life.told, *life.wrong])
     SEEN.update(life.seen)
