@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from lakewarden.catalog.errors import ConflictError, NotAllowedError, UnavailableError
 from lakewarden.catalog.model.rollbacks import Rollback, rollbacks_of
-from lakewarden.catalog.model.rows import GONE, RowKind, TableState
+from lakewarden.catalog.model.rows import GONE, RowKind
 from lakewarden.catalog.policy.scopes import Governed, govern, scopes_by_name
 from lakewarden.catalog.storage.file_store import is_inside
 from lakewarden.catalog.storage.place import is_local_folder
@@ -102,18 +102,6 @@ class TableDirectory:
         tell."""
         for name, governed in self._governed(location, format_id):
             _require_no_hold(name, governed, called)
-
-    def require_sound(self, location: str, format_id: str) -> None:
-        """Raise `NotAllowedError` if the table at a canonical location, or with this UUID, is quarantined, or under a
-        legal hold: rows that come or go would be recorded, and could not be taken back. Raise `UnavailableError` if
-        nobody can tell."""
-        for name, governed in self._governed(location, format_id):
-            _require_no_hold(name, governed, "a change of rows")
-            if governed.row.state is TableState.QUARANTINED:
-                raise NotAllowedError(
-                    f"{name} is quarantined: a change of rows is refused. Nothing was run.",
-                    hint=f"`lakewarden tables show {name}` says why.",
-                )
 
     def _governed(
         self, location: str | None, format_id: str | None, database: str | None = None

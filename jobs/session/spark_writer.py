@@ -228,8 +228,6 @@ class SparkWriter:
         """Raise `NotAllowedError` unless this very plan may be run now."""
         if shape.target is not None:
             self._directory.require_writable(shape.target)
-            if shape.staged is not None:
-                self._directory.require_sound(shape.target, shape.staged.format_id)
             if shape.operation is Operation.REPLACE:  # what the table keeps, and for how long, is said anew
                 self._directory.require_no_hold("CREATE OR REPLACE TABLE", shape.target)
         if self._judge is not None:

@@ -240,9 +240,6 @@ class Directory(Protocol):
         """Raise `NotAllowedError` if what is `called` so lets earlier versions of a managed table there, or with this
         UUID, be deleted, and the table is under a legal hold."""
 
-    def require_sound(self, location: str, format_id: str) -> None:
-        """Raise `NotAllowedError` if a managed table there, or with this UUID, is quarantined or under a legal hold."""
-
 
 class Judge(Protocol):
     """What a session's user may do, by the plans of statements (jobs/session/judgement/reading_rules.py). Asked in each

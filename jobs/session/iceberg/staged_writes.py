@@ -63,11 +63,6 @@ class StagedWrite:
         self._iceberg: Any = plans.spark._jvm.org.apache.iceberg  # type: ignore[union-attr]  # it is running
 
     @property
-    def format_id(self) -> str:
-        """The table's UUID."""
-        return str(self._target.base.uuid())
-
-    @property
     def version(self) -> int:
         """What the table was at when the statement was analysed."""
         return self._target.version

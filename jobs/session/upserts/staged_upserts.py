@@ -48,7 +48,6 @@ class StagedUpserts:
         """One try. Raises `LostRaceError` if somebody else committed meanwhile."""
         staged = StagedWrite(self.plans, target, is_alone=True)
         self.recorder.directory.require_writable(target.location)
-        self.recorder.directory.require_sound(target.location, staged.format_id)
         schema = schema_of(self.plans.frame(session, target.relation))
         _require_same_columns(request, source, schema)
         if request.operation is not None:

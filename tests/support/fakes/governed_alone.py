@@ -9,9 +9,6 @@ class GovernedAlone:
     def require_no_hold(self, called: str, location: str, format_id: str | None = None) -> None:
         return
 
-    def require_sound(self, location: str, format_id: str) -> None:
-        return
-
     def require_unmanaged(self, location: str, called: str, format_id: str | None = None) -> None:
         raise AssertionError(f"{called} is no governed write.")
 

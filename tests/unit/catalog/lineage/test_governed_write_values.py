@@ -197,21 +197,6 @@ def test_a_held_table_is_known_at_its_place_by_its_uuid_if_it_moved_and_beside_c
         directory.require_unmanaged(elsewhere, "TRUNCATE", "one")
 
 
-def test_rows_of_a_held_or_quarantined_table_stay_where_they_could_not_be_taken_back(
-    store: FakeSystemStore,
-) -> None:
-    rows = [
-        row("db.held", table_id="5", location="file:///lake/held", hold="case 7"),
-        row("db.sick", table_id="6", location="file:///lake/sick", state=TableState.QUARANTINED),
-    ]
-    store.edit(TABLES, lambda _: rows, because="test")
-    directory = TableDirectory(store)
-    for place, because in (("held", "legal hold"), ("sick", "quarantined")):
-        with pytest.raises(NotAllowedError, match=f"db.{place} is .*{because}"):
-            directory.require_sound(f"file:///lake/{place}", "some-uuid")
-    directory.require_sound("file:///lake/a", "some-uuid")
-
-
 def test_a_session_may_not_write_system_tables(store: FakeSystemStore) -> None:
     directory = TableDirectory(store)
     directory.require_writable("file:///lake/a")
