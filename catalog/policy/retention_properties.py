@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from lakewarden.catalog.bounds import LONGEST_SECONDS
+from lakewarden.catalog.bounds import LONGEST_SECONDS, as_whole
 from lakewarden.catalog.policy.effective import EffectivePolicy
 from lakewarden.catalog.units import format_seconds, parse_seconds
 
@@ -39,11 +39,26 @@ class Duration:
 
     name: str
     unset: int
+    in_milliseconds: bool = False
+    """Whether its value is a plain number of these, and no interval."""
+    unset_binds: bool = True
+    """Whether the default holds for us as well, where the property is not set."""
 
     def seconds(self, properties: Mapping[str, str]) -> float | None:
         """What a table keeps; None if the property is set to something that is not a duration."""
         value = properties.get(self.name)
-        return float(self.unset) if value is None else interval_seconds(value)
+        return float(self.unset) if value is None else self.read(value)
+
+    def read(self, value: str) -> float | None:
+        """Seconds in a value; None if it is not a duration."""
+        if not self.in_milliseconds:
+            return interval_seconds(value)
+        number = as_whole(value.strip())
+        return None if number is None else min(number / 1000, LONGEST_SECONDS)
+
+    def written(self, seconds: int) -> str:
+        """The value that means so many seconds."""
+        return str(seconds * 1000) if self.in_milliseconds else f"interval {format_seconds(seconds)}"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -67,9 +82,7 @@ class RetentionProperties:
 
     def wanted(self, policy: EffectivePolicy) -> tuple[tuple[str, str], ...]:
         """The properties that carry a policy's retention, as they would be set where nothing is set yet."""
-        durations = (
-            (one.name, f"interval {format_seconds(seconds)}") for one, seconds, _ in self.durations(policy)
-        )
+        durations = ((one.name, one.written(seconds)) for one, seconds, _ in self.durations(policy))
         return (*durations, *(() if self.cleanup is None else ((self.cleanup, "false"),)))
 
     def lowered(self, policy: EffectivePolicy) -> tuple[str, ...]:
@@ -117,9 +130,10 @@ class RetentionProperties:
     def _stands(self, name: str, present: str | None, wanted: str, lowers: Collection[str]) -> bool:
         if present is None or present == wanted:
             return present is not None
-        if name not in {one.name for one in self._durations()}:
+        duration = next((one for one in self._durations() if one.name == name), None)
+        if duration is None:
             return False
-        has, asked = interval_seconds(present), interval_seconds(wanted)
+        has, asked = duration.read(present), duration.read(wanted)
         return has is None or asked is None or has == asked or (has > asked and name not in lowers)
 
 

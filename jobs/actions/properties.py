@@ -130,6 +130,7 @@ PROPERTIES: Final = Spec(
     requires=lambda action: None if action.gives_back else action.requires,
     recover=_recover,
     order=_ordered,
+    of_all_formats=True,
     of_system_tables=False,
     of_leaving_tables=True,
     allowed_in=_allowed_in,

@@ -4,7 +4,7 @@ from lakewarden.catalog.failpoints import reach
 from lakewarden.catalog.formats.registry import retention_of
 from lakewarden.jobs.actions.properties import SetProperties
 from lakewarden.jobs.executors.give_back import give_properties_back
-from lakewarden.jobs.runs.head import observe_at
+from lakewarden.jobs.runs.head import observe, require_at
 from lakewarden.jobs.runs.port import JobContext, Report
 from lakewarden.jobs.runs.properties_ledger import keep_before
 
@@ -23,12 +23,13 @@ def _set(ctx: JobContext, action: SetProperties) -> Report:
     nobody asked for less, it stands.
     Even a commit that changes only properties aborts appends in flight: whoever plans this picks a quiet gap.
     """
-    seen = observe_at(ctx, action.requires)
+    seen = observe(ctx)
     missing = retention_of(ctx.target.format).still_to_set(
         seen.properties, action.properties, lowers=action.lowers
     )
     if not missing:
         return Report(message="the properties are set already, or longer", skipped=True)
+    require_at(ctx, seen, action.requires)
     keep_before(
         ctx, seen, missing
     )  # first: from then on, whoever drops the table knows that there is something to give back

@@ -8,6 +8,7 @@ from lakewarden.catalog.errors import ConflictError, PreconditionError, Unreadab
 from lakewarden.catalog.formats.port import Commit, Head, LogProblem, Observation
 from lakewarden.catalog.formats.registry import retention_of, spec_of
 from lakewarden.catalog.policy.retention_properties import Duration
+from lakewarden.catalog.units import DAY
 from lakewarden.jobs.runs.port import JobContext
 from lakewarden.jobs.runs.protection import Protection, protect
 
@@ -18,6 +19,7 @@ __all__ = [
     "observe_at",
     "observe_since",
     "protection_of",
+    "require_at",
     "require_same_commit",
     "require_same_table",
     "versions_kept",
@@ -38,13 +40,18 @@ def observe_at(ctx: JobContext, requires: Head) -> Observation:
     Raises `ConflictError` if the table moved past it, or was made anew or replaced.
     """
     seen = observe(ctx)
+    require_at(ctx, seen, requires)
+    return seen
+
+
+def require_at(ctx: JobContext, seen: Observation, requires: Head) -> None:
+    """Raise `ConflictError` as `observe_at` does."""
     if seen.version != requires.version:
         raise ConflictError(
             f"{ctx.target.name} is at version {seen.version}; this was decided on {requires}, "
             "so nothing was changed."
         )
     require_same_table(ctx, seen, requires)
-    return seen
 
 
 def require_same_table(ctx: JobContext, seen: Observation, requires: Head) -> None:
@@ -104,14 +111,14 @@ def deleted_file_retention(ctx: JobContext, seen: Observation) -> timedelta:
     """How long the table itself keeps removed files; no time where its format has no property for that.
     Raises `PreconditionError` if the property makes no sense: it may mean any time."""
     kept = retention_of(seen.format).files
-    own = _duration(seen, kept)
     if kept is None:
         return versions_kept(ctx, seen)
+    own = _duration(seen, kept if kept.unset_binds else replace(kept, unset=0))
     if own is None:
         raise PreconditionError(
             f"{kept.name} of {ctx.target.name} is not a duration, so nobody knows how long "
             "its removed files have to stay.",
-            hint="Set it to one by ALTER TABLE ... SET TBLPROPERTIES, such as 'interval 30 days'.",
+            hint=f"Set it to one by ALTER TABLE ... SET TBLPROPERTIES, such as '{kept.written(30 * DAY)}'.",
         )
     return own
 

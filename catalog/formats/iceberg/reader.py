@@ -41,6 +41,7 @@ from lakewarden.catalog.formats.iceberg.pointer import (
 from lakewarden.catalog.formats.iceberg.references import references_of, snapshot_names
 from lakewarden.catalog.formats.iceberg.released import (
     EXPIRING,
+    SNAPSHOT_AGE,
     Expired,
     WrittenAt,
     expiring,
@@ -60,6 +61,7 @@ from lakewarden.catalog.formats.port import (
 )
 from lakewarden.catalog.formats.spec import FormatSpec, HeadOf, Sign
 from lakewarden.catalog.model.rows import Action, TableFormat
+from lakewarden.catalog.policy.retention_properties import RetentionProperties
 from lakewarden.catalog.storage.file_store import FileEntry, FileStore, StorageOptions, open_store
 from lakewarden.catalog.storage.troubles import answering
 
@@ -395,6 +397,7 @@ ICEBERG_FORMAT: Final = FormatSpec(
     catalogued=IcebergReader,
     located=located,
     upkeep=(Action.METADATA_CARE,),
+    retention=RetentionProperties(files=SNAPSHOT_AGE),
     versions_kept=seconds_kept,
     commits_tell_properties=False,
     sign=Sign(folder=FOLDER, endings=(".metadata.json", ".metadata.json.gz", "version-hint.text")),

@@ -17,9 +17,12 @@ from lakewarden.catalog.formats.iceberg.errors import MISSING, BrokenMetadataErr
 from lakewarden.catalog.formats.iceberg.manifests import ManifestFile
 from lakewarden.catalog.formats.iceberg.metadata import SnapshotRef, TableMetadata, TableSnapshot
 from lakewarden.catalog.formats.port import Tombstone
+from lakewarden.catalog.policy.retention_properties import Duration
+from lakewarden.catalog.units import DAY
 
 __all__ = [
     "EXPIRING",
+    "SNAPSHOT_AGE",
     "UNDO_TAGS",
     "Expired",
     "WrittenAt",
@@ -38,6 +41,8 @@ UNDO_TAGS: Final = "lakewarden-undo-"
 """What the names of our tags begin with: on what head was before a rollback, so that nobody's expiry takes away what an
 undo needs. Each has an end."""
 _AGE: Final = "history.expire.max-snapshot-age-ms"
+SNAPSHOT_AGE: Final = Duration(name=_AGE, unset=5 * DAY, in_milliseconds=True, unset_binds=False)
+"""The table's own engine takes 5 days for it where it is not set; we go by the policy then."""
 _LEAST: Final = "history.expire.min-snapshots-to-keep"
 
 Expired = tuple[TableSnapshot, TableContents]

@@ -27,7 +27,7 @@ from lakewarden.catalog.policy.original_properties import (
 from lakewarden.catalog.policy.scopes import govern, scopes_by_name
 from lakewarden.catalog.registry.owed_properties import given_back, said_of
 from lakewarden.catalog.registry.removal import check_drop, drop
-from lakewarden.catalog.state.port import Result, RunRequest, RunState
+from lakewarden.catalog.state.port import Result, RunRequest, RunState, runtime_of
 from lakewarden.catalog.system.port import RUNS, TABLES
 from lakewarden.catalog.units import about_seconds
 from lakewarden.daemon.installation.services import Services
@@ -200,6 +200,7 @@ def _request(row: TableRow, actor: Caller) -> RunRequest:
         payload=_PAYLOAD,
         because=f"{actor.name} dropped it: its properties go back to what they were before",
         rank=float("inf"),
+        runtime=runtime_of(row),
     )
 
 

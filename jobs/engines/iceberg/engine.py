@@ -25,6 +25,7 @@ from lakewarden.jobs.engines.iceberg.going_back import fence, not_ours, restore
 from lakewarden.jobs.engines.iceberg.java_tables import JavaTable, beside_writers, opened, opened_at
 from lakewarden.jobs.engines.iceberg.own_metadata import drop_branches, join_manifests
 from lakewarden.jobs.engines.iceberg.partitions import rows_of
+from lakewarden.jobs.engines.iceberg.table_properties import change_properties
 from lakewarden.jobs.engines.spark.errors import is_stopped
 from lakewarden.jobs.engines.spark.worker_session import worker_session
 from lakewarden.jobs.engines.spec import EngineSpec
@@ -147,10 +148,10 @@ class IcebergEngine:
     def set_properties(
         self, location: str, *, requires: Head, properties: Sequence[tuple[str, str]], run_id: str
     ) -> int:
-        _refuse("set properties of Iceberg tables")
+        return change_properties(self._at(location, requires), sets=dict(properties), unsets=())
 
     def unset_properties(self, location: str, *, requires: Head, names: Sequence[str], run_id: str) -> int:
-        _refuse("unset properties of Iceberg tables")
+        return change_properties(self._at(location, requires), sets={}, unsets=names)
 
     def restore(self, location: str, *, requires: Head, to: int, apps: Sequence[str], run_id: str) -> int:
         table = self._at(location, requires)

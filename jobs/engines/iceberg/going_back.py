@@ -16,14 +16,13 @@ from lakewarden.catalog.failpoints import reach
 from lakewarden.catalog.formats.iceberg.commits import LEFT, RESTORED
 from lakewarden.catalog.formats.iceberg.metadata import MAIN
 from lakewarden.catalog.formats.iceberg.released import UNDO_TAGS
+from lakewarden.catalog.formats.registry import is_kept
 from lakewarden.catalog.model.rollbacks import UNDO
 from lakewarden.jobs.engines.iceberg.java_tables import JavaTable
 from lakewarden.jobs.engines.spark.errors import translated
 
 __all__ = ["fence", "not_ours", "restore"]
 
-_OURS: Final = "lakewarden."
-"""How properties begin that no rollback touches."""
 _REFUSED: Final = "InvalidOperationException"
 """What the Hive metastore says to an entry that it does not take."""
 _WAITING: Final = timedelta(days=7)
@@ -96,8 +95,8 @@ def fence(table: JavaTable, *, marks: Mapping[str, str], run_id: str, lasts: tim
 
 
 def not_ours(properties: Mapping[str, str]) -> Mapping[str, str]:
-    """The properties that a rollback takes back."""
-    return {key: value for key, value in properties.items() if not key.startswith(_OURS)}
+    """The properties that a rollback takes back: all but retention and what we keep there."""
+    return {key: value for key, value in properties.items() if not is_kept(key)}
 
 
 def _snapshot(table: JavaTable, version: int) -> Any:
