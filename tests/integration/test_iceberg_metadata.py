@@ -44,7 +44,7 @@ def refs(table: SparkIceberg) -> list[str]:
     return sorted(str(row[0]) for row in table.sql(f"SELECT name FROM {table}.refs"))
 
 
-@pytest.mark.parametrize("catalog", ["by_name", "by_path"])
+@pytest.mark.parametrize("catalog", mostly_long(["by_name", "by_path"], ["by_name"]))
 def test_small_manifests_become_one_by_one_commit_that_says_whose_it_is(make: Make, catalog: str) -> None:
     table = appended(make, catalog)
     before = table.seen
@@ -79,7 +79,7 @@ def test_manifests_are_joined_only_on_the_head_that_was_read(
     assert (table.unnamed(), table.missing()) == (set(), set()), "what was written in vain is gone"
 
 
-@pytest.mark.parametrize("catalog", ["by_name", "by_path"])
+@pytest.mark.parametrize("catalog", mostly_long(["by_name", "by_path"], ["by_name"]))
 def test_metadata_files_that_nobody_remembers_go_and_no_other(make: Make, catalog: str) -> None:
     table = appended(make, catalog, 6, properties=SHORT)
     stray = table.folder / "metadata" / "00009-failed.metadata.json"

@@ -42,7 +42,7 @@ def age(table: SparkIceberg) -> str | None:
     return table.seen.properties.get(AGE)
 
 
-@pytest.mark.parametrize("catalog", ["by_name", "by_path"])
+@pytest.mark.parametrize("catalog", mostly_long(["by_name", "by_path"], ["by_name"]))
 def test_a_retention_is_set_by_one_commit_that_makes_no_snapshot(make: Make, catalog: str) -> None:
     table = make(catalog)
     table.append(1)
