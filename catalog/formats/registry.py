@@ -30,7 +30,7 @@ _ELSEWHERE: Final = frozenset({"hudi"})
 """Formats of tables with versions that nobody manages here, by the names that engines give them."""
 _OURS: Final = {
     DELTA: "lakewarden.catalog.formats.delta.reader:DELTA_FORMAT",
-    "iceberg": "lakewarden.catalog.formats.iceberg.reader:ICEBERG_FORMAT",
+    "iceberg": "lakewarden.catalog.formats.iceberg.iceberg_format:ICEBERG_FORMAT",
 }
 
 

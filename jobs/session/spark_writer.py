@@ -30,7 +30,7 @@ from lakewarden.jobs.session.executed_plans import PlanRecorder
 from lakewarden.jobs.session.frames import is_path, plan_of, run_sql, taken_setting
 from lakewarden.jobs.session.groups.group_runner import Groups
 from lakewarden.jobs.session.groups.ready_writes import ready_writes
-from lakewarden.jobs.session.iceberg.catalog_names import catalog_name, with_catalog_names
+from lakewarden.jobs.session.iceberg.catalog_names import catalog_name, version_named, with_catalog_names
 from lakewarden.jobs.session.judgement.plan_tables import PlanTables
 from lakewarden.jobs.session.judgement.said import called, kind_said
 from lakewarden.jobs.session.judgement.statement_kinds import StatementKind
@@ -101,12 +101,13 @@ class SparkWriter:
         self._upserts = Upserts(self._recorder, create=self._create, reader=reader)
 
     def table(self, name: str, version: int | None) -> DataFrame:
-        reader = self._spark.read if version is None else self._spark.read.option("versionAsOf", version)
         session: Any = self._spark._jsparkSession
-        if is_path(name):
-            frame = reader.format("delta").load(name)
-        else:
-            frame = reader.table(catalog_name(self._plans, session, name))
+        named = name if is_path(name) else catalog_name(self._plans, session, name)
+        reader = self._spark.read
+        if version is not None:
+            at = version if is_path(name) else version_named(self._plans, session, named, version)
+            reader = reader.option("versionAsOf", at)
+        frame = reader.format("delta").load(name) if is_path(name) else reader.table(named)
         plan = plan_of(frame)
         return self._plans.frame(session, pin(self._plans, session, plan, target=None, cached=False).plan)
 

@@ -367,6 +367,7 @@ def test_frames_are_written_and_upserted(shop: Shop) -> None:
     assert newest(raw).kind is CommitKind.MERGE
     lw.write(lw.table(str(raw)).where("id < 3")).overwrite(str(raw))
     assert parts() == {1: "a", 2: "a"}
+    assert sorted(row.id for row in lw.table(str(raw), version=1).collect()) == [1, 2, 3]
     kept = lw.table(str(raw))
     raw.append(3)
     with between(lambda: raw.append(8)), pytest.raises(ConflictError, match="first"):

@@ -2,5 +2,5 @@
 
 Specification: https://iceberg.apache.org/spec/
 
-Doors: `reader.IcebergReader`, `reader.ICEBERG_FORMAT`.
+Doors: `reader.IcebergReader`, `iceberg_format.ICEBERG_FORMAT`.
 """

@@ -19,7 +19,6 @@ from lakewarden.catalog.formats.iceberg.errors import (
     not_understood,
 )
 from lakewarden.catalog.formats.iceberg.files import added_files, deletes_of, live_files
-from lakewarden.catalog.formats.iceberg.located import located
 from lakewarden.catalog.formats.iceberg.manifests import ManifestEntry
 from lakewarden.catalog.formats.iceberg.metadata import TableMetadata, TableSnapshot, parse_metadata
 from lakewarden.catalog.formats.iceberg.observation import (
@@ -31,7 +30,6 @@ from lakewarden.catalog.formats.iceberg.observation import (
 )
 from lakewarden.catalog.formats.iceberg.old_metadata import forgotten
 from lakewarden.catalog.formats.iceberg.pointer import (
-    FOLDER,
     HeadFile,
     catalogued_file,
     has_metadata,
@@ -41,12 +39,10 @@ from lakewarden.catalog.formats.iceberg.pointer import (
 from lakewarden.catalog.formats.iceberg.references import references_of, snapshot_names
 from lakewarden.catalog.formats.iceberg.released import (
     EXPIRING,
-    SNAPSHOT_AGE,
     Expired,
     WrittenAt,
     expiring,
     named_files,
-    seconds_kept,
     side_files,
     tombstones_of,
 )
@@ -59,13 +55,12 @@ from lakewarden.catalog.formats.port import (
     Reference,
     Tombstone,
 )
-from lakewarden.catalog.formats.spec import FormatSpec, HeadOf, Sign
-from lakewarden.catalog.model.rows import Action, TableFormat
-from lakewarden.catalog.policy.retention_properties import RetentionProperties
+from lakewarden.catalog.formats.spec import HeadOf
+from lakewarden.catalog.model.rows import TableFormat
 from lakewarden.catalog.storage.file_store import FileEntry, FileStore, StorageOptions, open_store
 from lakewarden.catalog.storage.troubles import answering
 
-__all__ = ["ICEBERG_FORMAT", "IcebergReader"]
+__all__ = ["IcebergReader"]
 
 _ATTEMPTS: Final = 3
 _HINT: Final = "Ask for a version that `lakewarden tables history` shows."
@@ -388,17 +383,3 @@ def _snapshot(metadata: TableMetadata, version: int) -> TableSnapshot | None:
     if found is None:
         raise UnreadableError(f"There is no version {version}.", hint=_HINT)
     return found
-
-
-ICEBERG_FORMAT: Final = FormatSpec(
-    name=ICEBERG,
-    label="Iceberg",
-    reader=IcebergReader,
-    catalogued=IcebergReader,
-    located=located,
-    upkeep=(Action.METADATA_CARE,),
-    retention=RetentionProperties(files=SNAPSHOT_AGE),
-    versions_kept=seconds_kept,
-    commits_tell_properties=False,
-    sign=Sign(folder=FOLDER, endings=(".metadata.json", ".metadata.json.gz", "version-hint.text")),
-)

@@ -10,7 +10,7 @@ from typing import Any, Final
 from lakewarden.jobs.runs.spark_settings import ICEBERG_CATALOG
 from lakewarden.jobs.session.plans import JavaPlan, Plans, kind
 
-__all__ = ["catalog_name", "with_catalog_names"]
+__all__ = ["catalog_name", "version_named", "with_catalog_names"]
 
 _OWN: Final = "spark_catalog"
 _NAME: Final = ICEBERG_CATALOG.rpartition(".")[2]
@@ -30,9 +30,18 @@ def catalog_name(plans: Plans, session: Any, table: str) -> str:
     """The same of a table's name, as SQL has it."""
     if not session.conf().getOption(ICEBERG_CATALOG).isDefined():
         return table
-    parts = plans.sequence(session.sessionState().sqlParser().parseMultipartIdentifier(table))
-    found = _found(plans, session, [str(part) for part in parts])
+    found = _found(plans, session, _parts(plans, session, table))
     return table if found is None else ".".join(f"`{part.replace('`', '``')}`" for part in found)
+
+
+def version_named(plans: Plans, session: Any, table: str, version: int) -> str:
+    """What Spark calls a version of the table that `catalog_name` names."""
+    return _snapshot_numbered(plans, session, _parts(plans, session, table), str(version)) or str(version)
+
+
+def _parts(plans: Plans, session: Any, table: str) -> list[str]:
+    parser = session.sessionState().sqlParser()
+    return [str(part) for part in plans.sequence(parser.parseMultipartIdentifier(table))]
 
 
 def _renamed(plans: Plans, session: Any, plan: JavaPlan, taken: frozenset[str]) -> JavaPlan:
@@ -119,7 +128,12 @@ def _numbered(plans: Plans, session: Any, relation: JavaPlan, version: str | Non
     """The id of the snapshot that has a number, by which lakewarden knows it; None where there is none, and for what is
     an id itself."""
     parts = [str(part) for part in plans.sequence(relation.multipartIdentifier())]
-    if version is None or not version.isdecimal() or len(parts) != 3 or parts[0].lower() != _NAME:
+    return None if version is None else _snapshot_numbered(plans, session, parts, version)
+
+
+def _snapshot_numbered(plans: Plans, session: Any, parts: Sequence[str], version: str) -> str | None:
+    """The same of the table that a name means."""
+    if not version.isdecimal() or len(parts) != 3 or parts[0].lower() != _NAME:
         return None
     jvm: Any = plans.spark._jvm
     spelled = ".".join(f"`{part.replace('`', '``')}`" for part in parts)

@@ -1,0 +1,27 @@
+"""What the format says of itself."""
+
+from typing import Final
+
+from lakewarden.catalog.formats.iceberg.located import located
+from lakewarden.catalog.formats.iceberg.observation import ICEBERG
+from lakewarden.catalog.formats.iceberg.pointer import FOLDER
+from lakewarden.catalog.formats.iceberg.reader import IcebergReader
+from lakewarden.catalog.formats.iceberg.released import SNAPSHOT_AGE, seconds_kept
+from lakewarden.catalog.formats.spec import FormatSpec, Sign
+from lakewarden.catalog.model.rows import Action
+from lakewarden.catalog.policy.retention_properties import RetentionProperties
+
+__all__ = ["ICEBERG_FORMAT"]
+
+ICEBERG_FORMAT: Final = FormatSpec(
+    name=ICEBERG,
+    label="Iceberg",
+    reader=IcebergReader,
+    catalogued=IcebergReader,
+    located=located,
+    upkeep=(Action.METADATA_CARE,),
+    retention=RetentionProperties(files=SNAPSHOT_AGE),
+    versions_kept=seconds_kept,
+    commits_tell_properties=False,
+    sign=Sign(folder=FOLDER, endings=(".metadata.json", ".metadata.json.gz", "version-hint.text")),
+)
