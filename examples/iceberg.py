@@ -8,6 +8,7 @@ from examples.stage import DIM, END, Demo
 __all__ = ["look_after_iceberg"]
 
 DAYS = 5
+WRONG = "UPDATE demo.arrivals SET arr_delay = arr_delay * 100 WHERE arr_delay IS NOT NULL"
 MEAN = "SELECT carrier, avg(arr_delay) AS delay FROM iceberg.demo.arrivals GROUP BY carrier"
 
 
@@ -47,7 +48,7 @@ def look_after_iceberg(spark: SparkSession, demo: Demo) -> None:
 
 
 def undo_its_bad_load(spark: SparkSession, demo: Demo) -> None:
-    """A Delta table is made from it; a bad load goes back in both tables, and comes again by the undo."""
+    """A Delta table is made from it; a wrong UPDATE goes back in both tables, and comes again by the undo."""
     promise = ("rollback.promise=7 days", "vacuum.retention=7 days")
     demo.cli("tables", "policy", "set", "demo.arrivals", *promise, quiet=True)
     with lakewarden.attach(spark, home=demo.home) as lw:
@@ -57,19 +58,18 @@ def undo_its_bad_load(spark: SparkSession, demo: Demo) -> None:
         demo.cli("lineage", "show", "demo.arrival_delays")
         good = (rows(spark), means(spark))
         version = demo.rows("tables", "show", "demo.arrivals")["version"]
-        spark.sql(
-            "INSERT INTO iceberg.demo.arrivals SELECT carrier, day, arr_delay * 100 FROM iceberg.demo.arrivals"
-        )
+        print(f"{DIM}lw.sql:{END} {WRONG}")
+        lw.sql(WRONG)
         lw.sql(f"INSERT OVERWRITE demo.arrival_delays {MEAN}")
     bad = (rows(spark), means(spark))
-    print("The five days were loaded twice, delays times 100, and demo.arrival_delays took it over.")
+    print("All delays are a hundred times too long, and demo.arrival_delays took them over.")
     plan = ("rollback", "plan", "demo.arrivals", "--to-version", str(version), "--cascade")
     demo.cli(*plan)
     found = demo.rows(*plan)["hash"]
     demo.cli("rollback", "apply", found)
     if (rows(spark), means(spark)) != good:
         raise SystemExit("The rollback did not give back what it promised.")
-    print("The Iceberg table and the Delta table are as they were before the bad load.")
+    print("The Iceberg table and the Delta table are as they were before the UPDATE.")
     demo.cli("rollback", "undo", found)
     if (rows(spark), means(spark)) != bad:
         raise SystemExit("The undo did not give back what was there before.")
