@@ -41,10 +41,11 @@ def _commit_of(reader: TableReader, location: str, written: Written) -> Commit |
 
 
 def _rows(reader: TableReader, location: str, version: int) -> int | None:
-    """The rows of a version; None where a file does not say how many it has."""
+    """The rows of a version; None where a file does not say how many it has, or how many of others it
+    takes away."""
     total = 0
     for file in reader.files(location, version=version):
-        if file.rows is None:
+        if file.rows is None or file.deletes is not None:
             return None
         total += file.rows - file.deleted_rows
     return total

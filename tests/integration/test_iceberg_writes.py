@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 
 import lakewarden
@@ -175,6 +176,37 @@ def test_each_statement_is_one_version_with_its_record_and_counts(shop: Shop, mo
     head = table.seen.head
     assert shop.counts(f"DELETE FROM {table} WHERE id = 99") == (0, 0, 0)
     assert table.seen.head == head  # nothing to change, no version
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_tables_that_are_partitioned_by_transforms_are_changed_alike(shop: Shop, mode: str) -> None:
+    table = shop.another(mode, partitioned_by="bucket(3, id), truncate(1, part), day(at)")
+    shop.lw.sql(f"INSERT INTO {table} VALUES (4, 'b', TIMESTAMP '2026-01-01 00:00:00')")
+    shop.lw.sql(f"UPDATE {table} SET part = 'z' WHERE id = 2")
+    shop.lw.sql(f"DELETE FROM {table} WHERE id = 1")
+    shop.lw.sql(
+        f"MERGE INTO {table} AS t USING (SELECT 3L AS id UNION ALL SELECT 9L) AS s ON t.id = s.id "
+        "WHEN MATCHED THEN UPDATE SET part = 'm' WHEN NOT MATCHED THEN INSERT (id, part) VALUES (s.id, 'n')"
+    )
+    frame = shop.spark.createDataFrame(
+        [(9, "u", None), (10, "u", None)], "id BIGINT, part STRING, at TIMESTAMP"
+    )
+    shop.lw.upsert(frame, str(table), "id")
+    shop.lw.write(frame.where("id = 10")).append(str(table))
+    found = sorted(table.sql(f"SELECT id, part FROM {table}"), key=str)
+    assert found == [(10, "u"), (10, "u"), (2, "z"), (3, "m"), (4, "b"), (9, "u")]
+    shop.lw.sql(f"INSERT OVERWRITE {table} SELECT * FROM {table} WHERE id < 4")
+    assert table.rows() == [2, 3]
+
+
+def test_rows_that_were_deleted_before_are_not_counted_again(shop: Shop) -> None:
+    table = shop.another()
+    modes = ", ".join(f"'write.{one}.mode'='merge-on-read'" for one in ("delete", "update"))
+    table.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ({modes})")
+    shop.lw.sql(f"INSERT OVERWRITE {table} VALUES (1, 'a', NULL), (2, 'a', NULL)")
+    shop.lw.sql(f"UPDATE {table} SET part = 'b' WHERE id = 1")
+    assert shop.counts(f"DELETE FROM {table} WHERE part = 'a'")[2] in (None, 1)
+    assert shop.counts(f"INSERT OVERWRITE {table} SELECT * FROM {table}")[2] in (None, 1)
 
 
 def test_what_it_read_is_on_record_version_by_version(shop: Shop) -> None:
@@ -416,6 +448,34 @@ def test_each_batch_of_a_stream_is_upserted_once(shop: Shop, tmp_path: Path) -> 
         commit.unlink()  # as if it had died before it noted that the batch was done
     run()
     assert raw.sql(f"SELECT part FROM {raw} WHERE id = 3") == [("mine",)]
+
+    def back_to(last: int) -> None:
+        """Its checkpoint is put back to where it was before a batch."""
+        for kind in ("commits", "offsets"):
+            for file in (tmp_path / "checkpoint" / kind).iterdir():
+                if int(file.name.removeprefix(".").partition(".")[0]) >= last:
+                    file.unlink()
+
+    shop.lw.sql(f"INSERT INTO {source} VALUES (4, 's', NULL)")
+    run()
+    shop.lw.sql(f"INSERT INTO {source} VALUES (5, 's', NULL)")
+    back_to(1)
+    with pytest.raises(StreamingQueryException, match="Batch 1 was done with the changes"):
+        run()  # which would skip row 5
+    assert raw.rows() == [1, 2, 3, 4]
+    back_to(1)
+    first = raw.sql(f"SELECT snapshot_id FROM {raw}.snapshots ORDER BY committed_at LIMIT 1")[0][0]
+    go_back = f"CALL iceberg.system.rollback_to_snapshot('{raw.database}.raw', {first})"
+    shop.spark.sql(go_back)
+    run()  # what was undone is done again
+    assert raw.rows() == [1, 2, 3, 4, 5]
+    shop.spark.sql(go_back)
+    shop.lw.sql(f"INSERT INTO {source} VALUES (6, 's', NULL)")
+    run()
+    back_to(1)
+    with pytest.raises(StreamingQueryException, match="Batch 1 is not in the table"):
+        run()  # a later one is: what it has is older
+    assert raw.rows() == [1, 2, 3, 6]
 
 
 def test_who_only_reads_changes_own_tables_and_no_others(shop: Shop) -> None:

@@ -6,6 +6,7 @@ properties ask for does not matter. Rows that are appended, and read nothing of 
 """
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any, Final, NoReturn
 
 from py4j.protocol import Py4JJavaError
@@ -28,7 +29,7 @@ from lakewarden.jobs.session.conflicts.lost_races import LostRaceError
 from lakewarden.jobs.session.iceberg.written_tables import WrittenTable
 from lakewarden.jobs.session.plans import JavaPlan, Plans
 
-__all__ = ["StagedWrite"]
+__all__ = ["NumberedWrite", "StagedWrite"]
 
 _OF_SESSION: Final = "spark.sql.iceberg.snapshot-property."
 _OURS: Final = "lakewarden."
@@ -47,6 +48,17 @@ _PART_OF_A_FILE: Final = "Cannot delete file where some, but not all, rows match
 _PLAIN: Final = "java.lang.RuntimeException"
 _ANY: Final = "java.lang.Exception"
 _CALLABLE: Final = "java.util.concurrent.Callable"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class NumberedWrite:
+    """A write under the id of an operation."""
+
+    number: int
+    version: int
+    run_id: str | None
+    record: LineageRecord | None
+    """What it read."""
 
 
 class StagedWrite:
@@ -76,13 +88,16 @@ class StagedWrite:
     def record_under(self, operation: str) -> LineageRecord | None:
         """The record of the newest snapshot with the id of an operation that main descends from; None where there is
         none. A snapshot that has expired says nothing any more."""
-        told = next(self._under(operation), None)
-        return None if told is None else read_record(told.get(RECORD_KEY), None).record
+        found = next(self._under(operation), None)
+        return None if found is None else read_record(found[1].get(RECORD_KEY), None).record
 
-    def has_number(self, operation: str, number: int) -> bool:
-        """Whether main descends from a snapshot with the id of an operation, and this number or a larger one."""
-        numbers = (as_whole(str(told.get(OPERATION_NUMBER))) for told in self._under(operation))
-        return any(one is not None and one >= number for one in numbers)
+    def numbered(self, operation: str) -> Iterator[NumberedWrite]:
+        """The writes under the id of an operation that main descends from, newest first."""
+        for version, told in self._under(operation):
+            number = as_whole(str(told.get(OPERATION_NUMBER)))
+            if number is not None:
+                record = read_record(told.get(RECORD_KEY), None).record
+                yield NumberedWrite(number=number, version=version, run_id=told.get(RUN_ID), record=record)
 
     def merged_rows(self) -> tuple[int, int, int]:
         """The rows that a MERGE that is done has inserted, updated and deleted. Spark counts nothing where it only
@@ -95,14 +110,14 @@ class StagedWrite:
         inserted, updated, deleted = (int(told.getOrDefault(key, "0")) for key in _MERGED)
         return inserted, updated, deleted
 
-    def _under(self, operation: str) -> Iterator[Any]:
-        """The summaries of the snapshots with the id of an operation, newest first, that main descends from."""
+    def _under(self, operation: str) -> Iterator[tuple[int, Any]]:
+        """Version and summary of the snapshots with the id of an operation, newest first, that main descends from."""
         base = self._target.base
         one = base.currentSnapshot()
         while one is not None:
             told, parent = one.summary(), one.parentId()
             if told.get(OPERATION_ID) == operation:
-                yield told
+                yield int(one.sequenceNumber()), told
             one = None if parent is None else base.snapshot(parent)
 
     def carry(self, session: Any, record: LineageRecord) -> None:

@@ -152,4 +152,5 @@ def _is_odd(plan: JavaPlan) -> bool:
 
 
 def _leaf(plans: Plans, leaf: Any, table: Any) -> Any:
-    return leaf.copy(table, leaf.output(), plans.nothing, plans.nothing, leaf.options(), plans.nothing)
+    """Without a name, and with its catalog, which knows the functions that the table is partitioned by."""
+    return leaf.copy(table, leaf.output(), leaf.catalog(), plans.nothing, leaf.options(), plans.nothing)

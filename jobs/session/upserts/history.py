@@ -5,10 +5,11 @@ from typing import Final
 
 from lakewarden.catalog.errors import PreconditionError
 from lakewarden.catalog.formats.port import Commit, TableReader
+from lakewarden.catalog.model.lineage_record import LineageRecord
 from lakewarden.jobs.session.writes import Read
 from lakewarden.jobs.upsert.once import OperationFinding, OperationQuestion, OperationVerdict, find
 
-__all__ = ["found", "was_done"]
+__all__ = ["found", "overtaken", "require_same_changes", "was_done"]
 
 _WINDOW: Final = 8
 """Commits looked at first; twice as many the next time."""
@@ -26,20 +27,14 @@ def was_done(finding: OperationFinding, *, app: str, number: int, reads: Sequenc
     """
     match finding:
         case OperationFinding(verdict=OperationVerdict.OVERTAKEN, commit=Commit() as later):
-            raise PreconditionError(
-                f"Batch {number} is not in the table (it was undone, or the table was made anew since), and a "
-                f"later one of its query is, in version {later.version}: written now, older rows would replace "
-                "newer ones.",
-                hint=f"Undo that as well ({_undo(later)}), and all of them are written again; "
-                "or start the query with a new checkpoint.",
-            )
+            raise overtaken(number, later.version, later.run_id)
         case OperationFinding(verdict=OperationVerdict.UNTOLD):
             raise PreconditionError(
                 f"Whether {app} was done before number {number} was undone, its log does not tell any more.",
                 hint="Give the upsert another operation id, or the stream a new checkpoint.",
             )
         case OperationFinding(verdict=OperationVerdict.DONE, commit=Commit() as made):
-            _require_same_changes(made, number, reads)
+            require_same_changes(made.lineage, made.run_id, number, reads)
     return finding.verdict is OperationVerdict.DONE
 
 
@@ -79,10 +74,22 @@ def found(
             return finding
 
 
-def _require_same_changes(commit: Commit, number: int, reads: Sequence[Read]) -> None:
-    """Return unless the batch of this number, which a commit has done, reads other changes of a table now than then:
-    what is new among them would be in no batch."""
-    record = commit.lineage
+def overtaken(number: int, version: int, run_id: str | None) -> PreconditionError:
+    """A batch that a table does not hold comes again, and a later one is in a version that a run made."""
+    return PreconditionError(
+        f"Batch {number} is not in the table (it was undone, or the table was made anew since), and a "
+        f"later one of its query is, in version {version}: written now, older rows would replace "
+        "newer ones.",
+        hint=f"Undo that as well ({_undo(run_id)}), and all of them are written again; "
+        "or start the query with a new checkpoint.",
+    )
+
+
+def require_same_changes(
+    record: LineageRecord | None, run_id: str | None, number: int, reads: Sequence[Read]
+) -> None:
+    """Return unless the batch of this number, which a run has done and recorded, reads other changes of a table now
+    than then: what is new among them would be in no batch."""
     if record is None or not record.complete:
         return
     for now in reads:
@@ -99,9 +106,9 @@ def _require_same_changes(commit: Commit, number: int, reads: Sequence[Read]) ->
                 f"Batch {number} was done with the changes of {now.location} up to version {told}; "
                 f"now it has those up to {now.version}.",
                 hint="Its checkpoint was taken back, and rows have come since. Undo what the query has "
-                f"written from there on ({_undo(commit)}), or start it with a new checkpoint.",
+                f"written from there on ({_undo(run_id)}), or start it with a new checkpoint.",
             )
 
 
-def _undo(commit: Commit) -> str:
-    return f"`lakewarden rollback plan --run {commit.run_id}`" if commit.run_id else "a rollback"
+def _undo(run_id: str | None) -> str:
+    return f"`lakewarden rollback plan --run {run_id}`" if run_id else "a rollback"

@@ -13,6 +13,7 @@ from lakewarden.jobs.session.iceberg.catalog_names import catalog_name
 from lakewarden.jobs.session.iceberg.staged_writes import StagedWrite
 from lakewarden.jobs.session.iceberg.written_tables import WrittenTable, table_behind
 from lakewarden.jobs.session.plans import Plans
+from lakewarden.jobs.session.upserts.history import overtaken, require_same_changes
 from lakewarden.jobs.session.upserts.source import VIEW, UpsertSource, facts_of, kept, schema_of
 from lakewarden.jobs.session.write_recorder import WriteRecorder
 from lakewarden.jobs.session.writes import Upsert, Upserted
@@ -51,7 +52,7 @@ class StagedUpserts:
         schema = schema_of(self.plans.frame(session, target.relation))
         _require_same_columns(request, source, schema)
         if request.operation is not None:
-            if staged.has_number(request.operation, request.number):
+            if _is_done(staged, request, request.operation):
                 return Upserted(written=None)
             staged.name(request.operation, request.number)
         _require_unmoved(source, target)
@@ -99,6 +100,20 @@ class StagedUpserts:
             statement=plan.statement,
             pruning=plan.pruning,
         )
+
+
+def _is_done(staged: StagedWrite, request: Upsert, operation: str) -> bool:
+    """Whether main descends from the very batch. Raises `PreconditionError` if it was done with other changes than it
+    has now, and if only a later one is there: this one was undone, has expired, or changed nothing."""
+    made = list(staged.numbered(operation))
+    own = next((one for one in made if one.number == request.number), None)
+    if own is not None:
+        require_same_changes(own.record, own.run_id, request.number, request.reads or ())
+        return True
+    later = next((one for one in made if one.number > request.number), None)
+    if later is not None:
+        raise overtaken(request.number, later.version, later.run_id)
+    return False
 
 
 def _require_same_columns(request: Upsert, source: UpsertSource, schema: TableSchema) -> None:
