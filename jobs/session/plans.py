@@ -77,6 +77,17 @@ class Plans:
         """Whether a query is part of an expression."""
         return bool(self._has_subquery(expression))
 
+    @staticmethod
+    def cloned(session: Any) -> Any:
+        """A clone that uses the same catalog, which Spark's own clone forgets: names would mean other tables."""
+        made = session.cloneSession()
+        told, own = session.sessionState().catalogManager(), made.sessionState().catalogManager()
+        name = str(told.currentCatalog().name())
+        if name != str(own.currentCatalog().name()):
+            own.setCurrentCatalog(name)
+            own.setCurrentNamespace(told.currentNamespace())
+        return made
+
     @contextmanager
     def active(self, session: Any) -> Iterator[None]:
         """Have a session be the thread's own in the block: Delta and Spark's parser ask that one for settings."""

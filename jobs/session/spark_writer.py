@@ -123,7 +123,7 @@ class SparkWriter:
 
     def _told_of_buckets(self, done: Compiled) -> str | None:
         """What EXPLAIN GOVERNED says of how the one step of a statement is done."""
-        session: Any = self._spark._jsparkSession.cloneSession()
+        session: Any = self._plans.cloned(self._spark._jsparkSession)
         name = ".".join(quoted(part) for part in done.target.parts)
         if len(done.steps) > 1 or not self._buckets.has_layout(session, name):
             return None
@@ -154,7 +154,7 @@ class SparkWriter:
         with refusals_explained(request.text if isinstance(request, Sql) else ""):
             plan = self._plans.parsed(own, request.text) if isinstance(request, Sql) else None
             if plan is None or kind_said(self._plans, plan) is StatementKind.WRITES:
-                done = self._tried(own.cloneSession(), request, plan, named)
+                done = self._tried(self._plans.cloned(own), request, plan, named)
                 if done is not None:
                     return done
             return self._as_it_is(request, plan, named), None
@@ -174,7 +174,7 @@ class SparkWriter:
             with wrong_rows_explained(
                 one.draft if isinstance(one, UncompiledChange) else None, merges=_merges(one)
             ):
-                return self._run(session.cloneSession(), one, plan, operation_named)
+                return self._run(self._plans.cloned(session), one, plan, operation_named)
 
         def tried(one: Request) -> tuple[DataFrame, Written] | None:
             return retried(lambda: attempt(one), retries=retries)
@@ -191,7 +191,7 @@ class SparkWriter:
 
     def _create(self, text: str) -> tuple[DataFrame, Written] | None:
         """Make the table of an upsert: the operation id that the session names is for a statement of its own."""
-        session: Any = self._spark._jsparkSession.cloneSession()
+        session: Any = self._plans.cloned(self._spark._jsparkSession)
         with wrong_rows_explained():
             return self._run(session, Sql(text=text), self._plans.parsed(session, text), lambda: None)
 

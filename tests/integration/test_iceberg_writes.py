@@ -199,6 +199,24 @@ def test_tables_that_are_partitioned_by_transforms_are_changed_alike(shop: Shop,
     assert table.rows() == [2, 3]
 
 
+def test_a_bare_name_is_a_table_of_the_catalog_that_the_session_uses(shop: Shop) -> None:
+    raw, spark = shop.raw, shop.spark
+    spark.sql(f"CREATE DATABASE {raw.database}_delta")
+    spark.sql(f"CREATE TABLE {raw.database}_delta.raw USING delta AS SELECT id FROM {raw}")
+    try:
+        spark.sql(f"USE spark_catalog.{raw.database}_delta")
+        spark.sql(f"USE iceberg.{raw.database}")
+        shop.lw.sql("INSERT INTO raw VALUES (4, 'a', NULL)")
+        shop.lw.sql("DELETE FROM raw WHERE id = 1")
+        shop.lw.sql("UPDATE raw SET id = 20 FROM (SELECT 2 AS old) AS s WHERE raw.id = s.old")
+        assert raw.rows() == [3, 4, 20]
+        left = spark.table(f"spark_catalog.{raw.database}_delta.raw").collect()
+        assert sorted(row.id for row in left) == [1, 2, 3], "another table of that name"
+    finally:
+        spark.sql("USE spark_catalog.default")
+        spark.sql(f"DROP DATABASE spark_catalog.{raw.database}_delta CASCADE")
+
+
 def test_rows_that_were_deleted_before_are_not_counted_again(shop: Shop) -> None:
     table = shop.another()
     modes = ", ".join(f"'write.{one}.mode'='merge-on-read'" for one in ("delete", "update"))

@@ -76,12 +76,12 @@ def ready_writes(recorder: WriteRecorder, draft: Draft) -> tuple[ReadyWrite, ...
     Whether the tables may be written is asked later: somebody may still be at them who is waited for."""
     root: Any = recorder.plans.spark._jsparkSession
     snapshots: dict[str, Any] = {}
-    session = root.cloneSession()
+    session = recorder.plans.cloned(root)
     done = compile_change(session, draft, agreeing=True)  # what fails after others were written costs more
     _refuse_views_of_the_moment(recorder.plans, session, draft)
     found: list[ReadyWrite] = []
     for step in done.steps:
-        own = root.cloneSession()
+        own = recorder.plans.cloned(root)
         mean_what_is_written(own, done.dialect)
         found.append(_ready_write(recorder, draft, step, own, snapshots, done.chosen))
     _refuse_one_place_twice(found)

@@ -87,11 +87,11 @@ class Upserts:
         if request.options.cdc is Cdc.DELTA:
             require_whole_versions(self._plans, request.frame)
         # Every try begins with what the session says now: its settings, and its views.
-        session: Any = self._plans.spark._jsparkSession.cloneSession()
+        session: Any = self._plans.cloned(self._plans.spark._jsparkSession)
         session.conf().set(_CASE, "false")
         made: list[str] = []
         done = retried(
-            lambda: self._tried(session.cloneSession(), request, made),
+            lambda: self._tried(self._plans.cloned(session), request, made),
             retries=retries_of(session.conf().get(RETRIES_KEY, ""), default=request.retries),
         )
         return replace(done, created=bool(made) and not done.done_before)
@@ -156,7 +156,7 @@ class Upserts:
 
     def _done_meanwhile(self, request: Upsert) -> bool:
         """Whether somebody else has done the same operation while this call was at it."""
-        session: Any = self._plans.spark._jsparkSession.cloneSession()
+        session: Any = self._plans.cloned(self._plans.spark._jsparkSession)
         target = existing(self._plans, session, request.table)
         if target is None or request.operation is None:
             return False
