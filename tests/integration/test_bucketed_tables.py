@@ -96,11 +96,19 @@ def test_a_bucketed_table_is_made_and_each_of_its_files_names_its_bucket(tables:
     assert named and all(row["told"] == row["is"] for row in named)
 
 
+def executed(spark: SparkSession) -> list[tuple[int, str]]:
+    """The executions that Spark remembers, all that have ended among them: their numbers and plans. It forgets old
+    ones."""
+    spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty()
+    found = spark._jsparkSession.sharedState().statusStore().executionsList()
+    each = (found.apply(number) for number in range(found.size()))
+    return [(int(one.executionId()), str(one.physicalPlanDescription())) for one in each]
+
+
 def test_an_update_joins_bucket_by_bucket_without_an_exchange_in_one_recorded_commit(tables: Lake) -> None:
     before = tables.log("t").version()
     assert tables.because(UPDATE) == ""
-    plans = tables.spark._jsparkSession.sharedState().statusStore()
-    seen = plans.executionsList().size()
+    seen = {number for number, _ in executed(tables.spark)}
     (counts,) = tables.lw.sql(UPDATE).collect()
     assert counts.asDict() | {"num_added_bytes": 0, "num_removed_bytes": 0} == {
         "num_affected_rows": 4, "num_updated_rows": 4, "num_deleted_rows": 0, "num_inserted_rows": 0,
@@ -108,10 +116,7 @@ def test_an_update_joins_bucket_by_bucket_without_an_exchange_in_one_recorded_co
         "version": before + 1,
     }  # fmt: skip
     assert tables.rows("t") == UPDATED
-    ran = [
-        str(plans.executionsList().apply(one).physicalPlanDescription())
-        for one in range(seen, plans.executionsList().size())
-    ]
+    ran = [text for number, text in executed(tables.spark) if number not in seen]
     ours = [text for text in ran if "_delta_log" not in text]  # Delta reads its own log as it likes
     assert any("Join" in text for text in ours) and not any("Exchange" in text for text in ours)
     (commit,) = tables.services.readers[0].commits((tables.folder / "t").as_uri(), after=before)

@@ -7,16 +7,17 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
-from lakewarden.catalog.model.rows import Action
+from lakewarden.catalog.model.rows import DELTA, Action
 from lakewarden.daemon.usecases.runs.orders import order_run
 from lakewarden.jobs.actions.registry import SPECS
 from lakewarden.jobs.actions.spec import Order
+from lakewarden.jobs.engines.registry import lacking
 from support.builders.callers import actor
 from support.builders.estate import Estate, made_estate
 
 OWNER = actor("bea", admin=True)
 ORDERED = sorted(action for action, spec in SPECS.items() if spec.order is not None)
-TOUCHING = [action for action in ORDERED if SPECS[action].needs_features]
+TOUCHING = [action for action in ORDERED if SPECS[action].needs_features and action not in lacking(DELTA)]
 
 
 @pytest.fixture
@@ -43,6 +44,12 @@ def test_nobody_orders_what_lakewarden_cannot_do_right(estate: Estate, tmp_path:
     assert said.code == 4
     assert "db.t uses catalogManaged, which lakewarden does not act on." in said.err
     assert "Hint: " in said.err
+    assert not estate.services.queue.unfinished()
+
+
+def test_nobody_orders_what_its_format_has_no_use_for(estate: Estate) -> None:
+    said = estate.says("jobs", "run", "db.t", Action.METADATA_CARE)
+    assert said.code == 4 and "Delta tables have no manifests" in said.err and "why`" in said.err, said
     assert not estate.services.queue.unfinished()
 
 

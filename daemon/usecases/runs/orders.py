@@ -58,7 +58,8 @@ def order_run(services: Services, row: TableRow, order: Order, *, actor: Actor) 
     if isinstance(seen, LogProblem) and (against is None or against.why is WhyNot.NOT_OBSERVED):
         raise PreconditionError(seen.message, hint="`lakewarden tables validate` says more.")
     if against is not None:
-        hint = _HINTS.get(against.why, "See `lakewarden why`.")
+        known = {} if order.action in view.lacking else _HINTS
+        hint = known.get(against.why, "See `lakewarden why`.")
         raise PreconditionError(sentence(f"{row.name} {against.said}"), hint=hint)
     assert not isinstance(seen, LogProblem)
     action = spec.order(Ordered(order=order, governed=governed, seen=seen, inside=world.inside(location)))

@@ -27,6 +27,7 @@ NOT_TYPED: Final[Mapping[str, Mapping[str, str]]] = {
         "sql --url": "it asks a gateway, over TLS: test_gateway_users.py",
     },
     "iceberg": {
+        "tables register prod.": "it needs a catalog: test_iceberg_catalogs.py",
         "tables register shop.": "it needs a metastore: test_iceberg_metastore.py",
     },
     "incident": {
