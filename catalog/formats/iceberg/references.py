@@ -5,12 +5,11 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Final
 
-from lakewarden.catalog.formats.iceberg.metadata import SnapshotRef, TableMetadata, TableSnapshot
+from lakewarden.catalog.formats.iceberg.metadata import MAIN, SnapshotRef, TableMetadata, TableSnapshot
 from lakewarden.catalog.formats.port import Reference, ReferenceKind
 
-__all__ = ["MAIN", "SnapshotNames", "references_of", "snapshot_names"]
+__all__ = ["SnapshotNames", "references_of", "snapshot_names"]
 
-MAIN: Final = "main"
 _LONGEST: Final = 100 * 365 * 86_400_000
 """An end that is further away than this is none: tags that shall stay get the longest age there is."""
 

@@ -16,7 +16,7 @@ from lakewarden.catalog.formats.iceberg.backlog import BRANCHES
 from lakewarden.catalog.formats.iceberg.metadata import MAIN
 from lakewarden.catalog.formats.spec import HeadOf
 from lakewarden.jobs.engines.iceberg.delete_files import drop_dangling
-from lakewarden.jobs.engines.iceberg.java_tables import JavaTable, beside_writers
+from lakewarden.jobs.engines.iceberg.java_tables import JavaTable, beside_writers, marked
 from lakewarden.jobs.engines.iceberg.own_metadata import left_branches
 from lakewarden.jobs.engines.iceberg.summaries import change_since
 from lakewarden.jobs.engines.spark.errors import translated
@@ -72,17 +72,13 @@ def _begin(table: JavaTable, branch: str, at: int) -> None:
 def _rewrite(
     table: JavaTable, branch: str, where: Any | None, options: Mapping[str, str], marks: Mapping[str, str]
 ) -> None:
-    jvm: Any = table.spark._jvm
     with translated(f"compact {table.location}"):
-        actions = jvm.org.apache.iceberg.spark.actions.SparkActions.get(table.spark._jsparkSession)
-        action = actions.rewriteDataFiles(table.table).toBranch(branch).binPack()
+        action = table.actions().rewriteDataFiles(table.table).toBranch(branch).binPack()
         for key, value in options.items():
             action = action.option(key, value)
-        for key, value in marks.items():
-            action = action.snapshotProperty(key, value)
         if where is not None:
             action = action.filter(where)
-        action.execute()
+        marked(action, marks).execute()
 
 
 def _publish(table: JavaTable, branch: str, begun_at: int) -> FileChange:

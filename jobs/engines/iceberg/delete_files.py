@@ -1,10 +1,9 @@
 """Delete files of Iceberg tables that are rewritten, or concern no file any more."""
 
 from collections.abc import Mapping
-from typing import Any, cast
 
 from lakewarden.catalog.failpoints import reach
-from lakewarden.jobs.engines.iceberg.java_tables import JavaTable
+from lakewarden.jobs.engines.iceberg.java_tables import JavaTable, marked
 from lakewarden.jobs.engines.iceberg.staged import staged
 from lakewarden.jobs.engines.iceberg.summaries import change_since
 from lakewarden.jobs.engines.spark.errors import translated
@@ -19,13 +18,10 @@ def join_positions(table: JavaTable, marks: Mapping[str, str]) -> FileChange:
     current = table.base.currentSnapshot()
     if current is None:
         return FileChange(version=None)
-    inner, jvm = staged(table), cast(Any, table.spark._jvm)
+    inner = staged(table)
     with translated(f"rewrite delete files of {table.location}"):
-        actions = jvm.org.apache.iceberg.spark.actions.SparkActions.get(table.spark._jsparkSession)
-        action = actions.rewritePositionDeletes(inner.table).option("rewrite-all", "true")
-        for key, value in marks.items():
-            action = action.snapshotProperty(key, value)
-        action.execute()
+        action = table.actions().rewritePositionDeletes(inner.table).option("rewrite-all", "true")
+        marked(action, marks).execute()
     reach("iceberg.deletes_rewritten")
     made = inner.publish(f"publish the delete files of {table.location}")
     reach("iceberg.deletes_published")
@@ -37,10 +33,5 @@ def join_positions(table: JavaTable, marks: Mapping[str, str]) -> FileChange:
 def drop_dangling(table: JavaTable, branch: str, marks: Mapping[str, str]) -> None:
     """Take delete files out of a branch that concern no row of it: those of files that were rewritten without the
     deleted rows."""
-    jvm: Any = table.spark._jvm
     with translated(f"drop delete files of {table.location}"):
-        actions = jvm.org.apache.iceberg.spark.actions.SparkActions.get(table.spark._jsparkSession)
-        action = actions.removeDanglingDeleteFiles(table.table).toBranch(branch)
-        for key, value in marks.items():
-            action = action.snapshotProperty(key, value)
-        action.execute()
+        marked(table.actions().removeDanglingDeleteFiles(table.table).toBranch(branch), marks).execute()

@@ -4,7 +4,7 @@
 by then: the library's own retries are all above it.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Final
@@ -13,11 +13,11 @@ from pyspark.sql import SparkSession
 
 from lakewarden.catalog.errors import ConflictError, RefusedError
 from lakewarden.catalog.formats.port import Head
-from lakewarden.catalog.formats.spec import HeadOf
+from lakewarden.catalog.formats.spec import CatalogHead, HeadOf
 from lakewarden.jobs.engines.spark.errors import translated
 from lakewarden.jobs.engines.spark.names import hadoop_path
 
-__all__ = ["JavaTable", "beside_writers", "opened", "opened_at"]
+__all__ = ["JavaTable", "beside_writers", "marked", "opened", "opened_at"]
 
 _ATTEMPTS: Final = 10
 
@@ -50,6 +50,11 @@ class JavaTable:
         with translated(f"open {self.location}"):
             return replace(self, base=self.table.operations().refresh())
 
+    def actions(self) -> Any:
+        """Iceberg's own actions, in Spark."""
+        jvm: Any = self.spark._jvm
+        return jvm.org.apache.iceberg.spark.actions.SparkActions.get(self.spark._jsparkSession)
+
     def commit(self, change: Callable[[Any], object], action: str) -> None:
         """One commit of what `change` does to a `TableMetadata.Builder`. Raises `ConflictError` if anybody has
         committed since the table was opened. `action` as for `translated`."""
@@ -60,11 +65,21 @@ class JavaTable:
             self.table.operations().commit(self.base, builder.build())
 
 
+def marked(action: Any, marks: Mapping[str, str]) -> Any:
+    """An action of Iceberg's whose snapshots have these marks in their summaries."""
+    for key, value in marks.items():
+        action = action.snapshotProperty(key, value)
+    return action
+
+
 def opened(spark: SparkSession, heads: HeadOf, location: str) -> JavaTable:
     """The table at a canonical location: by the entry of a catalog that keeps its head, else by its folder."""
+    return _loaded(spark, heads(location), location)
+
+
+def _loaded(spark: SparkSession, told: CatalogHead | None, location: str) -> JavaTable:
     jvm: Any = spark._jvm
     jsession: Any = spark._jsparkSession
-    told = heads(location)
     with translated(f"open {location}"):
         conf = jsession.sessionState().newHadoopConf()
         if told is None:
@@ -91,7 +106,7 @@ def opened_at(spark: SparkSession, heads: HeadOf, location: str, requires: Head)
             f"The folder {location} has another name, {others[0]}: what one of them deletes, the other may need.",
             hint="Remove the other name from its catalog, with its files left there.",
         )
-    found = opened(spark, heads, location)
+    found = _loaded(spark, told, location)
     at = found.at
     if at.version != requires.version or requires.token not in (None, at.token):
         raise ConflictError(f"{location} moved past version {requires}, on which this was decided.")

@@ -7,7 +7,7 @@ from typing import Any
 from lakewarden.catalog.failpoints import reach
 from lakewarden.catalog.formats.iceberg.backlog import is_own_branch
 from lakewarden.catalog.model.lineage_record import RUN_ID
-from lakewarden.jobs.engines.iceberg.java_tables import JavaTable
+from lakewarden.jobs.engines.iceberg.java_tables import JavaTable, marked
 from lakewarden.jobs.engines.iceberg.staged import staged
 from lakewarden.jobs.engines.spark.errors import translated
 from lakewarden.jobs.runs.port import FileChange
@@ -18,18 +18,14 @@ __all__ = ["drop_branches", "join_manifests", "left_branches"]
 def join_manifests(table: JavaTable, marks: Mapping[str, str]) -> FileChange:
     """Rewrite head's manifests into as few as their size allows. Raises `ConflictError`, and head is as it was, if it
     moved."""
-    current, jvm = table.base.currentSnapshot(), _jvm(table)
+    current = table.base.currentSnapshot()
     if current is None:
         return FileChange(version=None)
     inner = staged(table)
     with translated(f"rewrite the manifests of {table.location}"):
         count = Counter(int(one.partitionSpecId()) for one in current.allManifests(table.table.io()))
-        actions = jvm.org.apache.iceberg.spark.actions.SparkActions.get(table.spark._jsparkSession)
         for spec_id in (spec_id for spec_id, manifests in count.items() if manifests > 1):
-            action = actions.rewriteManifests(inner.table).specId(spec_id)
-            for key, value in marks.items():
-                action = action.snapshotProperty(key, value)
-            action.execute()
+            marked(table.actions().rewriteManifests(inner.table).specId(spec_id), marks).execute()
     reach("iceberg.manifests_rewritten")
     made = inner.publish(f"publish the manifests of {table.location}")
     reach("iceberg.manifests_published")
@@ -73,7 +69,3 @@ def drop_branches(table: JavaTable) -> int:
 def _is_own(table: JavaTable, name: str, ref: Any) -> bool:
     snapshot = table.base.snapshot(ref.snapshotId())
     return is_own_branch(str(name), None if snapshot is None else snapshot.summary().get(RUN_ID))
-
-
-def _jvm(table: JavaTable) -> Any:
-    return table.spark._jvm
