@@ -6,7 +6,7 @@ from functools import cache
 from typing import Any, Final
 
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, DataFrameReader, SparkSession
 
 from lakewarden.catalog.errors import UsageError
 from lakewarden.catalog.formats.port import TableReader
@@ -102,14 +102,17 @@ class SparkWriter:
 
     def table(self, name: str, version: int | None) -> DataFrame:
         session: Any = self._spark._jsparkSession
-        named = name if is_path(name) else catalog_name(self._plans, session, name)
-        reader = self._spark.read
-        if version is not None:
-            at = version if is_path(name) else version_named(self._plans, session, named, version)
-            reader = reader.option("versionAsOf", at)
-        frame = reader.format("delta").load(name) if is_path(name) else reader.table(named)
+        if is_path(name):
+            frame = self._reader_at(version).format("delta").load(name)
+        else:
+            named = catalog_name(self._plans, session, name)
+            at = None if version is None else version_named(self._plans, session, named, version)
+            frame = self._reader_at(at).table(named)
         plan = plan_of(frame)
         return self._plans.frame(session, pin(self._plans, session, plan, target=None, cached=False).plan)
+
+    def _reader_at(self, version: int | str | None) -> DataFrameReader:
+        return self._spark.read if version is None else self._spark.read.option("versionAsOf", version)
 
     def upsert(self, request: Upsert) -> Upserted:
         with refusals_explained(""), wrong_rows_explained():

@@ -20,12 +20,14 @@ from lakewarden.jobs.sql.compile.keyed_merge import lacks_key
 from lakewarden.jobs.sql.compile.values import ColumnType, TableSchema, quoted
 from lakewarden.jobs.upsert.changes import CODES, NO_ROW, TRUNCATED, UNKNOWN_CODE, Cdc, change_rows
 from lakewarden.jobs.upsert.pruning import FEW, Ends, KeyFacts, bucket_of, fact_of, lies_close
-from lakewarden.jobs.upsert.statement import prepared
+from lakewarden.jobs.upsert.statement import UpsertPlan, prepared, upsert_plan
+from lakewarden.jobs.upsert.target_columns import Rules
 from lakewarden.jobs.upsert.upsert_options import DuplicatesRule, NullKeys, UpsertOptions
 
-__all__ = ["VIEW", "UpsertSource", "facts_of", "kept", "rows_of", "schema_of"]
+__all__ = ["UpsertSource", "facts_of", "kept", "plan_of_upsert", "rows_of", "schema_of"]
 
-VIEW: Final = "__lakewarden_source"
+_ESCAPED: Final = "spark.sql.parser.escapedStringLiterals"
+_VIEW: Final = "__lakewarden_source"
 """The name of the prepared source in the session."""
 _GIVEN: Final = "__lakewarden_given"
 _LACKING: Final = "__lakewarden_lacking"
@@ -128,11 +130,36 @@ def _columns_of(schema: StructType) -> TableSchema:
     return tuple(ColumnType(name=field.name, type=field.dataType.simpleString()) for field in schema)
 
 
+def plan_of_upsert(
+    session: Any,
+    request: Upsert,
+    source: UpsertSource,
+    facts: Sequence[KeyFacts],
+    *,
+    target: TableSchema,
+    rules: Rules,
+    name: str,
+    partitions: Sequence[str] = (),
+) -> UpsertPlan:
+    """The statement for a source that is kept, on the table that SQL calls `name`."""
+    return upsert_plan(
+        request.options,
+        source=source.schema,
+        target=target,
+        rules=rules,
+        name=name,
+        view=_VIEW,
+        facts=facts,
+        partitions=partitions,
+        escapes=str(session.conf().get(_ESCAPED, "false")).lower() != "true",
+    )
+
+
 @contextmanager
 def kept(
     plans: Plans, session: Any, source: UpsertSource, options: UpsertOptions, emptied: frozenset[str]
 ) -> Iterator[int]:
-    """The prepared source as the view `VIEW`; the bytes that it takes. It is computed here, once: the rows that are
+    """The prepared source as the view `_VIEW`; the bytes that it takes. It is computed here, once: the rows that are
     looked at are the rows that are merged. An empty text in a key that is `emptied` is NULL."""
     if options.delete_when is not None:  # one expression, nothing behind it
         told = session.sessionState().sqlParser().parseExpression(options.delete_when)
@@ -148,7 +175,7 @@ def kept(
         held = ready._jdf.localCheckpoint(True).queryExecution().logical()
     try:
         size = plans.stored_bytes(held.rdd())
-        plans.frame(session, plans.sized(session, held, size))._jdf.createOrReplaceTempView(VIEW)
+        plans.frame(session, plans.sized(session, held, size))._jdf.createOrReplaceTempView(_VIEW)
         yield size
     finally:
         held.rdd().unpersist(False)
@@ -246,7 +273,7 @@ def _overview(options: UpsertOptions, types: Mapping[str, str]) -> str:
     is_once = options.duplicates.rule is DuplicatesRule.ANY
     groups = (
         f"SELECT {', '.join(keys)}, {_lacking(options)} AS {_LACKING}, "
-        f"{'1' if is_once else 'count(*)'} AS {_COUNT} FROM {VIEW}{'' if is_once else ' GROUP BY ALL'}"
+        f"{'1' if is_once else 'count(*)'} AS {_COUNT} FROM {_VIEW}{'' if is_once else ' GROUP BY ALL'}"
     )
     return f"SELECT {', '.join(asked)} FROM ({groups})"
 
@@ -255,7 +282,7 @@ def _most_frequent(options: UpsertOptions) -> str:
     keys = ", ".join(quoted(key) for key in options.keys)
     example = ", ".join(f"CAST({quoted(key)} AS STRING)" for key in options.keys)
     return (
-        f"SELECT count(*) AS {_COUNT}, array({example}) AS example FROM {VIEW} "
+        f"SELECT count(*) AS {_COUNT}, array({example}) AS example FROM {_VIEW} "
         f"WHERE NOT ({_lacking(options)}) GROUP BY {keys} ORDER BY 1 DESC, 2 LIMIT 1"
     )
 
@@ -286,7 +313,7 @@ def _spread(
         among = column if is_few else bucket_of(column, kind, ends[number])
         if among is not None:
             queries.append(
-                f"SELECT {number} AS key, {low} AS low, {high} AS high FROM {VIEW} "
+                f"SELECT {number} AS key, {low} AS low, {high} AS high FROM {_VIEW} "
                 f"WHERE {counts} GROUP BY {among}"
             )
     for row in _asked(plans, session, " UNION ALL ".join(queries)) if queries else ():

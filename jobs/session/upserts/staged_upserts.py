@@ -2,28 +2,25 @@
 
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 from pyspark.sql import DataFrame
 
 from lakewarden.catalog.errors import UsageError
 from lakewarden.catalog.model.lineage_record import Operation
 from lakewarden.jobs.session.conflicts.lost_races import LostRaceError
-from lakewarden.jobs.session.iceberg.catalog_names import catalog_name
 from lakewarden.jobs.session.iceberg.staged_writes import StagedWrite
-from lakewarden.jobs.session.iceberg.written_tables import WrittenTable, table_behind
+from lakewarden.jobs.session.iceberg.written_tables import WrittenTable
 from lakewarden.jobs.session.plans import Plans
 from lakewarden.jobs.session.upserts.history import overtaken, require_same_changes
-from lakewarden.jobs.session.upserts.source import VIEW, UpsertSource, facts_of, kept, schema_of
+from lakewarden.jobs.session.upserts.source import UpsertSource, facts_of, kept, plan_of_upsert, schema_of
 from lakewarden.jobs.session.write_recorder import WriteRecorder
 from lakewarden.jobs.session.writes import Upsert, Upserted
 from lakewarden.jobs.sql.compile.values import TableSchema
-from lakewarden.jobs.upsert.statement import UpsertPlan, upsert_plan
+from lakewarden.jobs.upsert.statement import UpsertPlan
 from lakewarden.jobs.upsert.target_columns import Rules, columns_of
 
 __all__ = ["StagedUpserts"]
-
-_ESCAPED: Final = "spark.sql.parser.escapedStringLiterals"
 
 
 @dataclass(frozen=True)
@@ -37,16 +34,10 @@ class StagedUpserts:
         """Those of the application."""
         return self.recorder.plans
 
-    def target(self, session: Any, request: Upsert) -> WrittenTable | None:
-        """The Iceberg table that a request names; None where it names another one, or none."""
-        return table_behind(self.plans, session, self._name(session, request))
-
-    def _name(self, session: Any, request: Upsert) -> str:
-        """What SQL calls the table that a request names."""
-        return catalog_name(self.plans, session, request.table)
-
-    def run(self, session: Any, request: Upsert, source: UpsertSource, target: WrittenTable) -> Upserted:
-        """One try. Raises `LostRaceError` if somebody else committed meanwhile."""
+    def run(
+        self, session: Any, request: Upsert, source: UpsertSource, target: WrittenTable, name: str
+    ) -> Upserted:
+        """One try on the table that SQL calls `name`. Raises `LostRaceError` if somebody else committed meanwhile."""
         staged = StagedWrite(self.plans, target, is_alone=True)
         self.recorder.directory.require_writable(target.location)
         schema = schema_of(self.plans.frame(session, target.relation))
@@ -62,16 +53,8 @@ class StagedUpserts:
             with ExitStack() as stack:
                 stack.enter_context(kept(self.plans, session, source, request.options, frozenset()))
                 facts = facts_of(self.plans, session, source, request.options)
-                plan = upsert_plan(
-                    request.options,
-                    source=source.schema,
-                    target=schema,
-                    rules=Rules(),
-                    name=self._name(session, request),
-                    view=VIEW,
-                    facts=facts,
-                    partitions=(),
-                    escapes=str(session.conf().get(_ESCAPED, "false")).lower() != "true",
+                plan = plan_of_upsert(
+                    session, request, source, facts, target=schema, rules=Rules(), name=name
                 )
                 done.append(plan)
                 parsed = self.plans.composed(session, plan.statement)

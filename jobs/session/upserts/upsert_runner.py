@@ -2,7 +2,7 @@
 
 import time
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import Any, Final
@@ -23,11 +23,20 @@ from lakewarden.jobs.engines.spark.session import stamped
 from lakewarden.jobs.session.conflicts.lost_races import LostRaceError
 from lakewarden.jobs.session.conflicts.retries import RETRIES_KEY, retried, retries_of
 from lakewarden.jobs.session.frames import is_path, plan_of, sql_name
+from lakewarden.jobs.session.iceberg.catalog_names import catalog_name
+from lakewarden.jobs.session.iceberg.written_tables import table_behind
 from lakewarden.jobs.session.pins import pin
 from lakewarden.jobs.session.upserts.batch_reads import require_whole_versions
 from lakewarden.jobs.session.upserts.history import found, was_done
 from lakewarden.jobs.session.upserts.operation_ids import APP, NUMBER
-from lakewarden.jobs.session.upserts.source import VIEW, UpsertSource, facts_of, kept, rows_of, schema_of
+from lakewarden.jobs.session.upserts.source import (
+    UpsertSource,
+    facts_of,
+    kept,
+    plan_of_upsert,
+    rows_of,
+    schema_of,
+)
 from lakewarden.jobs.session.upserts.staged_upserts import StagedUpserts
 from lakewarden.jobs.session.upserts.target import UpsertTarget, emptied_of, existing, making
 from lakewarden.jobs.session.write_recorder import WriteRecorder
@@ -36,7 +45,7 @@ from lakewarden.jobs.sql.compile.values import TableSchema
 from lakewarden.jobs.upsert.changes import Cdc, is_ours
 from lakewarden.jobs.upsert.once import OperationVerdict
 from lakewarden.jobs.upsert.pruning import KeyFacts
-from lakewarden.jobs.upsert.statement import UpsertPlan, upsert_plan
+from lakewarden.jobs.upsert.statement import UpsertPlan
 from lakewarden.jobs.upsert.target_columns import Rules, columns_of
 
 __all__ = ["Upserts"]
@@ -59,7 +68,6 @@ _CASE: Final = "spark.sql.caseSensitive"
 _VECTORS: Final = "spark.databricks.delta.merge.deletionVectors.persistent"
 """With them Delta takes an unmatched row of the source for a match if all of its keys are NULL and match NULL: it fails
 on a deletion, which no clause takes."""
-_ESCAPED: Final = "spark.sql.parser.escapedStringLiterals"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -101,9 +109,11 @@ class Upserts:
         # Of the target itself, too, one version is read: the source is computed before the write begins.
         pinned = pin(self._plans, session, plan_of(rows_of(request)), target=None)
         source = UpsertSource(pinned=pinned, schema=schema_of(self._plans.frame(session, pinned.plan)))
-        staged = None if is_path(request.table) else self._staged.target(session, request)
-        if staged is not None:
-            return self._staged.run(session, request, source, staged)
+        if not is_path(request.table):
+            name = catalog_name(self._plans, session, request.table)
+            staged = table_behind(self._plans, session, name)
+            if staged is not None:
+                return self._staged.run(session, request, source, staged, name)
         target = existing(self._plans, session, request.table)
         if target is None:
             return self._tried_anew(session, request, source, made)
@@ -234,7 +244,16 @@ class Upserts:
                 if request.options.delete_when is not None and all(fact.nulls for fact in facts):
                     session.conf().set(_VECTORS, "false")
                 self._require_unmoved(session, request, source, target)
-                plan = self._plan(session, request, source, target, facts)
+                plan = plan_of_upsert(
+                    session,
+                    request,
+                    source,
+                    facts,
+                    target=target.schema,
+                    rules=target.rules,
+                    name=sql_name(request.table),
+                    partitions=target.partitions,
+                )
                 plans.append(plan)
                 parsed = self._plans.composed(session, plan.statement)
                 reach("upsert.merging")
@@ -279,26 +298,6 @@ class Upserts:
                 f"{request.table} moved past version {read.version}, which the source had read.",
                 is_mendable=True,
             )
-
-    def _plan(
-        self,
-        session: Any,
-        request: Upsert,
-        source: UpsertSource,
-        target: UpsertTarget,
-        facts: Sequence[KeyFacts],
-    ) -> UpsertPlan:
-        return upsert_plan(
-            request.options,
-            source=source.schema,
-            target=target.schema,
-            rules=target.rules,
-            name=sql_name(request.table),
-            view=VIEW,
-            facts=facts,
-            partitions=target.partitions,
-            escapes=str(session.conf().get(_ESCAPED, "false")).lower() != "true",
-        )
 
     def _told(self, frame: DataFrame, written: Written, plan: UpsertPlan) -> Upserted:
         rows = frame.collect()
