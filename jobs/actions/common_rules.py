@@ -21,6 +21,7 @@ __all__ = [
     "SHORTEST_REST",
     "about",
     "below",
+    "cleaning_rest",
     "findings_of",
     "head_of",
     "health_of",
@@ -30,6 +31,7 @@ __all__ = [
     "recent",
     "same_version",
     "share_of",
+    "thorough_from",
     "writers",
 ]
 
@@ -37,6 +39,7 @@ RETENTION_CHECK: Final = "retention_properties"
 READABLE_CHECK: Final = "retention_readable"
 LOST_CHECKPOINT_CHECK: Final = "last_checkpoint"
 SHORTEST_REST: Final = timedelta(minutes=1)
+_CLEANING_REST: Final = timedelta(days=1)
 
 
 def health_of(view: TableView) -> HealthRow:
@@ -89,6 +92,17 @@ def recent(view: TableView, action: Action, rest: timedelta, now: datetime) -> N
         return None
     because = f"done {about(now - past.done_at)} ago"
     return NotDue(action=action, why=WhyNot.RECENTLY_DONE, because=because, until=past.done_at + rest)
+
+
+def thorough_from(view: TableView, action: Action) -> datetime:
+    """When it was last done thoroughly; if never, when the table was registered."""
+    past = view.past.get(action)
+    return (past.thorough_at if past else None) or view.governed.row.registered_at
+
+
+def cleaning_rest(view: TableView) -> timedelta:
+    """The time from one look at what metadata may go to the next: it grows with how long metadata is kept."""
+    return max(_CLEANING_REST, timedelta(seconds=view.governed.policy.log_retention_seconds / 30))
 
 
 def same_version(view: TableView, action: Action) -> NotDue | None:

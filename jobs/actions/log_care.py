@@ -1,6 +1,6 @@
 """Writing checkpoints where writers make none, and cleaning the log behind what is promised."""
 
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Final, Literal
 
 from pydantic.dataclasses import dataclass
@@ -15,18 +15,18 @@ from lakewarden.jobs.actions.common_rules import (
     SHORTEST_REST,
     about,
     below,
+    cleaning_rest,
     findings_of,
     head_of,
     health_of,
     recent,
+    thorough_from,
 )
 from lakewarden.jobs.actions.costs import REPLAY_COST, SCANS_A_DAY, Estimate
 from lakewarden.jobs.actions.spec import Deletes, Foreseeable, Ordered, Spec, Switch, retry
 from lakewarden.jobs.actions.world import TableView, World
 
 __all__ = ["LOG_CARE", "LogCare"]
-
-CLEANING_REST: Final = timedelta(days=1)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -48,12 +48,10 @@ def _due(view: TableView, world: World, now: datetime) -> Answer:
     governed, health = view.governed, health_of(view)
     since = health.commits_since_checkpoint or 0
     allowed = governed.policy.settings.log_checkpoint_commits or 2
-    past = view.past.get(Action.LOG_CARE)
     lost = findings_of(view, (LOST_CHECKPOINT_CHECK,))
     checkpoint = since >= allowed or (since > 0 and lost != "")
     kept = (health.version or 0) - (health.first_version or 0)
-    cleaned_at = (past.thorough_at if past else None) or governed.row.registered_at
-    rest = max(CLEANING_REST, timedelta(seconds=governed.policy.log_retention_seconds / 30))
+    cleaned_at, rest = thorough_from(view, Action.LOG_CARE), cleaning_rest(view)
     unclear = findings_of(view, (READABLE_CHECK,))
     cleanable = governed.hold is None and not unclear and kept > allowed
     clean = cleanable and now - cleaned_at >= rest

@@ -13,10 +13,12 @@ from lakewarden.jobs.actions.common_rules import (
     SHORTEST_REST,
     about,
     below,
+    cleaning_rest,
     head_of,
     health_of,
     recent,
     same_version,
+    thorough_from,
     writers,
 )
 from lakewarden.jobs.actions.costs import METADATA, OPEN_COST, SCANS_A_DAY, WARM_START, Estimate
@@ -24,8 +26,6 @@ from lakewarden.jobs.actions.spec import Deletes, Ordered, Spec, Switch, retry
 from lakewarden.jobs.actions.world import TableView, World
 
 __all__ = ["METADATA_CARE", "MetadataCare"]
-
-CLEANING_REST: Final = timedelta(days=1)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -50,9 +50,7 @@ def _due(view: TableView, world: World, now: datetime) -> Answer:
     governed, health = view.governed, health_of(view)
     policy, backlog = governed.policy, health.backlog
     small, allowed = backlog.small_manifests or 0, policy.settings.log_checkpoint_commits or 2
-    past = view.past.get(Action.METADATA_CARE)
-    looked_at = (past.thorough_at if past else None) or governed.row.registered_at
-    rest = max(CLEANING_REST, timedelta(seconds=policy.log_retention_seconds / 30))
+    looked_at, rest = thorough_from(view, Action.METADATA_CARE), cleaning_rest(view)
     cleanable = governed.hold is None and (backlog.metadata_files or 0) > 1
     clean = cleanable and now - looked_at >= rest
     quiet = timedelta(seconds=policy.settings.compaction_quiet_seconds or 0)

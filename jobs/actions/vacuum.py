@@ -26,6 +26,7 @@ from lakewarden.jobs.actions.common_rules import (
     nothing,
     recent,
     share_of,
+    thorough_from,
 )
 from lakewarden.jobs.actions.costs import DELETE_RATE, KEEP_COST, LIST_RATE, WARM_START, Estimate
 from lakewarden.jobs.actions.spec import Deletes, GiveUp, Ordered, Recovered, Spec, Switch, Verdict
@@ -67,8 +68,7 @@ def _due(view: TableView, world: World, now: datetime) -> Answer:
     governed, health = view.governed, health_of(view)
     retention = timedelta(seconds=governed.policy.vacuum_retention_seconds)
     full_every = timedelta(seconds=governed.policy.settings.vacuum_full_every_seconds or 0)
-    past = view.past.get(Action.VACUUM)
-    full_from = (past.thorough_at if past else None) or governed.row.registered_at
+    full_from = thorough_from(view, Action.VACUUM)
     rest = min(max(retention / 24, SHORTEST_REST), timedelta(days=1))
     waits = recent(view, Action.VACUUM, rest, now)
     if waits is not None:
