@@ -9,6 +9,7 @@ from lakewarden.catalog.metastore.lookup import NamedLocation, place_to_manage, 
 from lakewarden.catalog.metastore.table_heads import address_in
 from lakewarden.catalog.model.identity import CatalogAddress
 from lakewarden.catalog.model.rows import TableRow
+from lakewarden.catalog.named_catalogs.port import NamedCatalogs
 from lakewarden.catalog.registry.service import Registry
 
 __all__ = ["is_named_still", "name_of", "place_wanted"]
@@ -19,12 +20,11 @@ _ODD: Final = re.compile(r"\W+")
 def place_wanted(registry: Registry, where: str) -> NamedLocation:
     """The place of a table to be managed: a path, a name in the metastore, or `catalog.namespace.table`. Raises what
     `place_to_manage` raises, and `UnavailableError` where a catalog does not answer."""
-    address = None if registry.catalogs is None else registry.catalogs.address(where)
-    if address is None:
+    catalogs = registry.catalogs
+    address = None if catalogs is None else catalogs.address(where)
+    if catalogs is None or address is None:
         return place_to_manage(where, registry.metastore)
-    assert registry.catalogs is not None and address.catalog is not None
-    files = registry.catalogs.catalog(address.catalog).metadata_files(address.namespace, [address.table])
-    file = files.get(address.table)
+    file = _file_of(catalogs, address)
     if file is None:
         raise RefusedError(
             f"The catalog {address.catalog} has no Iceberg table {address.entry}.", hint="Check the name."
@@ -45,8 +45,7 @@ def is_named_still(registry: Registry, row: TableRow) -> bool:
         return address.table in registry.metastore.metadata_files(address.namespace, [address.table])
     if registry.catalogs is None:
         return True
-    catalog = registry.catalogs.catalog(address.catalog)
-    file = catalog.metadata_files(address.namespace, [address.table]).get(address.table)
+    file = _file_of(registry.catalogs, address)
     return file is not None and _located(registry, file) == row.location
 
 
@@ -55,6 +54,13 @@ def name_of(address: CatalogAddress) -> str:
     and of odd letters, as near to that as a name comes."""
     namespace, table = (_ODD.sub("_", part).strip("_") for part in (address.namespace, address.table))
     return f"{namespace or 'default'}.{table or 'table'}".lower()
+
+
+def _file_of(catalogs: NamedCatalogs, address: CatalogAddress) -> str | None:
+    """The metadata file that an entry of a declared catalog names; None where it is not there."""
+    assert address.catalog is not None, "the metastore is asked elsewhere"
+    files = catalogs.catalog(address.catalog).metadata_files(address.namespace, [address.table])
+    return files.get(address.table)
 
 
 def _located(registry: Registry, file: str) -> str:

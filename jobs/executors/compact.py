@@ -55,8 +55,12 @@ class _Changes:
     joined: FileChange
 
     @property
+    def named(self) -> tuple[tuple[str, FileChange], ...]:
+        return ("compacted", self.compacted), ("purged", self.purged), ("joined", self.joined)
+
+    @property
     def each(self) -> tuple[FileChange, ...]:
-        return self.compacted, self.purged, self.joined
+        return tuple(change for _, change in self.named)
 
     @property
     def version(self) -> int | None:
@@ -210,8 +214,7 @@ def _report(work: _Work, changes: _Changes, others: int) -> Report:
 
 def _details(work: _Work, changes: _Changes | None) -> str:
     said: dict[str, object] = {"partitions": len(work.packing.partitions), "written_recently": work.hot}
-    for name in () if changes is None else ("compacted", "purged", "joined"):
-        change = getattr(changes, name)
+    for name, change in () if changes is None else changes.named:
         if change.version is not None:
             said[name] = asdict(change)
     return json.dumps(said, separators=(",", ":"))
