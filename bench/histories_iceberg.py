@@ -8,10 +8,9 @@ from typing import Self
 from pyspark.sql import SparkSession
 
 from lakewarden.daemon.process.embedded_metastore import EmbeddedMetastore
-from lakewarden.daemon.settings.settings import Settings
 from support.histories.history_runs import Case, mixed_case
 from support.histories.iceberg_tables import IcebergTables
-from support.histories.spark_scribe import GovernedSpark, attached
+from support.histories.spark_scribe import governed_until
 from support.servers.metastores import without_system_tables
 from support.servers.spark import start_spark
 
@@ -36,11 +35,6 @@ class IcebergHistories:
 
     def case(self, folder: Path, seed: int) -> Case:
         """History number `seed`; its installation and its Delta tables are in `folder`."""
-
-        def governed(settings: Settings) -> GovernedSpark:
-            lw = attached(self._spark, settings)
-            self._open.callback(lw.detach)
-            return GovernedSpark(self._spark, lw)
-
+        governed = governed_until(self._open, self._spark) if seed % 2 == 0 else None
         tables = IcebergTables(self._spark, without_system_tables(self._metastore.uri))
-        return mixed_case(folder, seed, self._spark, tables, governed if seed % 2 == 0 else None)
+        return mixed_case(folder, seed, self._spark, tables, governed)

@@ -11,10 +11,9 @@ from pyspark.sql import SparkSession
 
 from lakewarden.catalog.clock import SystemClock
 from lakewarden.catalog.storage.file_store import StorageOptions
-from lakewarden.daemon.settings.settings import Settings
 from lakewarden.jobs.engines.delta.engine import DeltaEngine
 from support.histories.history_runs import Case, distant_case
-from support.histories.spark_scribe import GovernedSpark, attached
+from support.histories.spark_scribe import governed_until
 from support.servers.hdfs import Hdfs, running_hdfs
 from support.servers.jars import hdfs_jars
 from support.servers.spark import start_spark
@@ -41,11 +40,11 @@ class SparkHistories:
 
     def case(self, folder: Path, seed: int) -> Case:
         """History number `seed`; its installation is in `folder`, its tables are on HDFS."""
-
-        def governed(settings: Settings) -> GovernedSpark:
-            lw = attached(self._spark, settings)
-            self._open.callback(lw.detach)
-            return GovernedSpark(self._spark, lw)
-
         engine = DeltaEngine(lambda: self._spark, storage=lambda _: StorageOptions(), clock=SystemClock())
-        return distant_case(folder, f"{self._hdfs.uri}/histories/{seed}", seed, engine, governed)
+        return distant_case(
+            folder,
+            f"{self._hdfs.uri}/histories/{seed}",
+            seed,
+            engine,
+            governed_until(self._open, self._spark),
+        )

@@ -1,13 +1,16 @@
 """Installations that several integration tests begin with."""
 
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+from pyspark.sql import SparkSession
 
 from lakewarden.catalog.metastore.hive import HiveMetastore
 from lakewarden.daemon.process.embedded_metastore import EmbeddedMetastore
 from support.builders.estate import Estate, made_estate
+from support.builders.spark_iceberg import Make, SparkIceberg, iceberg_catalogs
 from support.processes.commands import Cli, caller
 from support.processes.house import House
 from support.processes.sparkless import sparkless
@@ -67,3 +70,19 @@ def proxy(s3: S3Server) -> Iterator[FaultyProxy]:
     """What a module reaches the S3 server through."""
     with running_proxy(s3.endpoint) as running:
         yield running
+
+
+@pytest.fixture(scope="module")
+def make(
+    spark: SparkSession, metastore: EmbeddedMetastore, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Make]:
+    """Makes Iceberg tables in catalogs of the module's own."""
+    with iceberg_catalogs(spark, metastore.uri, tmp_path_factory.mktemp("iceberg")):
+        yield lambda catalog, **how: SparkIceberg(spark, metastore.uri, catalog, **how)
+
+
+@pytest.fixture
+def sessions() -> Iterator[ExitStack]:
+    """Detaches, at the end, the sessions that are entered into it."""
+    with ExitStack() as opened:
+        yield opened

@@ -1,10 +1,8 @@
 """What piles up in Iceberg tables is counted, shown, and cleaned up: deletes of every kind, manifests, metadata."""
 
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
 
 from lakewarden.catalog import failpoints
 from lakewarden.catalog.errors import ConflictError
@@ -12,7 +10,7 @@ from lakewarden.catalog.formats.port import CommitKind
 from lakewarden.catalog.model.table_deletes import DeleteKind
 from lakewarden.daemon.process.embedded_metastore import EmbeddedMetastore
 from support.builders.equality_deletes import delete_by_equality
-from support.builders.spark_iceberg import SparkIceberg, iceberg_catalogs
+from support.builders.spark_iceberg import Make, SparkIceberg
 from support.cases import mostly_long
 from support.crashes.crashes import points_of
 from support.crashes.in_process import killed_here
@@ -20,16 +18,7 @@ from support.processes.commands import caller
 from support.servers.metastores import without_system_tables
 
 pytestmark = [pytest.mark.spark, pytest.mark.metastore]
-Make = Callable[..., SparkIceberg]
 MERGE_ON_READ = "'format-version'='{}', 'write.delete.mode'='merge-on-read'"
-
-
-@pytest.fixture(scope="module")
-def make(
-    spark: SparkSession, metastore: EmbeddedMetastore, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Make]:
-    with iceberg_catalogs(spark, metastore.uri, tmp_path_factory.mktemp("iceberg")):
-        yield lambda catalog, **how: SparkIceberg(spark, metastore.uri, catalog, **how)
 
 
 def merge_on_read(make: Make, version: int = 2, catalog: str = "by_name", **how: str) -> SparkIceberg:

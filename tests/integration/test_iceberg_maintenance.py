@@ -1,11 +1,9 @@
 """Iceberg tables that real Spark wrote, in a real metastore and in Hadoop's layout, are vacuumed and compacted."""
 
-from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
 
 from lakewarden.catalog import failpoints
 from lakewarden.catalog.errors import ConflictError
@@ -15,7 +13,7 @@ from lakewarden.catalog.formats.port import CommitKind
 from lakewarden.daemon.process.embedded_metastore import EmbeddedMetastore
 from lakewarden.jobs.engines.iceberg.java_tables import opened
 from lakewarden.jobs.runs.port import VacuumScope
-from support.builders.spark_iceberg import SparkIceberg, iceberg_catalogs
+from support.builders.spark_iceberg import Make, SparkIceberg
 from support.cases import mostly_long
 from support.crashes.crashes import points_of
 from support.crashes.in_process import killed_here
@@ -23,15 +21,6 @@ from support.processes.commands import caller, command
 from support.servers.metastores import without_system_tables
 
 pytestmark = [pytest.mark.spark, pytest.mark.metastore]
-Make = Callable[..., SparkIceberg]
-
-
-@pytest.fixture(scope="module")
-def make(
-    spark: SparkSession, metastore: EmbeddedMetastore, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Make]:
-    with iceberg_catalogs(spark, metastore.uri, tmp_path_factory.mktemp("iceberg")):
-        yield lambda catalog, **how: SparkIceberg(spark, metastore.uri, catalog, **how)
 
 
 @pytest.fixture(params=["by_name", "by_path"])

@@ -1,32 +1,19 @@
 """The metadata of Iceberg tables is cared for: manifests, older metadata files, branches that killed runs left."""
 
-from collections.abc import Callable, Iterator
-
 import pytest
-from pyspark.sql import SparkSession
 
 from lakewarden.catalog import failpoints
 from lakewarden.catalog.errors import ConflictError
 from lakewarden.catalog.formats.port import CommitKind
-from lakewarden.daemon.process.embedded_metastore import EmbeddedMetastore
 from lakewarden.jobs.engines.iceberg.java_tables import opened
-from support.builders.spark_iceberg import SparkIceberg, iceberg_catalogs
+from support.builders.spark_iceberg import Make, SparkIceberg
 from support.cases import mostly_long
 from support.crashes.crashes import points_of
 from support.crashes.in_process import killed_here
 
 pytestmark = [pytest.mark.spark, pytest.mark.metastore]
-Make = Callable[..., SparkIceberg]
 SHORT = "'format-version'='2', 'write.metadata.previous-versions-max'='2'"
 """Its metadata remembers two files before it."""
-
-
-@pytest.fixture(scope="module")
-def make(
-    spark: SparkSession, metastore: EmbeddedMetastore, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Make]:
-    with iceberg_catalogs(spark, metastore.uri, tmp_path_factory.mktemp("iceberg")):
-        yield lambda catalog, **how: SparkIceberg(spark, metastore.uri, catalog, **how)
 
 
 def appended(make: Make, catalog: str = "by_name", count: int = 4, **how: str) -> SparkIceberg:

@@ -1,10 +1,8 @@
 """A policy's retention stands in the properties of an Iceberg table, and leaves with lakewarden."""
 
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
 
 from lakewarden.catalog import failpoints
 from lakewarden.catalog.errors import ConflictError
@@ -13,24 +11,15 @@ from lakewarden.daemon.process.embedded_metastore import EmbeddedMetastore
 from lakewarden.jobs.actions.properties import SetProperties
 from lakewarden.jobs.executors.properties import set_properties
 from lakewarden.jobs.runs.port import Report
-from support.builders.spark_iceberg import SparkIceberg, iceberg_catalogs
+from support.builders.spark_iceberg import Make, SparkIceberg
 from support.cases import mostly_long
 from support.crashes.in_process import killed_here
 from support.processes.commands import caller, command
 from support.servers.metastores import without_system_tables
 
 pytestmark = [pytest.mark.spark, pytest.mark.metastore]
-Make = Callable[..., SparkIceberg]
 AGE = "history.expire.max-snapshot-age-ms"
 WEEK = 7 * 86_400_000
-
-
-@pytest.fixture(scope="module")
-def make(
-    spark: SparkSession, metastore: EmbeddedMetastore, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Make]:
-    with iceberg_catalogs(spark, metastore.uri, tmp_path_factory.mktemp("iceberg")):
-        yield lambda catalog, **how: SparkIceberg(spark, metastore.uri, catalog, **how)
 
 
 def week_set(table: SparkIceberg, at: Head | None = None, lowers: tuple[str, ...] = ()) -> Report:

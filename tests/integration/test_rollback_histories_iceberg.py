@@ -4,33 +4,23 @@ rebuild, and undone; for half of them somebody writes meanwhile."""
 import os
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
 from lakewarden.daemon.process.embedded_metastore import EmbeddedMetastore
-from lakewarden.daemon.settings.settings import Settings
-from lakewarden.jobs.session.attached import Attached
 from support.cases import mostly_long
 from support.histories.history_runs import Company, mixed_case
 from support.histories.iceberg_tables import IcebergTables
-from support.histories.spark_scribe import GovernedSpark, attached
+from support.histories.spark_scribe import governed_until
 from support.servers.metastores import without_system_tables
 
 pytestmark = [pytest.mark.spark, pytest.mark.metastore, pytest.mark.heavy]
 
 HISTORIES = int(os.environ.get("LAKEWARDEN_MIXED_HISTORIES", "40"))
 SEEN: Counter[str] = Counter()
-
-
-@pytest.fixture
-def sessions() -> Iterator[list[Attached]]:
-    """Sessions to detach."""
-    opened: list[Attached] = []
-    yield opened
-    for one in opened:
-        one.detach()
 
 
 @pytest.fixture
@@ -43,15 +33,11 @@ def iceberg(spark: SparkSession, metastore: EmbeddedMetastore) -> Iterator[Icebe
 
 @pytest.mark.parametrize("seed", mostly_long(range(HISTORIES), [0, 1]))
 def test_a_rollback_across_formats_gives_back_the_newest_that_depends_on_nothing_bad(
-    tmp_path: Path, spark: SparkSession, iceberg: IcebergTables, sessions: list[Attached], seed: int
+    tmp_path: Path, spark: SparkSession, iceberg: IcebergTables, sessions: ExitStack, seed: int
 ) -> None:
-    def governed(settings: Settings) -> GovernedSpark:
-        sessions.append(attached(spark, settings))
-        return GovernedSpark(spark, sessions[-1])
-
     company = (Company.NOBODY, Company.BETWEEN, Company.NOBODY, Company.RACING)[seed % 4]
     alone = company is Company.NOBODY
-    case = mixed_case(tmp_path, seed, spark, iceberg, governed if alone else None)
+    case = mixed_case(tmp_path, seed, spark, iceberg, governed_until(sessions, spark) if alone else None)
     case.run(company)
     assert not case.wrong
     SEEN.update(case.seen)

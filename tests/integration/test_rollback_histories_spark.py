@@ -5,7 +5,7 @@ Never on local disk: there Spark and delta-rs lose each other's commits.
 """
 
 from collections import Counter
-from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -17,13 +17,11 @@ from lakewarden.catalog.formats.port import Head
 from lakewarden.catalog.lineage.streams.offsets import Began
 from lakewarden.catalog.model.lineage_record import LineageRecord, Operation
 from lakewarden.catalog.storage.file_store import StorageOptions
-from lakewarden.daemon.settings.settings import Settings
 from lakewarden.jobs.engines.delta.engine import DeltaEngine
-from lakewarden.jobs.session.attached import Attached
 from support.builders.live_streams import Sea
 from support.cases import mostly_long
 from support.histories.history_runs import Company, distant_case
-from support.histories.spark_scribe import GovernedSpark, attached
+from support.histories.spark_scribe import governed_until
 from support.servers.hdfs import Hdfs
 
 pytestmark = [pytest.mark.spark, pytest.mark.hdfs, pytest.mark.heavy]
@@ -34,25 +32,14 @@ ENGINES = {"delta-rs": "", "Spark": "TBLPROPERTIES ('delta.enableRowTracking' = 
 SEEN: Counter[str] = Counter()
 
 
-@pytest.fixture
-def sessions() -> Iterator[list[Attached]]:
-    """Sessions to detach."""
-    opened: list[Attached] = []
-    yield opened
-    for one in opened:
-        one.detach()
-
-
 @pytest.mark.parametrize("seed", mostly_long(range(HISTORIES), [1]))
 def test_a_rollback_is_right_whoever_wrote(
-    tmp_path: Path, spark: SparkSession, hdfs: Hdfs, sessions: list[Attached], seed: int
+    tmp_path: Path, spark: SparkSession, hdfs: Hdfs, sessions: ExitStack, seed: int
 ) -> None:
-    def governed(settings: Settings) -> GovernedSpark:
-        sessions.append(attached(spark, settings))
-        return GovernedSpark(spark, sessions[-1])
-
     engine = DeltaEngine(lambda: spark, storage=lambda _: StorageOptions(), clock=SystemClock())
-    case = distant_case(tmp_path, f"{hdfs.uri}/histories/{seed}", seed, engine, governed)
+    case = distant_case(
+        tmp_path, f"{hdfs.uri}/histories/{seed}", seed, engine, governed_until(sessions, spark)
+    )
     case.run(Company.RACING if seed % 2 else Company.NOBODY)
     assert not case.wrong
     SEEN.update(case.seen)

@@ -1,7 +1,9 @@
 """A home that the version before has used: it opens, is upgraded by `init`, keeps its history,
 and goes on from there."""
 
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +17,7 @@ from lakewarden.catalog.state.db import open_database
 from lakewarden.catalog.state.models import RUN, STEPS
 from lakewarden.catalog.state.port import RunState
 from lakewarden.catalog.state.run_rows import to_columns
-from lakewarden.catalog.system.port import HEALTH, LINEAGE, RUNS, SYSTEM_TABLES, TABLES
+from lakewarden.catalog.system.port import HEALTH, LINEAGE, RUNS, SYSTEM_TABLES, TABLES, SystemTable
 from lakewarden.catalog.system.schema import SCHEMA_VERSION, VERSION_PROPERTY
 from support.builders.estate import Estate, made_estate, overwritten
 from support.builders.states import request, sqlite_url
@@ -38,9 +40,7 @@ def estate(
     with monkeypatch.context() as then:  # a daemon of that time
         then.setattr("lakewarden.catalog.system.commits.SCHEMA_VERSION", BEFORE)
         made.services.store.append(RUNS, [replace(sample(RUNS, 1), message="long ago")], because="then")
-    for table in SYSTEM_TABLES:
-        handle = DeltaTable(str(system / table.name))
-        handle.alter.set_table_properties({VERSION_PROPERTY: str(BEFORE)}, raise_if_not_exists=False)
+    _is_of(system, BEFORE)
     for file in made.home.glob("state.db*"):
         file.unlink()
     ended = {"queued_at": 1, "finished_at": 2, "outcome": "failed", "message": "then", "retry": False}
@@ -102,12 +102,8 @@ def test_versions_on_record_without_parents_are_followed_as_before(
 def _without_parents(system: Path) -> None:
     """The system tables of schema version 6: lineage and health were written before versions had parents on record."""
     for table, column in ((LINEAGE, "output_parent"), (HEALTH, "head")):
-        place = str(system / table.name)
-        kept = DeltaTable(place).to_pyarrow_table().drop_columns([column])
-        write_deltalake(place, kept, mode="overwrite", schema_mode="overwrite", partition_by="bucket")
-    for table in SYSTEM_TABLES:
-        handle = DeltaTable(str(system / table.name))
-        handle.alter.set_table_properties({VERSION_PROPERTY: "6"}, raise_if_not_exists=False)
+        _rewritten(system, table, partial(pa.Table.drop_columns, columns=[column]))
+    _is_of(system, 6)
 
 
 def _planned(estate: Estate) -> Any:
@@ -135,12 +131,8 @@ def test_policies_from_before_a_key_there_is_today_count_as_they_did(
 
 def _without_closing(system: Path) -> None:
     """The system tables of schema version 7: policies did not know `access.closed`."""
-    place = str(system / TABLES.name)
-    kept = _policies_without(DeltaTable(place).to_pyarrow_table(), "access_closed")
-    write_deltalake(place, kept, mode="overwrite", schema_mode="overwrite", partition_by="bucket")
-    for table in SYSTEM_TABLES:
-        handle = DeltaTable(str(system / table.name))
-        handle.alter.set_table_properties({VERSION_PROPERTY: "7"}, raise_if_not_exists=False)
+    _rewritten(system, TABLES, lambda rows: _policies_without(rows, "access_closed"))
+    _is_of(system, 7)
 
 
 def test_health_from_before_deletes_were_counted_is_read_and_told_by_the_next_look(
@@ -178,12 +170,20 @@ def _health(estate: Estate) -> HealthRow:
 
 def _without_deletes(system: Path) -> None:
     """The system tables of schema version 9: health did not tell deletes by kind, nor a backlog."""
-    place = str(system / HEALTH.name)
-    kept = DeltaTable(place).to_pyarrow_table().drop_columns(["deletes", "stored_rows", "backlog"])
+    _rewritten(system, HEALTH, lambda rows: rows.drop_columns(["deletes", "stored_rows", "backlog"]))
+    _rewritten(system, TABLES, lambda rows: _policies_without(rows, "compaction_deleted_share"))
+    _is_of(system, 9)
+
+
+def _rewritten(system: Path, table: SystemTable[Any], older: Callable[[pa.Table], pa.Table]) -> None:
+    """The rows of a system table as they were stored before."""
+    place = str(system / table.name)
+    kept = older(DeltaTable(place).to_pyarrow_table())
     write_deltalake(place, kept, mode="overwrite", schema_mode="overwrite", partition_by="bucket")
-    place = str(system / TABLES.name)
-    kept = _policies_without(DeltaTable(place).to_pyarrow_table(), "compaction_deleted_share")
-    write_deltalake(place, kept, mode="overwrite", schema_mode="overwrite", partition_by="bucket")
+
+
+def _is_of(system: Path, version: int) -> None:
+    """The system tables say that they are of an older schema version."""
     for table in SYSTEM_TABLES:
         handle = DeltaTable(str(system / table.name))
-        handle.alter.set_table_properties({VERSION_PROPERTY: "9"}, raise_if_not_exists=False)
+        handle.alter.set_table_properties({VERSION_PROPERTY: str(version)}, raise_if_not_exists=False)

@@ -1,7 +1,7 @@
 """Iceberg tables as real Spark writes them: one whose head the Hive metastore keeps, one in Hadoop's layout."""
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -31,7 +31,7 @@ from lakewarden.jobs.executors.vacuum import vacuum
 from lakewarden.jobs.runs.port import JobContext, Report, Target
 from support.fakes.system_store import FakeRows
 
-__all__ = ["SparkIceberg", "iceberg_catalogs"]
+__all__ = ["Make", "SparkIceberg", "iceberg_catalogs"]
 
 _NUMBERS: Final = itertools.count()
 RUN: Final = "0" * 32
@@ -188,3 +188,7 @@ class SparkIceberg:
             requires=self.seen.at, retention_seconds=retention, join=join, clean=clean, dry_run=dry_run
         )
         return metadata_care(self.context(run_id), action)
+
+
+Make = Callable[..., SparkIceberg]
+"""Makes a table in one of `iceberg_catalogs`; what else `SparkIceberg` takes goes along."""

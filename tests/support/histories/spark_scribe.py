@@ -2,8 +2,8 @@
 what a row depends on is worked out by Spark, from what it reads."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from typing import Final
 
 from deltalake import DeltaTable
@@ -18,7 +18,7 @@ from lakewarden.jobs.engines.spark.names import table_at
 from lakewarden.jobs.session.attached import Attached
 from support.histories.scribes import Deed, Kind
 
-__all__ = ["GovernedSpark", "attached"]
+__all__ = ["GovernedSpark", "governed_until"]
 
 _DEPENDS: Final = "array_join(collect_set(depends), ',')"
 _QUOTED: Final = {"postgres": r'"\1"', "teradata": r'"\1"', "tsql": r"[\1]"}
@@ -60,7 +60,7 @@ _STATEMENTS: Final[Mapping[Kind, Sequence[tuple[str, str]]]] = {
 """Dialects and their statements: by the rows of `changes`, `{t}` is changed as the deed of this kind says."""
 
 
-def attached(spark: SparkSession, settings: Settings) -> Attached:
+def _attached(spark: SparkSession, settings: Settings) -> Attached:
     """A session of an installation, as a user opens it."""
     return lakewarden.attach(spark, home=settings.home)
 
@@ -155,6 +155,15 @@ class GovernedSpark:
                 )
             case Kind.COMPACT | Kind.RESTORE | Kind.SEVERAL:
                 raise AssertionError("no write of one table")
+
+
+def governed_until(end: ExitStack, spark: SparkSession) -> Callable[[Settings], GovernedSpark]:
+    """Writes for whatever installations it is given, each by a session that is detached at the end."""
+
+    def governed(settings: Settings) -> GovernedSpark:
+        return GovernedSpark(spark, end.enter_context(_attached(spark, settings)))
+
+    return governed
 
 
 @contextmanager
