@@ -43,6 +43,22 @@ KEYS_FROM_FILES: Final = "lakewarden.FileCredentialsProvider"
 """The class of ours (jobs/engines/spark/s3) by which lakewarden's own sessions read keys from files, and again once
 these have changed. Other sessions have keys of their own."""
 
+_PAGES: Final = "spark.ui.enabled"
+_KEPT_FOR_NOBODY: Final = {
+    "spark.ui.retainedJobs": "50",
+    "spark.ui.retainedStages": "50",
+    "spark.ui.retainedTasks": "1000",
+    "spark.sql.ui.retainedExecutions": "50",
+}
+"""How much of what has ended a driver remembers if it has no pages to show it on. Spark's own 1,000 of each, with their
+plans and metrics, are 100 MB of a driver that runs statement after statement."""
+_EXCHANGES: Final = {
+    "spark.sql.shuffleExchange.maxThreadThreshold": "128",
+    "spark.sql.resultQueryStage.maxThreadThreshold": "128",
+}
+"""As many threads as Spark has for its other exchanges. Of 1,024 that take turns none ever ends, and each keeps
+something of each session (tags of its jobs) that there was while it ran: of every statement, as each has a clone."""
+
 _JAVA_OPTIONS: Final = ("spark.driver.extraJavaOptions", "spark.executor.extraJavaOptions")
 _NO_ENTITIES: Final = "-Djavax.xml.accessExternalDTD= -Djavax.xml.accessExternalSchema="
 """What an XML text refers to is not opened: it may be anybody's, and Java would open any file and address."""
@@ -88,10 +104,11 @@ def session_conf(settings: SparkSettings, *, cores: int, jars: tuple[Path, ...] 
         "spark.master": settings.master,
         "spark.driver.memory": f"{settings.driver_memory_bytes // MIB}m",
         "spark.log.level": "ERROR",
-        "spark.ui.enabled": "false",
+        _PAGES: "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.variable.substitute": "false",  # else a text with ${env:...} in it reads the environment
+        **_EXCHANGES,
     }
     if settings.master.startswith("local"):
         conf |= {
@@ -102,6 +119,8 @@ def session_conf(settings: SparkSettings, *, cores: int, jars: tuple[Path, ...] 
             "spark.sql.sources.parallelPartitionDiscovery.parallelism": str(_LOCAL_LISTING * cores),
         }
     own = dict(settings.conf)
+    if own.get(_PAGES, "false").lower() != "true":
+        conf |= _KEPT_FOR_NOBODY
     for key in _JAVA_OPTIONS:
         own[key] = f"{_NO_ENTITIES} {own.get(key, '')}".rstrip()
     return conf | _lake_conf(settings, jars) | dict(settings.catalogs) | own

@@ -37,6 +37,12 @@ def test_the_operators_own_settings_win() -> None:
     assert (conf["spark.sql.session.timeZone"], conf[LISTING]) == ("Europe/Berlin", "64")
 
 
+@pytest.mark.parametrize(("pages", "kept"), [("false", "50"), ("true", None)])
+def test_what_has_ended_is_kept_for_pages_alone(pages: str, kept: str | None) -> None:
+    conf = session_conf(SparkSettings(conf=(("spark.ui.enabled", pages),)), cores=2)
+    assert conf.get("spark.sql.ui.retainedExecutions") == kept
+
+
 def test_a_metastore_switches_the_hive_catalog_on() -> None:
     conf = session_conf(SparkSettings(metastore_uri="thrift://m:9083"), cores=2)
     assert conf["spark.sql.catalogImplementation"] == "hive"
