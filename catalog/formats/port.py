@@ -6,6 +6,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Protocol
 
+from lakewarden.catalog.model.bucket_layout import BucketLayout
 from lakewarden.catalog.model.lineage_record import LineageRecord, RecordVerdict
 from lakewarden.catalog.model.rows import Column, TableFormat
 from lakewarden.catalog.model.table_deletes import Backlog, DeleteFiles, DeleteKind
@@ -276,9 +277,13 @@ class Observation:
     protocol: tuple[int, int] = (1, 2)
     features: tuple[str, ...] = ()
     capabilities: Capabilities
+    buckets: BucketLayout | None = None
+    """How its rows are spread over buckets, if they are and statements make use of that."""
     files: int = 0
     bytes: int = 0
     sizes: SizeHistogram = field(default_factory=SizeHistogram)
+    """Those of the files that compaction may join with others of their partition; of a bucketed table, those that are
+    in no bucket or share theirs."""
     rows: int | None = None
     """What a scan returns, without deleted rows; None if a file of head has no row count, or only a scan can tell how
     many are deleted."""

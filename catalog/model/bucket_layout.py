@@ -7,13 +7,20 @@ a hint: whoever relies on it checks each row that is read.
 
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Generic, Self, TypeVar
 
 from lakewarden.catalog.bounds import as_whole
 
-__all__ = ["LAYOUT_PROPERTIES", "MOST_BUCKETS", "BucketLayout", "layout_in"]
+__all__ = [
+    "LAYOUT_CHECK",
+    "LAYOUT_PROPERTIES",
+    "MOST_BUCKETS",
+    "BucketLayout",
+    "BucketedFiles",
+    "layout_in",
+]
 
 MOST_BUCKETS: Final = 10_000
 _PREFIX: Final = "lakewarden.buckets."
@@ -22,6 +29,9 @@ _COUNT: Final = f"{_PREFIX}count"
 _SORT: Final = f"{_PREFIX}sort"
 _HASH: Final = f"{_PREFIX}hash"
 LAYOUT_PROPERTIES: Final = (_COLUMNS, _COUNT, _HASH, _SORT)
+T = TypeVar("T")
+LAYOUT_CHECK: Final = "bucket_layout"
+"""The check whose finding says that a table has files in no bucket."""
 _MURMUR: Final = "murmur3"
 """Spark's `pmod(hash(columns), count)`, which its own buckets and exchanges use."""
 _NAME: Final = re.compile(r"(lw\d+-[0-9a-f]{8}-)part-(\d{5,9})-")
@@ -70,6 +80,33 @@ def layout_in(properties: Mapping[str, str]) -> BucketLayout | None:
     if not 0 < count <= MOST_BUCKETS:
         return None
     return BucketLayout(columns=columns, count=count, sort=_names(properties.get(_SORT, "")))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class BucketedFiles(Generic[T]):
+    """The files of one version of a bucketed table."""
+
+    strays: tuple[T, ...]
+    """Those in no bucket."""
+    placed: tuple[tuple[T, ...], ...]
+    """Those of each bucket."""
+
+    @classmethod
+    def of(cls, layout: BucketLayout, files: Iterable[T], path: Callable[[T], str]) -> Self:
+        """Files by the buckets that their names say."""
+        strays: list[T] = []
+        placed: list[list[T]] = [[] for _ in range(layout.count)]
+        for one in files:
+            bucket = layout.bucket_of(path(one))
+            (strays if bucket is None else placed[bucket]).append(one)
+        return cls(strays=tuple(strays), placed=tuple(map(tuple, placed)))
+
+    def to_join(self, is_small: Callable[[T], bool]) -> tuple[T, ...]:
+        """What compaction writes anew: files in no bucket, and small ones that share their bucket. Where there are
+        strays, any small file: their rows would lie beside it."""
+        least = 1 if self.strays else 2
+        small = [tuple(filter(is_small, bucket)) for bucket in self.placed]
+        return (*self.strays, *(one for bucket in small if len(bucket) >= least for one in bucket))
 
 
 def _names(text: str) -> tuple[str, ...]:

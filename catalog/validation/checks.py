@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
+from lakewarden.catalog.model.bucket_layout import LAYOUT_CHECK
 from lakewarden.catalog.model.rows import Severity
 
 __all__ = ["CHECKS", "CHECK_BY_NAME", "Check", "Tier"]
@@ -124,6 +125,14 @@ CHECKS: Final[tuple[Check, ...]] = (
         sentences=_PROBLEM,
         hint="Log care writes a new checkpoint with Spark by itself, or with `lakewarden jobs run`. The named file "
         "only saves readers time: without it they list the log.",
+    ),
+    Check(
+        name=LAYOUT_CHECK,
+        tier=Tier.ON_CHANGE,
+        severity=Severity.INFO,
+        looks_at="Whether every file of a bucketed Delta table is in a bucket, by its name.",
+        sentences=_PROBLEM,
+        hint="Compaction puts the rows of such files into their buckets; other writers than lakewarden leave some.",
     ),
     Check(
         name="retention_properties",

@@ -6,6 +6,7 @@ from typing import Final, Literal
 from pydantic.dataclasses import dataclass
 
 from lakewarden.catalog.formats.port import DeleteKind, Head
+from lakewarden.catalog.model.bucket_layout import LAYOUT_CHECK
 from lakewarden.catalog.model.rows import Action, HealthRow, Source
 from lakewarden.catalog.units import count_of
 from lakewarden.jobs.actions.answers import Answer, Due
@@ -55,7 +56,8 @@ class Compact:
 
 
 def _due(view: TableView, world: World, now: datetime) -> Answer:
-    """Small files above the policy's number, or enough deletes beside the data files, where nobody writes."""
+    """Small files above the policy's number, files of a bucketed table in no bucket, or enough deletes beside the data
+    files, where nobody writes."""
     governed, health = view.governed, health_of(view)
     settings = governed.policy.settings
     small, least = health.small_files or 0, settings.compaction_min_small_files or 2
@@ -66,12 +68,14 @@ def _due(view: TableView, world: World, now: datetime) -> Answer:
         or beside.rows >= share * max(health.stored_rows or health.rows or 0, 1)
     )
     join_due = not purge_due and beside.by_position >= least
+    astray = next((one.message for one in health.findings if one.check == LAYOUT_CHECK), None)
     words = f"{count_of(small, 'small file')}, policy allows {least}"
-    if small < least and not purge_due and not join_due:
+    if small < least and not purge_due and not join_due and astray is None:
         return below(Action.COMPACT, words)
     if (
         not purge_due
         and not join_due
+        and astray is None
         and small < WORTHWHILE
         and (health.bytes or 0) < (settings.compaction_target_bytes or 0) // 2
     ):
@@ -80,6 +84,8 @@ def _due(view: TableView, world: World, now: datetime) -> Answer:
         words = f"{count_of(beside.files, beside.named)} with {count_of(beside.rows, 'deleted row')}, {words}"
     elif join_due:
         words = f"{count_of(beside.by_position, 'delete file')} by position, {words}"
+    elif astray is not None:
+        words = astray.removesuffix(".")
     quiet = timedelta(seconds=settings.compaction_quiet_seconds or 0)
     waits = same_version(view, Action.COMPACT) or recent(view, Action.COMPACT, max(quiet, SHORTEST_REST), now)
     if waits is None and (health.partitions or 0) <= 1 and governed.row.source is not Source.SELF:

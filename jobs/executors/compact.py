@@ -7,6 +7,7 @@ writers, only one that touches its files does.
 """
 
 import json
+from collections.abc import Set as AbstractSet
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from typing import Final
@@ -16,7 +17,7 @@ from lakewarden.catalog.failpoints import reach
 from lakewarden.catalog.formats.port import DataFile, DeleteKind, Head, Observation
 from lakewarden.catalog.units import about_bytes, about_seconds, count_of
 from lakewarden.jobs.actions.compact import Compact
-from lakewarden.jobs.executors.packing import Packing, pack, with_deletes
+from lakewarden.jobs.executors.packing import Packing, pack, pack_buckets, with_deletes
 from lakewarden.jobs.runs.head import observe_since
 from lakewarden.jobs.runs.port import FileChange, JobContext, Partition, Report
 
@@ -122,11 +123,19 @@ def _work(ctx: JobContext, action: Compact, seen: Observation, listed: tuple[Dat
     every = {file.partition for file in files}
     changed = _changed(ctx, seen, listed, timedelta(seconds=action.quiet_seconds))
     hot = every if changed is None else every & changed
-    packing = pack(files, target_bytes=action.target_bytes, min_small_files=action.min_small_files, hot=hot)
+    packing = _packing(action, seen, files, hot)
     purged = with_deletes(listed, hot=hot) if action.purge else ()
     by_position = any(file.deletes is DeleteKind.POSITION for file in listed)
     joins = by_position and (bool(purged) or (action.join_deletes and not hot))
     return _Work(packing=packing, purged=purged, partitions=len(every), hot=len(hot), joins=joins)
+
+
+def _packing(
+    action: Compact, seen: Observation, files: tuple[DataFile, ...], hot: AbstractSet[Partition]
+) -> Packing:
+    if seen.buckets is not None:
+        return Packing() if hot else pack_buckets(seen.buckets, files, target_bytes=action.target_bytes)
+    return pack(files, target_bytes=action.target_bytes, min_small_files=action.min_small_files, hot=hot)
 
 
 def _changed(

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from typing import Final
 
 from lakewarden.catalog.formats.port import DataFile
+from lakewarden.catalog.model.bucket_layout import BucketedFiles, BucketLayout
 from lakewarden.jobs.actions.costs import WORTHWHILE
 from lakewarden.jobs.runs.port import Partition
 
-__all__ = ["MOST_PARTITIONS", "Packing", "is_small", "pack", "with_deletes"]
+__all__ = ["MOST_PARTITIONS", "Packing", "is_small", "pack", "pack_buckets", "with_deletes"]
 
 MOST_PARTITIONS: Final = 500
 """Partitions in one statement; the others wait for the next run. Those that shrink most come first."""
@@ -64,6 +65,21 @@ def pack(
         files=count,
         bytes=sum(bin_.bytes for bin_ in bins),
         files_after=len(bins),
+    )
+
+
+def pack_buckets(layout: BucketLayout, files: Iterable[DataFile], *, target_bytes: int) -> Packing:
+    """The files of a bucketed table that are worth writing into their buckets. It has one partition."""
+    found = BucketedFiles.of(layout, files, lambda one: one.path)
+    chosen = found.to_join(lambda one: is_small(one, target_bytes))
+    if not chosen:
+        return Packing()
+    buckets = {layout.bucket_of(one.path) for one in chosen} - {None}
+    return Packing(
+        partitions=(chosen[0].partition,),
+        files=len(chosen),
+        bytes=sum(one.size_bytes for one in chosen),
+        files_after=layout.count if found.strays else len(buckets),
     )
 
 

@@ -1,5 +1,6 @@
 """From a replayed version to the `Observation` everybody reads. Pure."""
 
+from dataclasses import replace
 from datetime import datetime
 
 import pyarrow as pa
@@ -7,17 +8,24 @@ import pyarrow.compute as pc
 
 from lakewarden.catalog.bounds import LARGEST_FILE
 from lakewarden.catalog.clock import from_millis
-from lakewarden.catalog.formats.delta.actions import Protocol
+from lakewarden.catalog.formats.delta.actions import AddFile, Protocol
 from lakewarden.catalog.formats.delta.errors import LOG_READABLE, PROTOCOL, BrokenLogError
-from lakewarden.catalog.formats.delta.protocol import capabilities_of, features_of, unknown_reader_features
+from lakewarden.catalog.formats.delta.protocol import (
+    capabilities_of,
+    features_of,
+    layout_in_use,
+    unknown_reader_features,
+)
 from lakewarden.catalog.formats.delta.replay import Replayed
 from lakewarden.catalog.formats.delta.schema import columns_of
 from lakewarden.catalog.formats.delta.segment import Segment
 from lakewarden.catalog.formats.heads import head_token
 from lakewarden.catalog.formats.port import DeleteFiles, DeleteKind, LogProblem, Observation, SizeHistogram
+from lakewarden.catalog.model.bucket_layout import LAYOUT_CHECK, BucketedFiles
 from lakewarden.catalog.model.rows import DELTA
+from lakewarden.catalog.units import count_of
 
-__all__ = ["observation_of"]
+__all__ = ["bucketed", "observation_of"]
 
 
 def observation_of(location: str, replayed: Replayed, segment: Segment) -> Observation:
@@ -28,6 +36,7 @@ def observation_of(location: str, replayed: Replayed, segment: Segment) -> Obser
         _refuse_absurd(live[column])
     dead, rows = _left_to_vacuum(replayed), _sensible(live["rows"])
     mapped = _is_mapped(metadata.properties.get("delta.columnMapping.mode"))
+    features = features_of(replayed.protocol)
     unrecorded, deleted, vectors = rows.null_count, _sum(live["deleted"]), _sum(live["vector"])
     return Observation(
         format=DELTA,
@@ -44,7 +53,8 @@ def observation_of(location: str, replayed: Replayed, segment: Segment) -> Obser
         partition_columns=metadata.partition_columns,
         properties=metadata.properties,
         protocol=(replayed.protocol.reader, replayed.protocol.writer),
-        features=features_of(replayed.protocol),
+        features=features,
+        buckets=layout_in_use(metadata.properties, metadata.partition_columns, frozenset(features)),
         capabilities=capabilities_of(replayed.protocol),
         files=live.num_rows,
         bytes=_sum(live["size"]),
@@ -70,6 +80,23 @@ def observation_of(location: str, replayed: Replayed, segment: Segment) -> Obser
         maintained=history.maintained,
         warnings=(*segment.warnings, *replayed.warnings, *_unreadable(replayed.protocol)),
     )
+
+
+def bucketed(seen: Observation, files: BucketedFiles[AddFile]) -> Observation:
+    """What was seen of a table with buckets: of its files, compaction can only join those that share their bucket, and
+    those that are in none."""
+    sharing = (one for bucket in files.placed if len(bucket) > 1 for one in bucket)
+    sizes = _histogram(
+        pa.chunked_array([pa.array([one.size_bytes for one in (*files.strays, *sharing)], pa.int64())])
+    )
+    warnings = seen.warnings
+    if files.strays:
+        count = f"{len(files.strays)} of {count_of(seen.files, 'file')}"
+        message = (
+            f"{count} in no bucket: until compaction puts them in order, statements do without the buckets."
+        )
+        warnings += (LogProblem(check=LAYOUT_CHECK, message=message),)
+    return replace(seen, sizes=sizes, warnings=warnings)
 
 
 def _unreadable(protocol: Protocol) -> tuple[LogProblem, ...]:

@@ -1,11 +1,21 @@
 """What a table's protocol lets us do. Pure; the lists say what was tried with Spark 4.1 and Delta 4.4."""
 
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from typing import Final
 
 from lakewarden.catalog.formats.delta.actions import Protocol
 from lakewarden.catalog.formats.port import Capabilities
+from lakewarden.catalog.model.bucket_layout import BucketLayout, layout_in
 
-__all__ = ["MAX_READER", "MAX_WRITER", "capabilities_of", "features_of", "unknown_reader_features"]
+__all__ = [
+    "MAX_READER",
+    "MAX_WRITER",
+    "capabilities_of",
+    "features_of",
+    "layout_in_use",
+    "unknown_reader_features",
+]
 
 MAX_READER: Final = 3
 MAX_WRITER: Final = 7
@@ -74,6 +84,10 @@ _DELTA_RS: Final = frozenset(
 )
 """Features that delta-rs can commit under (run: deltalake 1.6.6 refuses the others), as a restore without Spark, and
 re-adding a file with its statistics, need. It takes variants too; their footers carry no statistics worth having."""
+_KEPT_BY_BUCKETS: Final = frozenset({"appendOnly", "checkConstraints", "invariants"})
+"""Features of bucketed tables that change nothing of how files are read, and that Delta's own writer minds."""
+_REARRANGING: Final = ("delta.appendOnly", "delta.autoOptimize")
+"""Properties that refuse what is done bucket by bucket, or that arrange files in another way."""
 
 
 def features_of(protocol: Protocol) -> tuple[str, ...]:
@@ -105,3 +119,12 @@ def capabilities_of(protocol: Protocol) -> Capabilities:
     return Capabilities(
         restore=True, vacuum=True, compact=True, file_statistics=by_delta_rs, spark_alone=not by_delta_rs
     )
+
+
+def layout_in_use(
+    properties: Mapping[str, str], partitioned_by: Sequence[str], features: AbstractSet[str]
+) -> BucketLayout | None:
+    """The layout on record of a table that can be worked on bucket by bucket; None for any other table. Statements ask
+    again, of what they have read, and say what is in the way (jobs/session/buckets/reading.py)."""
+    rearranged = any(key.startswith(_REARRANGING) for key in properties)
+    return None if partitioned_by or rearranged or not features <= _KEPT_BY_BUCKETS else layout_in(properties)

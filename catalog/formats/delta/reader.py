@@ -15,7 +15,7 @@ from lakewarden.catalog.formats.delta.errors import CHECKSUM, BrokenLogError, Va
 from lakewarden.catalog.formats.delta.hint import lost_checkpoint
 from lakewarden.catalog.formats.delta.log import DeltaLog
 from lakewarden.catalog.formats.delta.log_names import FOLDER, HINT, commit_path
-from lakewarden.catalog.formats.delta.observation import observation_of
+from lakewarden.catalog.formats.delta.observation import bucketed, observation_of
 from lakewarden.catalog.formats.delta.proof.files import data_file, live_files, tombstones
 from lakewarden.catalog.formats.delta.proof.version_checksum import parse_version_checksum
 from lakewarden.catalog.formats.delta.replay import Replayed, metadata_of, replay, replay_on, version_actions
@@ -33,6 +33,7 @@ from lakewarden.catalog.formats.port import (
     Tombstone,
 )
 from lakewarden.catalog.formats.spec import FormatSpec, Sign, StorageOf
+from lakewarden.catalog.model.bucket_layout import BucketedFiles
 from lakewarden.catalog.model.rows import DELTA, TableFormat
 from lakewarden.catalog.storage.file_store import FileEntry, StorageOptions, open_store
 
@@ -195,6 +196,8 @@ class DeltaReader:
         replayed = self._replayed(log, listing, segment, since)
         seen = observation_of(log.location, replayed, segment)
         _check_totals(log, listing, seen)
+        if seen.buckets is not None:
+            seen = bucketed(seen, BucketedFiles.of(seen.buckets, live_files(log, listing, segment), _path))
         self._memory.put(log.location, remember(replayed, segment))
         lost = lost_checkpoint(log, listing)
         return seen if lost is None else replace(seen, warnings=(*seen.warnings, lost))
@@ -226,6 +229,10 @@ class DeltaReader:
             if len(logs) > most:
                 logs.popitem(last=False)
         return log
+
+
+def _path(added: AddFile) -> str:
+    return added.path
 
 
 def _check_totals(log: DeltaLog, listing: LogListing, seen: Observation) -> None:

@@ -19,6 +19,7 @@ from pyspark.sql.types import StructField, StructType
 from lakewarden.catalog.errors import ExecutionError, PreconditionError
 from lakewarden.catalog.formats.delta.schema import PHYSICAL_NAME
 from lakewarden.catalog.storage.file_store import FileEntry, FileStore
+from lakewarden.jobs.engines.delta.bucket_compaction import compact_buckets
 from lakewarden.jobs.engines.delta.own_commits import commits_of, require_head
 from lakewarden.jobs.engines.delta.transaction import begun, delta, sequence
 from lakewarden.jobs.engines.spark.errors import translated
@@ -70,8 +71,14 @@ def compact(
     run_id: str,
     beside_writers: bool = False,
 ) -> FileChange:
-    """Rewrite files below half of `target_bytes`, partition by partition, into files of at most `target_bytes`."""
+    """Rewrite files below half of `target_bytes`, partition by partition, into files of at most `target_bytes`; of a
+    bucketed table those that are in no bucket, or not alone in theirs, into their buckets."""
     _require(spark, store, requires, beside_writers=beside_writers)
+    with translated(f"compact {store.root}"):
+        expected = None if beside_writers else requires
+        in_buckets = compact_buckets(spark, store, requires=expected, small_bytes=target_bytes // 2)
+    if in_buckets is not None:
+        return in_buckets
     spark.conf.set("spark.databricks.delta.optimize.minFileSize", target_bytes // 2)
     spark.conf.set("spark.databricks.delta.optimize.maxFileSize", target_bytes)
     where = _where(spark, store, requires, partitions)

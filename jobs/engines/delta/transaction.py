@@ -9,15 +9,15 @@ from lakewarden.catalog.errors import ConflictError
 from lakewarden.catalog.storage.file_store import FileStore
 from lakewarden.jobs.engines.spark.names import hadoop_path
 
-__all__ = ["actions_of", "begun", "delta", "java", "object_of", "sequence"]
+__all__ = ["actions_of", "begun", "delta", "items", "java", "object_of", "sequence"]
 
 
-def begun(spark: SparkSession, store: FileStore, requires: int) -> tuple[Any, Any]:
-    """The table's log and a transaction that has read version `requires`.
+def begun(spark: SparkSession, store: FileStore, requires: int | None) -> tuple[Any, Any]:
+    """The table's log and a transaction that has read version `requires`, or for None whatever is head.
     Raises `ConflictError` if that is not head."""
     log = delta(spark).DeltaLog.forTable(spark._jsparkSession, hadoop_path(store.root))
     transaction = log.startTransaction()
-    if transaction.readVersion() != requires:
+    if requires is not None and transaction.readVersion() != requires:
         raise ConflictError(f"The table moved past version {requires}, on which this was decided.")
     return log, transaction
 
@@ -29,6 +29,12 @@ def sequence(spark: SparkSession, items: Sequence[Any]) -> Any:
     for item in items:
         collected.add(item)
     return jvm.scala.jdk.javaapi.CollectionConverters.asScala(collected).toSeq()
+
+
+def items(spark: SparkSession, found: Any) -> list[Any]:
+    """A Scala sequence as a list. By its Java form: iterating over it would end in an exception, which py4j minds."""
+    told = java(spark).scala.jdk.javaapi.CollectionConverters.asJava(found)
+    return [told.get(place) for place in range(told.size())]
 
 
 def actions_of(spark: SparkSession, *parts: Any) -> Any:

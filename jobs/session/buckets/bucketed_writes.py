@@ -9,10 +9,11 @@ from pyspark.sql import DataFrame
 
 from lakewarden.catalog.model.bucket_layout import BucketLayout, layout_in
 from lakewarden.catalog.model.lineage_record import Operation
+from lakewarden.jobs.engines.spark.bucket_files import as_set, key_types, naming
 from lakewarden.jobs.session.buckets.bucketed_changes import bucketed_change, settings_of
 from lakewarden.jobs.session.buckets.definitions import with_layout_on_record
 from lakewarden.jobs.session.buckets.reading import UnlikeBucketsError
-from lakewarden.jobs.session.buckets.writing import as_set, distributed, key_types, naming
+from lakewarden.jobs.session.buckets.writing import distributed
 from lakewarden.jobs.session.plans import JavaPlan, Plans, kind
 from lakewarden.jobs.session.reads import delta_index
 from lakewarden.jobs.session.write_plans.write_shapes import Shape

@@ -11,8 +11,8 @@ from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, Self
 
-from lakewarden.catalog.model.bucket_layout import BucketLayout, layout_in
-from lakewarden.jobs.session.buckets.writing import key_types
+from lakewarden.catalog.model.bucket_layout import BucketedFiles, BucketLayout, layout_in
+from lakewarden.jobs.engines.spark.bucket_files import key_types
 from lakewarden.jobs.session.plans import JavaPlan, Plans
 from lakewarden.jobs.sql.compile.values import quoted
 
@@ -125,19 +125,13 @@ def checked(plans: Plans, session: Any, plan: JavaPlan, layout: BucketLayout) ->
 
 
 def _by_bucket(snapshot: Any, layout: BucketLayout) -> tuple[Sequence[Any], ...]:
-    found: list[list[Any]] = [[] for _ in range(layout.count)]
-    strangers = 0
-    for one in snapshot.allFiles().collect():
-        bucket = layout.bucket_of(str(one.path()))
-        if one.deletionVector() is not None:
-            raise UnlikeBucketsError("has files with deletion vectors")
-        if bucket is None:
-            strangers += 1
-        else:
-            found[bucket].append(one)
-    if strangers:
-        raise UnlikeBucketsError(f"has {strangers} files in no bucket")
-    return tuple(found)
+    files = list(snapshot.allFiles().collect())
+    if any(one.deletionVector() is not None for one in files):
+        raise UnlikeBucketsError("has files with deletion vectors")
+    found = BucketedFiles.of(layout, files, lambda one: str(one.path()))
+    if found.strays:
+        raise UnlikeBucketsError(f"has {len(found.strays)} files in no bucket")
+    return found.placed
 
 
 def _keys(layout: BucketLayout, attributes: Sequence[Any]) -> Sequence[Any]:

@@ -1,56 +1,14 @@
-"""Writes that spread their rows over the buckets of the table, and name each file after its bucket.
-
-Delta calls a file after the task that wrote it (`part-00003-...`), and Spark's exchange into n parts gives task i the
-rows with `pmod(hash(columns), n) = i`. So a query that ends in such an exchange, and a setting that says how the names
-of files begin, are all that it takes. Nobody may put another exchange on top of it, nor make fewer parts of it.
-"""
+"""Queries whose rows are spread over the buckets of the table that they are written to."""
 
 import json
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from typing import Any, Final
+from collections.abc import Mapping
+from typing import Any
 
 from lakewarden.catalog.model.bucket_layout import BucketLayout
+from lakewarden.jobs.engines.spark.bucket_files import is_hashed
 from lakewarden.jobs.session.plans import JavaPlan, Plans
 
-__all__ = ["as_set", "distributed", "key_types", "naming"]
-
-_FILE_NAMES: Final = "spark.databricks.delta.testOnly.dataFileNamePrefix"
-"""Delta 4.4 has no other door to the names of its files. Where it has none, files name no bucket, and nothing is wrong.
-Spark calls the setting a static one, but reads it from the session, and from there in each task."""
-_EXCLUDED: Final = "spark.sql.optimizer.excludedRules"
-_FEWER_PARTS: Final = "org.apache.spark.sql.catalyst.optimizer.OptimizeRepartition"
-"""Makes one part of rows that have one constant key: that part is the first, whatever bucket they belong to."""
-_REARRANGING: Final = (
-    "spark.databricks.delta.optimizeWrite.enabled",
-    "spark.databricks.delta.autoCompact.enabled",
-)
-_OTHERWISE: Final = frozenset({"__CHAR_VARCHAR_TYPE_STRING", "__COLLATIONS"})
-"""Texts that are compared by other rules than byte by byte say so here."""
-_TYPES: Final = ("byte", "short", "integer", "long", "string", "date", "timestamp", "boolean", "binary")
-"""Types of which equal values have equal hashes. Of decimals too; those have a name of their own each."""
-
-
-def key_types(schema: str, layout: BucketLayout) -> Mapping[str, str] | None:
-    """The types of a table's bucket columns as Spark's JSON calls them, given its schema in that; None if one of them
-    is not there or has a type that is not hashed."""
-    fields = {field["name"].lower(): field for field in json.loads(schema)["fields"]}
-    found: dict[str, str] = {}
-    for column in layout.columns:
-        field = fields.get(column.lower(), {})
-        type_ = field.get("type")
-        if (
-            not isinstance(type_, str)
-            or not _is_hashed(type_)
-            or not _OTHERWISE.isdisjoint(field["metadata"])
-        ):
-            return None
-        found[column] = type_
-    return found
-
-
-def _is_hashed(type_: str) -> bool:
-    return type_ in _TYPES or type_.startswith("decimal(")
+__all__ = ["distributed"]
 
 
 def distributed(
@@ -64,7 +22,7 @@ def distributed(
         return None
     for column, key in zip(layout.columns, keys, strict=True):
         type_ = json.loads(key.dataType().json())
-        if type_ != types[column] if types is not None else not _is_hashed(str(type_)):
+        if type_ != types[column] if types is not None else not is_hashed(str(type_)):
             return None
     parts = plans.logical.RepartitionByExpression(
         plans.scala_sequence(keys), query, plans.optional(layout.count), plans.nothing
@@ -79,26 +37,3 @@ def _sorted(plans: Plans, plan: JavaPlan, columns: list[Any]) -> JavaPlan:
     nulls, nothing = upwards.defaultNullOrdering(), plans.scala_sequence(())
     order = [expressions.SortOrder(one, upwards, nulls, nothing) for one in columns]
     return plans.logical.Sort(plans.scala_sequence(order), False, plan, plans.nothing)
-
-
-def naming(session: Any, layout: BucketLayout) -> Mapping[str, str]:
-    """What a session has to set so that it names files after their buckets, and leaves them as they are written."""
-    rules = [rule for rule in (session.conf().get(_EXCLUDED, ""), _FEWER_PARTS) if rule]
-    return {_EXCLUDED: ",".join(rules), **dict.fromkeys(_REARRANGING, "false"), _FILE_NAMES: layout.mark}
-
-
-@contextmanager
-def as_set(session: Any, wanted: Mapping[str, str]) -> Iterator[None]:
-    """Have a session set up so in the block, and as it was after it."""
-    conf = session.sessionState().conf()
-    before = {key: conf.getConfString(key) if conf.contains(key) else None for key in wanted}
-    try:
-        for key, value in wanted.items():
-            conf.setConfString(key, value)
-        yield
-    finally:
-        for key, earlier in before.items():
-            if earlier is None:
-                conf.unsetConf(key)
-            else:
-                conf.setConfString(key, earlier)

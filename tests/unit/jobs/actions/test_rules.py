@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from lakewarden.catalog.formats.port import Head
+from lakewarden.catalog.model.bucket_layout import LAYOUT_CHECK
 from lakewarden.catalog.model.pending_conversion import Conversion
 from lakewarden.catalog.model.pending_purge import PURGE_AFTER, PURGE_HEAD, PURGE_VERSION
 from lakewarden.catalog.model.rows import (
@@ -181,6 +182,14 @@ def test_files_that_would_only_become_another_small_one_are_not_planned_for() ->
     assert answer.because == "3 small files would only become another small file"
     assert isinstance(ask(view(policy=allowed, small_files=4, bytes=2**20), Action.COMPACT), Due)
     assert isinstance(ask(view(policy=allowed, small_files=3, bytes=2**27), Action.COMPACT), Due)
+
+
+def test_one_file_in_no_bucket_is_reason_enough() -> None:
+    said = "1 of 17 files in no bucket: until then, statements do without the buckets."
+    astray = finding(LAYOUT_CHECK, said)
+    answer = due(view(small_files=1, bytes=2000, findings=(astray,)), Action.COMPACT)
+    assert answer.because == said.removesuffix(".")
+    assert why_not(view(small_files=1, bytes=2000), Action.COMPACT).why is WhyNot.BELOW_THRESHOLD
 
 
 def test_a_partitioned_table_is_compacted_while_written_because_cold_partitions_are_left() -> None:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lakewarden.jobs.engines.delta.sampling import distinct_in_table
+from lakewarden.jobs.engines.delta.sample import distinct_in_table
 
 FILES, SAMPLED, ROWS_PER_FILE = 200, 20, 200
 DRAW = random.Random(1)

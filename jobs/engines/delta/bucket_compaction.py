@@ -1,0 +1,81 @@
+"""Compaction of a bucketed table: OPTIMIZE would join files of several buckets, and then their rows are in none.
+
+The files are read and written by a transaction of Delta's own, as OPTIMIZE does it; the rows are exchanged by the
+bucket columns on the way, and each file is named after its bucket.
+"""
+
+from typing import Any, Final
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.functions import col
+
+from lakewarden.catalog.formats.delta.protocol import layout_in_use
+from lakewarden.catalog.model.bucket_layout import BucketedFiles, BucketLayout
+from lakewarden.catalog.storage.file_store import FileStore
+from lakewarden.jobs.engines.delta.transaction import begun, delta, items, java, sequence
+from lakewarden.jobs.engines.spark.bucket_files import as_set, key_types, naming
+from lakewarden.jobs.engines.spark.names import quoted
+from lakewarden.jobs.runs.port import FileChange
+
+__all__ = ["compact_buckets"]
+
+_DATA_CHANGE: Final = 4
+"""Which field of Delta's `AddFile` says whether its rows are new ones."""
+
+
+def compact_buckets(
+    spark: SparkSession, store: FileStore, *, requires: int | None, small_bytes: int
+) -> FileChange | None:
+    """Write files that are in no bucket, or not alone in theirs and smaller than `small_bytes`, into their buckets: one
+    commit by a transaction that has read version `requires` (None: any), and one that changes no rows. Returns None for
+    a table without buckets, or with such that its rows cannot be spread over. Raises `ConflictError`."""
+    log, transaction = begun(spark, store, requires)
+    layout = _layout(spark, transaction.snapshot())
+    if layout is None:
+        return None
+    read = BucketedFiles.of(layout, items(spark, transaction.filterFiles()), lambda one: str(one.path()))
+    old = read.to_join(lambda one: int(one.size()) < small_bytes)
+    if not old:
+        return FileChange(version=None)
+    nothing, none = sequence(spark, ()), java(spark).scala.Option.empty()
+    rows = DataFrame(log.createDataFrame(transaction.snapshot(), sequence(spark, old), False, none), spark)
+    session = spark._jsparkSession
+    with as_set(session, naming(session, layout)):
+        written = transaction.writeFiles(_spread(rows, layout)._jdf, none, True, nothing)
+    new = [_of_old_rows(one) for one in items(spark, written)]
+    now = java(spark).System.currentTimeMillis()
+    gone = [one.removeWithTimestamp(now, False) for one in old]
+    operation = getattr(delta(spark), "DeltaOperations$Optimize")(nothing, nothing, False, none, False)
+    version = transaction.commit(sequence(spark, (*gone, *new)), operation)
+    return FileChange(
+        version=version,
+        files_removed=len(old),
+        bytes_removed=sum(int(one.size()) for one in old),
+        files_added=len(new),
+    )
+
+
+def _layout(spark: SparkSession, snapshot: Any) -> BucketLayout | None:
+    metadata, converters = snapshot.metadata(), java(spark).scala.jdk.javaapi.CollectionConverters
+    supported = snapshot.protocol().implicitlyAndExplicitlySupportedFeatures().toSeq()
+    layout = layout_in_use(
+        dict(converters.asJava(metadata.configuration())),
+        items(spark, metadata.partitionColumns()),
+        {str(one.name()) for one in items(spark, supported)},
+    )
+    return layout if layout is not None and key_types(str(metadata.schemaString()), layout) else None
+
+
+def _spread(rows: DataFrame, layout: BucketLayout) -> DataFrame:
+    """The rows, one task for each bucket, in the layout's order."""
+    spread = rows.repartition(layout.count, *(col(quoted(name)) for name in layout.columns))
+    known = {name.lower() for name in rows.columns}
+    order = [col(quoted(name)) for name in layout.sort if name.lower() in known]
+    return spread.sortWithinPartitions(*order) if order else spread
+
+
+def _of_old_rows(added: Any) -> Any:
+    """The `AddFile` as one that brings no new rows."""
+    fields = [added.productElement(place) for place in range(added.productArity())]
+    fields[_DATA_CHANGE] = False
+    return added.copy(*fields)
