@@ -354,7 +354,7 @@ class SparkWriter:
     def _execute(self, session: Any, shape: Shape, plan: JavaPlan, done: Execution) -> DataFrame:
         if shape.staged is not None:
             return shape.staged.run(session, plan)
-        return self._buckets.run(session, shape, plan, done)
+        return self._buckets.run(session, plan, done)
 
     def _refuse_id(self, plan: JavaPlan, operation_named: Callable[[], str | None]) -> None:
         """Raise `UsageError` for what Spark runs as it is, and changes rows, if the session gave its next write an id:

@@ -18,6 +18,7 @@ from lakewarden.catalog.errors import ConflictError, PreconditionError
 from lakewarden.daemon.installation.services import Services
 from lakewarden.jobs.session.attached import Attached
 from lakewarden.jobs.session.buckets.bucketed_changes import BucketedChange
+from lakewarden.jobs.session.buckets.rows_changes import RowsChange
 from support.builders.lakes import attached_database
 from support.cases import mostly_long
 
@@ -201,6 +202,14 @@ def test_a_file_that_names_the_wrong_bucket_never_gives_other_rows(
     assert tables.rows("t") == expected
 
 
+@pytest.mark.parametrize("statement", ["UPDATE t SET v = 'z' WHERE id < 4", "DELETE FROM t WHERE id < 4"])
+def test_rows_of_other_buckets_than_their_files_say_are_left_to_delta(tables: Lake, statement: str) -> None:
+    swap_names_of_files(tables, "t")
+    tables.sql(statement)
+    left = [(i, str(i)) for i in range(4, 8)]
+    assert tables.rows("t") == [*((i, "z") for i in range(4) if statement.startswith("UPDATE")), *left]
+
+
 def swap_names_of_files(lake: Lake, table: str) -> None:
     """Two files of a table change their names, in its log as well."""
     first, second = lake.files(table)[:2]
@@ -268,6 +277,74 @@ def test_without_another_try_the_race_is_lost_and_said(tables: Lake, monkeypatch
     finally:
         tables.spark.conf.unset("lakewarden.conflicts.retries")
     assert len(tables.rows("t")) == 9 and not any("new" in row[1] for row in tables.rows("t"))
+
+
+CHANGES: dict[str, tuple[str, tuple[int, int], list[tuple[int, str | None]]]] = {
+    "a row": ("UPDATE t SET v = concat(v, '!') WHERE id = 3", (1, 1), [(3, "3!")]),
+    "every row": ("UPDATE t SET v = 'x'", (8, 3), [(i, "x") for i in range(8)]),
+    "by another column": ("UPDATE t SET v = NULL WHERE v IN ('1', '5')", (2, 0), [(1, None), (5, None)]),
+    "deleted": ("DELETE FROM t WHERE id BETWEEN 2 AND 3", (2, 0), []),
+    "none of NULL": ("DELETE FROM t WHERE v > NULL", (0, 0), []),
+}  # fmt: skip
+"""Statements, how many rows they change, how many files they write (0: as many as buckets have such rows), and the rows
+that come out otherwise."""
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_a_change_of_one_table_leaves_its_rows_in_their_buckets(tables: Lake, name: str) -> None:
+    statement, (changed, files), other = CHANGES[name]
+    before, version = {one[0]: one for one in tables.rows("t")}, tables.log("t").version()
+    (counts,) = tables.lw.sql(statement).collect()
+    assert counts["num_affected_rows"] == changed
+    gone = {2, 3} if name == "deleted" else set[int]()
+    expected = {**before, **{row[0]: row for row in other}}
+    assert tables.rows("t") == sorted((row for key, row in expected.items() if key not in gone), key=repr)
+    assert tables.log("t").version() == version + (1 if changed else 0)
+    if files:
+        assert counts["num_added_files"] == files
+    assert tables.because(UPDATE) == "", "no file is in no bucket"
+
+
+def test_a_change_under_an_operation_id_is_done_once(tables: Lake) -> None:
+    for _ in range(2):
+        tables.spark.conf.set("lakewarden.operation", "once-by-buckets")
+        tables.sql("UPDATE t SET v = concat(v, '!') WHERE id = 3")
+    assert (3, "3!") in tables.rows("t")
+    history = tables.log("t").history(1)[0]
+    assert (history["operation"], history["operationMetrics"]["numUpdatedRows"]) == ("UPDATE", "1")
+
+
+def test_a_change_of_one_table_beside_another_writer_is_tried_again(
+    tables: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commit, more = RowsChange._commit, pa.table({"id": pa.array([3], pa.int64()), "v": ["late"]})
+    others = iter([more])
+
+    def after_somebody_else(change: RowsChange, *done: Any) -> None:
+        for rows in others:
+            write_deltalake(tables.folder / "t", rows, mode="append")
+        commit(change, *done)
+
+    monkeypatch.setattr(RowsChange, "_commit", after_somebody_else)
+    tables.sql("UPDATE t SET v = 'z' WHERE id = 3")
+    assert [row for row in tables.rows("t") if row[0] == 3] == [(3, "z"), (3, "z")]
+
+
+@pytest.mark.parametrize(
+    ("statement", "because"),
+    [
+        ("UPDATE t SET id = id + 1 WHERE id = 3", "gets another id"),
+        ("DELETE FROM t WHERE id < hour(current_timestamp()) - 24", "may be another thing"),
+        ("DELETE FROM t", "takes no reading"),
+    ],
+)
+def test_a_change_that_is_left_to_delta_says_why(
+    tables: Lake, caplog: pytest.LogCaptureFixture, statement: str, because: str
+) -> None:
+    tables.sql(statement)
+    assert because in caplog.text
+    changed = [(4 if i == 3 and "SET" in statement else i, str(i)) for i in range(8)]
+    assert tables.rows("t") == ([] if because == "takes no reading" else sorted(changed, key=repr))
 
 
 REASONS = {
@@ -340,6 +417,8 @@ SOURCES = (
     "(SELECT * FROM s WHERE x > 0.5) s",
     "(SELECT id, k, n, at, max(v) v, max(x) x FROM s GROUP BY id, k, n, at) s",
 )
+ALONE = ("id = 1", "k = 'a'", "n > 0", "x <> 1.5D", "v = 'a' OR id IS NULL", "NOT id < 2")
+ALSO = ("", " AND v IS NOT NULL", " OR at > '2000-01-01'")
 CELLS = {
     "INT": ("1", "2", "3", "-7"),
     "STRING": ("'a'", "''", "'é'"),
@@ -365,6 +444,10 @@ def play(lake: Lake, seed: int) -> tuple[str, str]:
     statement = f"UPDATE t SET {chance.choice(SETS)} FROM {source} WHERE {where}"
     if chance.random() < 0.3:
         statement = f"DELETE FROM t USING {source} WHERE {where}"
+    if chance.random() < 0.3:  # of one table
+        alone = f"{chance.choice(ALONE)}{chance.choice(ALSO)}"
+        change = chance.choice(("DELETE FROM t", "UPDATE t SET v = concat(v, '!'), x = x + 1"))
+        statement = f"{change} WHERE {alone}"
     lake.spark.conf.set("lakewarden.matches", chance.choice(("error", "any")))
     outcomes = []
     for buckets in (f"CLUSTERED BY ({keys}) INTO {chance.choice((1, 3, 8))} BUCKETS", ""):

@@ -8,7 +8,7 @@ It is done by a transaction of Delta's own, whose writer minds constraints and s
 to come out as Delta's MERGE would have it is left to that, and so is the judgement of rows with several matches.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import reduce
 from typing import Any, Final
 
@@ -19,6 +19,14 @@ from pyspark.sql import DataFrame
 from lakewarden.catalog.model.bucket_layout import BucketLayout
 from lakewarden.jobs.engines.spark.session import COMMIT_ATTEMPTS
 from lakewarden.jobs.session.buckets.merge_parts import MergeParts, merge_parts, nodes_of
+from lakewarden.jobs.session.buckets.plan_pieces import (
+    Replacement,
+    bucketed,
+    column,
+    counted,
+    metric,
+    used,
+)
 from lakewarden.jobs.session.buckets.reading import (
     WRONG_BUCKET,
     BucketedTable,
@@ -49,8 +57,8 @@ class BucketedChange:
 
     def __init__(self, plans: Plans, session: Any, parts: MergeParts, transaction: Any) -> None:
         self._plans, self._session, self._parts = plans, session, parts
-        self._transaction = transaction
-        self._asked, self._read, self._matched, self._kept = map(self._metric, _COUNTED)
+        self._files = Replacement(plans, session, parts.merge, transaction)
+        self._asked, self._read, self._matched, self._kept = (metric(plans, name) for name in _COUNTED)
         with plans.active(session):
             self._whole = self._frame(parts.table)
 
@@ -75,9 +83,9 @@ class BucketedChange:
         return self._plans.spark.range(0) if done else None
 
     def _run(self) -> bool:
-        table, none = self._parts.table, self._plans.nothing
-        if self._parts.merge.hasBeenExecuted(self._transaction, self._session, none):
-            return True  # under the operation id of this session
+        table = self._parts.table
+        if self._files.is_done:
+            return True
         touched = self._touched()
         others = frozenset(range(table.layout.count)) - touched
         if others:
@@ -86,16 +94,15 @@ class BucketedChange:
             return True
         changed = table.only(touched)
         frame = self._frame(changed) if others else self._whole
-        added = self._transaction.writeFiles(frame._jdf)
+        added = self._files.written(frame)
         read, matched, kept = (int(one.value()) for one in (self._read, self._matched, self._kept))
         if self._parts.deletes:
             matched = read - kept
         if read != matched + kept:
             return False  # a row came out twice: it has several matches
         if matched:
-            self._commit(changed, self._plans.sequence(added), matched, kept)
-        cache = self._session.sharedState().cacheManager()
-        cache.recacheByPlan(self._session, self._parts.merge.target())
+            self._commit(changed, added, matched, kept)
+        self._files.recache()
         return True
 
     def _touched(self) -> frozenset[int]:
@@ -106,21 +113,21 @@ class BucketedChange:
             plans.scala_sequence(parts.keys), parts.table.layout.count
         )
         chosen = reduce(lambda plan, part: logical.Filter(part, plan), parts.chosen, parts.merge.source())
-        number = self._column("bucket", spread.partitionIdExpression())
+        number = column(self._plans, "bucket", spread.partitionIdExpression())
         found = logical.Project(plans.scala_sequence((number,)), chosen)
         if parts.source is None or not parts.is_aligned:
             found = logical.Distinct(found)
         else:  # the first row of a task says which bucket it has
             leaf, table = parts.source
-            used = _used(plans, nodes_of(plans, found))
-            plan = plans.replaced(found, [(leaf, self._source_leaf(leaf, table, used))])
+            needed = used(plans, nodes_of(plans, found))
+            plan = plans.replaced(found, [(leaf, self._source_leaf(leaf, table, needed))])
             found = logical.LocalLimit(self._plans.number(1), plan)
         return frozenset(int(row[0]) for row in plans.frame(self._session, found).collect())
 
     def _check(self, table: BucketedTable) -> None:
         """Read the bucket columns of what is not written anew: a row of another bucket might be meant."""
-        used = _used(self._plans, ())
-        plan = self._bucketed(self._parts.target, table, used)
+        needed = used(self._plans, ())
+        plan = self._bucketed(self._parts.target, table, needed)
         frame = self._plans.frame(self._session, checked(self._plans, self._session, plan, table.layout))
         frame.write.format("noop").mode("overwrite").save()
 
@@ -128,11 +135,13 @@ class BucketedChange:
         """The rows of these buckets as they will be. Raises `UnlikeBucketsError` if they would be exchanged."""
         plans, parts = self._plans, self._parts
         whole = self._left() if parts.deletes else self._updated()
-        used = _used(plans, nodes_of(plans, whole))
-        target = plans.logical.Filter(self._count(self._read), self._bucketed(parts.target, table, used))
+        needed = used(plans, nodes_of(plans, whole))
+        target = plans.logical.Filter(
+            counted(self._plans, self._read), self._bucketed(parts.target, table, needed)
+        )
         places = [(parts.target, target)]
         if parts.source is not None:
-            places.append((parts.source[0], self._source_leaf(*parts.source, used)))
+            places.append((parts.source[0], self._source_leaf(*parts.source, needed)))
         plan = checked(plans, self._session, plans.replaced(whole, places), table.layout)
         frame = plans.frame(self._session, plan)
         self._require_in_place(frame._jdf.queryExecution().executedPlan())
@@ -140,55 +149,42 @@ class BucketedChange:
 
     def _left(self) -> JavaPlan:
         joined = self._joined("LeftAnti", self._source())
-        counted = self._plans.logical.Filter(self._count(self._kept), joined)
+        left = self._plans.logical.Filter(counted(self._plans, self._kept), joined)
         return self._plans.logical.Project(
-            self._plans.scala_sequence(old for _, old, _ in self._parts.values), counted
+            self._plans.scala_sequence(old for _, old, _ in self._parts.values), left
         )
 
     def _updated(self) -> JavaPlan:
         plans, parts = self._plans, self._parts
         expressions, logical = plans.sql.catalyst.expressions, plans.logical
-        used = _used(plans, (parts.condition, *(new for _, _, new in parts.values)))
+        needed = used(plans, (parts.condition, *(new for _, _, new in parts.values)))
         source = self._source()
-        taken = [one for one in plans.sequence(source.output()) if used.contains(one)]
-        marked = self._column(_MATCH, plans.always)
+        taken = [one for one in plans.sequence(source.output()) if needed.contains(one)]
+        marked = column(self._plans, _MATCH, plans.always)
         match = expressions.IsNotNull(marked.toAttribute())
         joined = self._joined("LeftOuter", logical.Project(plans.scala_sequence((*taken, marked)), source))
-        counted = logical.Filter(
-            expressions.If(match, self._count(self._matched), self._count(self._kept)), joined
+        known = logical.Filter(
+            expressions.If(match, counted(self._plans, self._matched), counted(self._plans, self._kept)),
+            joined,
         )
-        columns = [self._column(name, expressions.If(match, new, old)) for name, old, new in parts.values]
-        return logical.Project(plans.scala_sequence(columns), counted)
+        columns = [
+            column(self._plans, name, expressions.If(match, new, old)) for name, old, new in parts.values
+        ]
+        return logical.Project(plans.scala_sequence(columns), known)
 
     def _source(self) -> JavaPlan:
-        return self._plans.logical.Filter(self._count(self._asked), self._parts.merge.source())
+        return self._plans.logical.Filter(counted(self._plans, self._asked), self._parts.merge.source())
 
     def _joined(self, how: str, source: JavaPlan) -> JavaPlan:
         type_ = getattr(getattr(self._plans.sql.catalyst.plans, f"{how}$"), "MODULE$")
         condition = self._plans.optional(self._parts.condition)
         return self._plans.logical.Join(self._parts.merge.target(), source, type_, condition, self._hint())
 
-    def _source_leaf(self, leaf: JavaPlan, table: BucketedTable, used: Any) -> JavaPlan:
-        return checked(self._plans, self._session, self._bucketed(leaf, table, used), table.layout)
+    def _source_leaf(self, leaf: JavaPlan, table: BucketedTable, needed: Any) -> JavaPlan:
+        return checked(self._plans, self._session, self._bucketed(leaf, table, needed), table.layout)
 
-    def _bucketed(self, leaf: JavaPlan, table: BucketedTable, used: Any) -> JavaPlan:
-        """A leaf read bucket by bucket, with the columns that are needed alone."""
-        keys = {column.lower() for column in table.layout.columns}
-        needed = [
-            one
-            for one in self._plans.sequence(leaf.output())
-            if used.contains(one) or str(one.name()).lower() in keys
-        ]
-        return table.leaf(self._plans, self._session, leaf, needed)
-
-    def _count(self, metric: Any) -> Any:
-        """A condition that always holds, and counts the rows that come by."""
-        return self._plans.sql.delta.metric.IncrementMetric(self._plans.always, metric)
-
-    def _column(self, name: str, value: Any) -> Any:
-        expressions = self._plans.sql.catalyst.expressions
-        nothing, none = self._plans.scala_sequence(()), self._plans.nothing
-        return expressions.Alias(value, name, expressions.NamedExpression.newExprId(), nothing, none, nothing)
+    def _bucketed(self, leaf: JavaPlan, table: BucketedTable, needed: Any) -> JavaPlan:
+        return bucketed(self._plans, self._session, leaf, table, needed)
 
     def _hint(self) -> Any:
         """How to join: a bucketed source by hash, which reads and checks all of its rows."""
@@ -211,11 +207,6 @@ class BucketedChange:
         """Put the new files in the place of the old ones."""
         plans, operations, merge = self._plans, self._plans.sql.delta, self._parts.merge
         old = [one for bucket in changed.files for one in bucket]
-        told = {
-            name: self._metric(name, value) for name, value in self._told(added, old, matched, kept).items()
-        }
-        self._transaction.readWholeTable()
-        self._transaction.registerSQLMetrics(self._session, plans.scala_map(told.items()))
         (clause,) = plans.sequence(merge.matchedClauses())
         condition = plans.option(clause.condition())
         said = plans.optional(None if condition is None else str(condition.sql()))
@@ -232,10 +223,7 @@ class BucketedChange:
             nothing,
             nothing,
         )
-        removed = [one.remove() for one in old]
-        number = plans.option(merge.createSetTransaction(self._session, self._transaction.deltaLog(), none))
-        actions = (*removed, *added, *(() if number is None else (number,)))
-        self._transaction.commit(plans.scala_sequence(actions), operation)
+        self._files.commit(operation, old, added, self._told(added, old, matched, kept))
 
     def _told(self, added: Sequence[Any], old: Sequence[Any], matched: int, kept: int) -> Mapping[str, int]:
         """What Delta's own MERGE says of itself."""
@@ -256,12 +244,6 @@ class BucketedChange:
             "numTargetBytesRemoved": sum(int(one.size()) for one in old),
         }
 
-    def _metric(self, name: str, value: int = 0) -> Any:
-        context = self._plans.spark.sparkContext._jsc.sc()
-        metric = self._plans.sql.execution.metric.SQLMetrics.createMetric(context, name)
-        metric.set(value)
-        return metric
-
 
 def settings_of(layout: BucketLayout) -> Mapping[str, str]:
     """What a session has to set for a bucketed change: no exchange is worth its while, none is decided on while it
@@ -281,9 +263,3 @@ def bucketed_change(plans: Plans, session: Any, merge: JavaPlan) -> BucketedChan
         log = merge.targetFileIndex().deltaLog()
         transaction = log.startTransaction(merge.catalogTable(), plans.nothing)
     return BucketedChange(plans, session, merge_parts(plans, merge, transaction.snapshot()), transaction)
-
-
-def _used(plans: Plans, parts: Iterable[Any]) -> Any:
-    """The attributes that expressions, or nodes of a plan, refer to."""
-    sets = [one.references() for one in parts]
-    return plans.sql.catalyst.expressions.AttributeSet.fromAttributeSets(plans.scala_sequence(sets))

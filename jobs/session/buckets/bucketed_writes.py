@@ -10,9 +10,10 @@ from pyspark.sql import DataFrame
 from lakewarden.catalog.model.bucket_layout import BucketLayout, layout_in
 from lakewarden.catalog.model.lineage_record import Operation
 from lakewarden.jobs.engines.spark.bucket_files import as_set, key_types, naming
-from lakewarden.jobs.session.buckets.bucketed_changes import bucketed_change, settings_of
+from lakewarden.jobs.session.buckets.bucketed_changes import BucketedChange, bucketed_change, settings_of
 from lakewarden.jobs.session.buckets.definitions import with_layout_on_record
 from lakewarden.jobs.session.buckets.reading import UnlikeBucketsError
+from lakewarden.jobs.session.buckets.rows_changes import RowsChange, rows_change
 from lakewarden.jobs.session.buckets.writing import distributed
 from lakewarden.jobs.session.plans import JavaPlan, Plans, kind
 from lakewarden.jobs.session.reads import delta_index
@@ -25,8 +26,10 @@ _WHOLE: Final = ("AppendData", "OverwriteByExpression")
 _IN_PART: Final = ("replace", "partitionoverwritemode")
 """Options by which an overwrite keeps some rows."""
 _CREATED: Final = ("CreateTableAsSelect", "ReplaceTableAsSelect")
-_DOES_NOT: Final = "Its buckets are of no use to this statement: the table {because}. Delta's MERGE does it."
+_DOES_NOT: Final = "Its buckets are of no use to this statement: the table {because}. Delta's {name} does it."
 _DOES: Final = "{count} buckets are joined one by one, without an exchange of the table's rows."
+_STATEMENTS: Final = {"MergeIntoCommand": "MERGE", "UpdateCommand": "UPDATE", "DeleteCommand": "DELETE"}
+"""Commands of Delta's that change rows of a table, and what they are called."""
 _TURNED_OUT: Final = "has rows in other buckets than its files say, or rows with several matches"
 
 
@@ -63,33 +66,47 @@ class BucketedWrites:
             session.sessionState().conf().setConfString(key, value)
         return found
 
-    def run(self, session: Any, shape: Shape, plan: JavaPlan, done: Execution) -> DataFrame:
+    def run(self, session: Any, plan: JavaPlan, done: Execution) -> DataFrame:
         """Run an analysed write in a session, bucket by bucket if it can be."""
-        layout = self._recorded(plan.targetFileIndex()) if shape.operation is Operation.MERGE else None
+        layout = self._changed(plan)
         if layout is not None:
+            name = _STATEMENTS[kind(plan)]
             try:
                 with as_set(session, _settings(session, layout)):
-                    change = bucketed_change(self._plans, session, plan)
+                    change = self._change(session, plan)
                     frame = change.run()
                 if frame is not None:
-                    done.reads += change.reads
+                    done.reads += change.reads if isinstance(change, BucketedChange) else ()
                     return frame
-                done.note = _DOES_NOT.format(because=_TURNED_OUT)
+                done.note = _DOES_NOT.format(because=_TURNED_OUT, name=name)
             except UnlikeBucketsError as error:
-                done.note = _DOES_NOT.format(because=error)
+                done.note = _DOES_NOT.format(because=error, name=name)
         return self._plans.run(session, plan)
 
     def told(self, session: Any, plan: JavaPlan) -> str | None:
         """How an analysed MERGE would be done; None where the table has no buckets."""
-        layout = self._recorded(plan.targetFileIndex()) if kind(plan) == "MergeIntoCommand" else None
+        layout = self._changed(plan)
         if layout is None:
             return None
         try:
             with as_set(session, _settings(session, layout)):
                 bucketed_change(self._plans, session, plan)
         except UnlikeBucketsError as error:
-            return _DOES_NOT.format(because=error)
+            return _DOES_NOT.format(because=error, name=_STATEMENTS[kind(plan)])
         return _DOES.format(count=layout.count)
+
+    def _change(self, session: Any, plan: JavaPlan) -> BucketedChange | RowsChange:
+        made = bucketed_change if _STATEMENTS[kind(plan)] == "MERGE" else rows_change
+        return made(self._plans, session, plan)
+
+    def _changed(self, plan: JavaPlan) -> BucketLayout | None:
+        """The layout of the table whose rows a statement changes."""
+        if kind(plan) not in _STATEMENTS:
+            return None
+        leaf, *others = self._plans.leaves(plan.target())
+        is_one = kind(leaf) == "LogicalRelation" and not others
+        index = delta_index(self._plans, leaf.relation()) if is_one else None
+        return None if index is None else self._recorded(index)
 
     def has_layout(self, session: Any, name: str) -> bool:
         """Whether a table or view that SQL calls so is a Delta table with buckets on record."""

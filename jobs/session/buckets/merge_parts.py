@@ -9,7 +9,7 @@ from lakewarden.jobs.session.buckets.reading import BucketedTable, UnlikeBuckets
 from lakewarden.jobs.session.plans import JavaPlan, Plans, kind
 from lakewarden.jobs.session.reads import delta_index
 
-__all__ = ["MergeParts", "merge_parts", "nodes_of"]
+__all__ = ["MergeParts", "merge_parts", "nodes_of", "require_keys_kept", "require_same_schema"]
 
 _UPDATE: Final = "DeltaMergeIntoMatchedUpdateClause"
 _DELETE: Final = "DeltaMergeIntoMatchedDeleteClause"
@@ -72,7 +72,7 @@ def merge_parts(plans: Plans, merge: JavaPlan, snapshot: Any) -> MergeParts:
     target, *rest = plans.leaves(merge.target())
     if rest or kind(target) != "LogicalRelation":
         raise UnlikeBucketsError("is read in a way that is not known")
-    _require_same_schema(merge, snapshot)
+    require_same_schema(merge.targetFileIndex().metadata(), snapshot.metadata())
     mine = table_of(plans, snapshot)
     (clause,) = clauses
     deletes = kind(clause) == _DELETE
@@ -83,7 +83,7 @@ def merge_parts(plans: Plans, merge: JavaPlan, snapshot: Any) -> MergeParts:
     if chosen is not None:
         condition = plans.sql.catalyst.expressions.And(condition, chosen)
     values = _columns(plans, merge) if deletes else _values(plans, merge, clause)
-    _require_keys_kept(mine, values)
+    require_keys_kept(mine, values)
     parts = list(_conjuncts(condition))
     _require_same_again(plans, merge.source(), parts)
     of_source = merge.source().outputSet()
@@ -103,8 +103,9 @@ def nodes_of(plans: Plans, plan: JavaPlan) -> Iterator[JavaPlan]:
         yield from nodes_of(plans, below)
 
 
-def _require_same_schema(merge: JavaPlan, snapshot: Any) -> None:
-    analysed, now = merge.targetFileIndex().metadata(), snapshot.metadata()
+def require_same_schema(analysed: Any, now: Any) -> None:
+    """Return if the metadata of a table are those that a statement was analysed with, and its columns have no type of
+    their own. Raises `UnlikeBucketsError`."""
     if str(analysed.schemaString()) != str(now.schemaString()) or str(analysed.id()) != str(now.id()):
         raise UnlikeBucketsError("has other columns by now")
     if _OWN_TYPE in str(now.schemaString()):
@@ -129,7 +130,9 @@ def _values(plans: Plans, merge: JavaPlan, clause: Any) -> tuple[tuple[str, Any,
     return tuple((name, old, new[name.lower()]) for name, old, _ in columns)
 
 
-def _require_keys_kept(table: BucketedTable, values: Sequence[tuple[str, Any, Any]]) -> None:
+def require_keys_kept(table: BucketedTable, values: Sequence[tuple[str, Any, Any]]) -> None:
+    """Return if the bucket columns stay as they are, given each column's name, old and new value. Raises
+    `UnlikeBucketsError`."""
     keys = {column.lower() for column in table.layout.columns}
     for name, old, new in values:
         if name.lower() in keys and not old.semanticEquals(new):

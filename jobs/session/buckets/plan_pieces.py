@@ -1,0 +1,80 @@
+"""What plans of bucketed changes are put together from."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from lakewarden.jobs.session.buckets.reading import BucketedTable
+from lakewarden.jobs.session.plans import JavaPlan, Plans
+
+__all__ = ["Replacement", "bucketed", "column", "counted", "metric", "used"]
+
+
+def metric(plans: Plans, name: str, value: int = 0) -> Any:
+    """A number that tasks add to."""
+    made = plans.sql.execution.metric.SQLMetrics.createMetric(plans.spark.sparkContext._jsc.sc(), name)
+    made.set(value)
+    return made
+
+
+def counted(plans: Plans, number: Any) -> Any:
+    """A condition that always holds, and counts the rows that come by."""
+    return plans.sql.delta.metric.IncrementMetric(plans.always, number)
+
+
+def column(plans: Plans, name: str, value: Any) -> Any:
+    """An expression as a column."""
+    expressions = plans.sql.catalyst.expressions
+    nothing, none = plans.scala_sequence(()), plans.nothing
+    return expressions.Alias(value, name, expressions.NamedExpression.newExprId(), nothing, none, nothing)
+
+
+def used(plans: Plans, parts: Iterable[Any]) -> Any:
+    """The attributes that expressions, or nodes of a plan, refer to."""
+    sets = [one.references() for one in parts]
+    return plans.sql.catalyst.expressions.AttributeSet.fromAttributeSets(plans.scala_sequence(sets))
+
+
+def bucketed(plans: Plans, session: Any, leaf: JavaPlan, table: BucketedTable, needed: Any) -> JavaPlan:
+    """A leaf read bucket by bucket, with its bucket columns and those that are needed alone."""
+    keys = {column.lower() for column in table.layout.columns}
+    chosen = [
+        one
+        for one in plans.sequence(leaf.output())
+        if needed.contains(one) or str(one.name()).lower() in keys
+    ]
+    return table.leaf(plans, session, leaf, chosen)
+
+
+class Replacement:
+    """Files of a bucketed table that are written anew: one commit of a transaction, under the statement's id."""
+
+    def __init__(self, plans: Plans, session: Any, command: Any, transaction: Any) -> None:
+        self._plans, self._session, self._command = plans, session, command
+        self._transaction = transaction
+
+    @property
+    def is_done(self) -> bool:
+        """Whether it was done before, under the operation id of this session."""
+        return bool(self._command.hasBeenExecuted(self._transaction, self._session, self._plans.nothing))
+
+    def written(self, rows: Any) -> Sequence[Any]:
+        """The `AddFile`s of a DataFrame's rows."""
+        return self._plans.sequence(self._transaction.writeFiles(rows._jdf))
+
+    def commit(
+        self, operation: Any, old: Sequence[Any], added: Sequence[Any], told: Mapping[str, int]
+    ) -> None:
+        """Put the new files in the place of the old ones."""
+        plans, transaction = self._plans, self._transaction
+        metrics = {name: metric(plans, name, value) for name, value in told.items()}
+        transaction.readWholeTable()
+        transaction.registerSQLMetrics(self._session, plans.scala_map(metrics.items()))
+        log, removed = transaction.deltaLog(), [one.remove() for one in old]
+        number = plans.option(self._command.createSetTransaction(self._session, log, plans.nothing))
+        actions = (*removed, *added, *(() if number is None else (number,)))
+        transaction.commit(plans.scala_sequence(actions), operation)
+
+    def recache(self) -> None:
+        """Have Spark read the table anew where it is kept in a cache."""
+        cache = self._session.sharedState().cacheManager()
+        cache.recacheByPlan(self._session, self._command.target())

@@ -1,0 +1,161 @@
+"""A judged UPDATE or DELETE of one bucketed table, done bucket by bucket: Delta's own would leave the rows that it
+writes in no bucket.
+
+First the files that may have such rows, by their statistics, are asked for their buckets; those are written anew. One
+commit of a transaction of Delta's own, on the very version that was read. What is not known to come out as Delta's own
+statement would have it is left to that.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame
+
+from lakewarden.jobs.session.buckets.merge_parts import require_keys_kept, require_same_schema
+from lakewarden.jobs.session.buckets.plan_pieces import Replacement, bucketed, column, counted, metric, used
+from lakewarden.jobs.session.buckets.reading import (
+    WRONG_BUCKET,
+    BucketedTable,
+    UnlikeBucketsError,
+    checked,
+    table_of,
+)
+from lakewarden.jobs.session.plans import JavaPlan, Plans, kind
+from lakewarden.jobs.session.reads import delta_index
+
+__all__ = ["RowsChange", "rows_change"]
+
+_UPDATE: Final = "UpdateCommand"
+_COUNTED: Final = ("rowsRead", "rowsChanged", "rowsKept")
+
+
+class RowsChange:
+    """A change that is not run yet, in a session that is set up for it."""
+
+    def __init__(
+        self,
+        plans: Plans,
+        session: Any,
+        command: JavaPlan,
+        leaf: JavaPlan,
+        table: BucketedTable,
+        transaction: Any,
+    ) -> None:
+        self._plans, self._session, self._command = plans, session, command
+        self._leaf, self._table, self._transaction = leaf, table, transaction
+        self._files = Replacement(plans, session, command, transaction)
+        self._condition = plans.option(command.condition())
+        """None for all rows."""
+        self._is_update = kind(command) == _UPDATE
+        self._read, self._changed, self._kept = (metric(plans, name) for name in _COUNTED)
+
+    def run(self) -> DataFrame | None:
+        """Do it; None, and nothing was changed, where a row is not in its bucket. Raises what Spark and Delta raise,
+        also after a race that was lost."""
+        with self._plans.active(self._session):
+            try:
+                self._run()
+            except (PySparkException, Py4JJavaError) as error:
+                if WRONG_BUCKET in str(error):
+                    return None
+                raise
+        return self._plans.spark.range(0)
+
+    def _run(self) -> None:
+        if self._files.is_done:
+            return
+        touched = self._touched()
+        if touched:
+            changed = self._table.only(touched)
+            added = self._files.written(self._plans.frame(self._session, self._rows(changed)))
+            self._commit([one for bucket in changed.files for one in bucket], added)
+        self._files.recache()
+
+    def _touched(self) -> frozenset[int]:
+        """The buckets that have such rows."""
+        plans, every = self._plans, frozenset(range(self._table.layout.count))
+        if self._condition is None:
+            return frozenset(number for number in every if self._table.files[number])
+        found = self._transaction.filterFiles(plans.scala_sequence((self._condition,)), False)
+        paths = {str(one.path()) for one in plans.sequence(found)}
+        maybe = {
+            number
+            for number, files in enumerate(self._table.files)
+            if any(str(one.path()) in paths for one in files)
+        }
+        if not maybe:
+            return frozenset()
+        read = self._leaf_of(self._table.only(maybe), used(plans, (self._condition,)))
+        such = plans.frame(self._session, plans.logical.Filter(self._condition, read))
+        rows = such.selectExpr("spark_partition_id() AS bucket").distinct().collect()
+        return frozenset(int(row["bucket"]) for row in rows)
+
+    def _rows(self, table: BucketedTable) -> JavaPlan:
+        """The rows of these buckets as they will be."""
+        plans, logical = self._plans, self._plans.logical
+        expressions, columns = plans.sql.catalyst.expressions, plans.sequence(self._leaf.output())
+        read = self._leaf_of(table, expressions.AttributeSet.apply(self._leaf.output()))
+        every = logical.Filter(counted(plans, self._read), read)
+        condition = plans.always if self._condition is None else self._condition
+        if not self._is_update:
+            others = expressions.Not(expressions.EqualNullSafe(condition, plans.always))
+            return logical.Filter(counted(plans, self._kept), logical.Filter(others, every))
+        counts = expressions.If(condition, counted(plans, self._changed), counted(plans, self._kept))
+        values = [
+            column(plans, str(old.name()), expressions.If(condition, new, old))
+            for old, new in zip(columns, plans.sequence(self._command.updateExpressions()), strict=True)
+        ]
+        return logical.Project(plans.scala_sequence(values), logical.Filter(counts, every))
+
+    def _leaf_of(self, table: BucketedTable, needed: Any) -> JavaPlan:
+        leaf = bucketed(self._plans, self._session, self._leaf, table, needed)
+        return checked(self._plans, self._session, leaf, table.layout)
+
+    def _commit(self, old: Sequence[Any], added: Sequence[Any]) -> None:
+        operations, condition = self._plans.sql.delta, self._condition
+        if self._is_update:
+            operation = getattr(operations, "DeltaOperations$Update")(self._plans.optional(condition))
+        else:
+            operation = getattr(operations, "DeltaOperations$Delete")(
+                self._plans.scala_sequence((condition,))
+            )
+        self._files.commit(operation, old, added, self._told(old, added))
+
+    def _told(self, old: Sequence[Any], added: Sequence[Any]) -> Mapping[str, int]:
+        """What Delta's own statement says of itself."""
+        read, kept = int(self._read.value()), int(self._kept.value())
+        return {
+            "numUpdatedRows" if self._is_update else "numDeletedRows": read - kept,
+            "numCopiedRows": kept,
+            "numAddedFiles": len(added),
+            "numRemovedFiles": len(old),
+            "numAddedBytes": sum(int(one.size()) for one in added),
+            "numRemovedBytes": sum(int(one.size()) for one in old),
+        }
+
+
+def rows_change(plans: Plans, session: Any, command: JavaPlan) -> RowsChange:
+    """An analysed UPDATE or DELETE as a bucketed change of the head of its table. `session` is set up for it. Raises
+    `UnlikeBucketsError` if it is none."""
+    leaf, *rest = plans.leaves(command.target())
+    index = delta_index(plans, leaf.relation()) if kind(leaf) == "LogicalRelation" and not rest else None
+    if index is None:
+        raise UnlikeBucketsError("is read in a way that is not known")
+    with plans.active(session):
+        transaction = index.deltaLog().startTransaction(command.catalogTable(), plans.nothing)
+    require_same_schema(index.metadata(), transaction.snapshot().metadata())
+    table = table_of(plans, transaction.snapshot())
+    condition = plans.option(command.condition())
+    if condition is not None:
+        chosen = plans.logical.Filter(condition, leaf)
+        if plans.asks(condition) or plans.asks_for_the_time(chosen) or not condition.deterministic():
+            raise UnlikeBucketsError("is changed by what may be another thing when it is asked again")
+    if kind(command) == _UPDATE:
+        columns = plans.sequence(leaf.output())
+        new = plans.sequence(command.updateExpressions())
+        require_keys_kept(table, [(str(old.name()), old, one) for old, one in zip(columns, new, strict=True)])
+    elif condition is None or str(condition.sql()) == "true":
+        raise UnlikeBucketsError("loses all of its rows, which takes no reading")
+    return RowsChange(plans, session, command, leaf, table, transaction)
