@@ -17,6 +17,7 @@ __all__ = [
     "RollbackState",
     "RollbackStep",
     "RowKind",
+    "RowsWrite",
     "Severity",
     "Source",
     "TableFormat",
@@ -38,6 +39,14 @@ class RowKind(StrEnum):
 
     TABLE = "table"
     SCOPE = "scope"
+
+
+class RowsWrite(StrEnum):
+    """How rows that change are written. `table`: as the properties of the table itself say. `equality`: of an upsert,
+    the keys of what is replaced and deleted beside the new rows; nothing of the table is read."""
+
+    TABLE = "table"
+    EQUALITY = "equality"
 
 
 class TableState(StrEnum):

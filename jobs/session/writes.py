@@ -191,9 +191,12 @@ class Upserted:
 
     written: Written | None
     """None, and all counts 0, where it was done before."""
-    rows_inserted: int = 0
-    rows_updated: int = 0
-    rows_deleted: int = 0
+    rows_written: int = 0
+    """New rows, and those that replaced others."""
+    rows_inserted: int | None = 0
+    """None, here and below, where nobody knows: the target was not read."""
+    rows_updated: int | None = 0
+    rows_deleted: int | None = 0
     files_before: int = 0
     """So many the target had."""
     files_read: int = 0
@@ -202,7 +205,7 @@ class Upserted:
     files_removed: int = 0
     created: bool = False
     statement: str = ""
-    """The MERGE that was run."""
+    """The MERGE that was run; empty where there was none."""
     pruning: str = ""
     """The condition that left out the other files."""
 

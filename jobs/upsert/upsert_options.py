@@ -6,6 +6,7 @@ from enum import StrEnum
 from typing import Final, TypedDict, TypeVar, Unpack
 
 from lakewarden.catalog.errors import UsageError
+from lakewarden.catalog.model.enums import RowsWrite
 from lakewarden.jobs.upsert.changes import GONE, ORDER, ORDERED, Cdc
 
 __all__ = ["Drift", "Duplicates", "DuplicatesRule", "NullKeys", "UpsertOptions", "UpsertWords", "options_of"]
@@ -66,6 +67,7 @@ class UpsertOptions:
     """The source has changes, not rows."""
     op: str = "op"
     """The changes' column of codes."""
+    write: RowsWrite = RowsWrite.TABLE
 
 
 Word = TypeVar("Word", bound=StrEnum)
@@ -83,6 +85,7 @@ class UpsertWords(TypedDict, total=False):
     drift: str
     cdc: str | None
     op: str
+    write: str
 
 
 def options_of(keys: Sequence[str] | str, **words: Unpack[UpsertWords]) -> UpsertOptions:
@@ -113,6 +116,7 @@ def options_of(keys: Sequence[str] | str, **words: Unpack[UpsertWords]) -> Upser
         drift=_word(Drift, words.get("drift", Drift.REFUSE), "drift"),
         cdc=cdc,
         op=_bare(words.get("op", "op")),
+        write=_word(RowsWrite, words.get("write", RowsWrite.TABLE), "write"),
     )
 
 

@@ -5,7 +5,7 @@ looked at, and then published by one commit, exactly on the metadata that was re
 properties ask for does not matter. Rows that are appended, and read nothing of the table, may come after others'.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NoReturn
 
@@ -149,6 +149,25 @@ class StagedWrite:
             cache = session.sharedState().cacheManager()
             cache.recacheByPlan(session, self._target.relation)
         return self._plans.spark.range(0)
+
+    def publish_files(self, session: Any, *, rows: Sequence[Any], deletes: Sequence[Any]) -> None:
+        """Publish files that are written (`DataFile`s, `DeleteFile`s) as one snapshot, on exactly the table that was
+        looked at. Deletes concern no row that comes with them. Raises what Iceberg raises, `LostRaceError` if somebody
+        has committed."""
+        if not rows and not deletes:
+            return
+        self._is_alone = True
+        self._begin()
+        change = self._transaction.newRowDelta()
+        for key, value in self._marks.items():
+            change.set(key, value)
+        for file in rows:
+            change.addRows(file)
+        for file in deletes:
+            change.addDeletes(file)
+        change.commit()
+        self._publish(None)
+        session.sharedState().cacheManager().recacheByPlan(session, self._target.relation)
 
     def settle(self, error: Exception, *, run_id: str, is_mendable: bool) -> None:
         """Return if the commit was made in spite of an error. Raises `LostRaceError` if somebody else came first,

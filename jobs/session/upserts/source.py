@@ -24,10 +24,19 @@ from lakewarden.jobs.upsert.statement import UpsertPlan, prepared, upsert_plan
 from lakewarden.jobs.upsert.target_columns import Rules
 from lakewarden.jobs.upsert.upsert_options import DuplicatesRule, NullKeys, UpsertOptions
 
-__all__ = ["UpsertSource", "facts_of", "kept", "plan_of_upsert", "rows_of", "schema_of"]
+__all__ = [
+    "VIEW",
+    "UpsertSource",
+    "facts_of",
+    "kept",
+    "plan_of_upsert",
+    "require_one_row_each",
+    "rows_of",
+    "schema_of",
+]
 
 _ESCAPED: Final = "spark.sql.parser.escapedStringLiterals"
-_VIEW: Final = "__lakewarden_source"
+VIEW: Final = "__lakewarden_source"
 """The name of the prepared source in the session."""
 _GIVEN: Final = "__lakewarden_given"
 _LACKING: Final = "__lakewarden_lacking"
@@ -148,7 +157,7 @@ def plan_of_upsert(
         target=target,
         rules=rules,
         name=name,
-        view=_VIEW,
+        view=VIEW,
         facts=facts,
         partitions=partitions,
         escapes=str(session.conf().get(_ESCAPED, "false")).lower() != "true",
@@ -159,7 +168,7 @@ def plan_of_upsert(
 def kept(
     plans: Plans, session: Any, source: UpsertSource, options: UpsertOptions, emptied: frozenset[str]
 ) -> Iterator[int]:
-    """The prepared source as the view `_VIEW`; the bytes that it takes. It is computed here, once: the rows that are
+    """The prepared source as the view `VIEW`; the bytes that it takes. It is computed here, once: the rows that are
     looked at are the rows that are merged. An empty text in a key that is `emptied` is NULL."""
     if options.delete_when is not None:  # one expression, nothing behind it
         told = session.sessionState().sqlParser().parseExpression(options.delete_when)
@@ -175,7 +184,7 @@ def kept(
         held = ready._jdf.localCheckpoint(True).queryExecution().logical()
     try:
         size = plans.stored_bytes(held.rdd())
-        plans.frame(session, plans.sized(session, held, size))._jdf.createOrReplaceTempView(_VIEW)
+        plans.frame(session, plans.sized(session, held, size))._jdf.createOrReplaceTempView(VIEW)
         yield size
     finally:
         held.rdd().unpersist(False)
@@ -223,18 +232,8 @@ def facts_of(
     """What values the keys have. Raises `PreconditionError` for a key of several rows, or a NULL that is refused."""
     types = {one.name.lower(): one.type for one in source.schema}
     matches = options.null_keys is NullKeys.MATCH
-    (seen,) = _asked(plans, session, _overview(options, types))
-    if seen["missing"] and options.null_keys is NullKeys.REFUSE:
-        raise PreconditionError(
-            f"{seen['missing']} rows of the source have NULL in a key.",
-            hint='Leave them out, or say what they mean: null_keys="insert" or "match".',
-        )
-    if (seen["most"] or 0) > 1:
-        (twice,) = _asked(plans, session, _most_frequent(options))
-        raise PreconditionError(
-            f"{twice[_COUNT]} rows of the source have the key {_said(options, twice['example'])}.",
-            hint='Make keys unique, or choose: duplicates="last by <column>" or "any".',
-        )
+    (seen,) = _asked(plans, session, _overview(options, _ends(options, types)))
+    _require_sound(plans, session, options, seen)
     ends = {number: (seen[f"low{number}"], seen[f"high{number}"]) for number, _ in enumerate(options.keys)}
     distinct = {number: seen[f"distinct{number}"] for number in ends}
     found = _spread(plans, session, options, types, ends, distinct)
@@ -246,6 +245,27 @@ def facts_of(
     )
 
 
+def require_one_row_each(plans: Plans, session: Any, options: UpsertOptions) -> None:
+    """Raises as `facts_of`, and asks for nothing else."""
+    if options.duplicates.rule is not DuplicatesRule.ANY or options.null_keys is NullKeys.REFUSE:
+        (seen,) = _asked(plans, session, _overview(options, ()))
+        _require_sound(plans, session, options, seen)
+
+
+def _require_sound(plans: Plans, session: Any, options: UpsertOptions, seen: Row) -> None:
+    if seen["missing"] and options.null_keys is NullKeys.REFUSE:
+        raise PreconditionError(
+            f"{seen['missing']} rows of the source have NULL in a key.",
+            hint='Leave them out, or say what they mean: null_keys="insert" or "match".',
+        )
+    if (seen["most"] or 0) > 1:
+        (twice,) = _asked(plans, session, _most_frequent(options))
+        raise PreconditionError(
+            f"{twice[_COUNT]} rows of the source have the key {_said(options, twice['example'])}.",
+            hint='Make keys unique, or choose: duplicates="last by <column>" or "any".',
+        )
+
+
 def _lacking(options: UpsertOptions) -> str:
     """The condition of the rows that match nothing, because a key is NULL."""
     if options.null_keys is NullKeys.MATCH:
@@ -253,36 +273,44 @@ def _lacking(options: UpsertOptions) -> str:
     return lacks_key([quoted(key) for key in options.keys])
 
 
-def _overview(options: UpsertOptions, types: Mapping[str, str]) -> str:
+def _overview(options: UpsertOptions, more: Sequence[str]) -> str:
+    """How many rows lack a key, how many have one key, and what `more` asks."""
     keys = [quoted(key) for key in options.keys]
     asked = [
         f"sum(IF({_LACKING}, {_COUNT}, 0)) AS missing",
         f"max(IF({_LACKING}, 0, {_COUNT})) AS most",
+        *more,
     ]
-    distinct = "count" if len(keys) == 1 else "approx_count_distinct"
-    for number, (key, name) in enumerate(zip(keys, options.keys, strict=True)):
-        counted = f"IF({_LACKING}, NULL, {key})"
+    # What is chosen among several is there once: only otherwise rows are counted, which moves all of them.
+    is_once = options.duplicates.rule is DuplicatesRule.ANY
+    groups = (
+        f"SELECT {', '.join(keys)}, {_lacking(options)} AS {_LACKING}, "
+        f"{'1' if is_once else 'count(*)'} AS {_COUNT} FROM {VIEW}{'' if is_once else ' GROUP BY ALL'}"
+    )
+    return f"SELECT {', '.join(asked)} FROM ({groups})"
+
+
+def _ends(options: UpsertOptions, types: Mapping[str, str]) -> list[str]:
+    """By the number of a key: how many values it has, the smallest, the largest, and how many NULLs."""
+    asked = []
+    distinct = "count" if len(options.keys) == 1 else "approx_count_distinct"
+    for number, name in enumerate(options.keys):
+        counted = f"IF({_LACKING}, NULL, {quoted(name)})"
         low, high = (_as_text(f"{side}({counted})", types[name]) for side in ("min", "max"))
         asked += [
             f"{distinct}({counted}) AS distinct{number}",
             f"{low} AS low{number}",
             f"{high} AS high{number}",
-            f"count_if({key} IS NULL) AS nulls{number}",
+            f"count_if({quoted(name)} IS NULL) AS nulls{number}",
         ]
-    # What is chosen among several is there once: only otherwise rows are counted, which moves all of them.
-    is_once = options.duplicates.rule is DuplicatesRule.ANY
-    groups = (
-        f"SELECT {', '.join(keys)}, {_lacking(options)} AS {_LACKING}, "
-        f"{'1' if is_once else 'count(*)'} AS {_COUNT} FROM {_VIEW}{'' if is_once else ' GROUP BY ALL'}"
-    )
-    return f"SELECT {', '.join(asked)} FROM ({groups})"
+    return asked
 
 
 def _most_frequent(options: UpsertOptions) -> str:
     keys = ", ".join(quoted(key) for key in options.keys)
     example = ", ".join(f"CAST({quoted(key)} AS STRING)" for key in options.keys)
     return (
-        f"SELECT count(*) AS {_COUNT}, array({example}) AS example FROM {_VIEW} "
+        f"SELECT count(*) AS {_COUNT}, array({example}) AS example FROM {VIEW} "
         f"WHERE NOT ({_lacking(options)}) GROUP BY {keys} ORDER BY 1 DESC, 2 LIMIT 1"
     )
 
@@ -313,7 +341,7 @@ def _spread(
         among = column if is_few else bucket_of(column, kind, ends[number])
         if among is not None:
             queries.append(
-                f"SELECT {number} AS key, {low} AS low, {high} AS high FROM {_VIEW} "
+                f"SELECT {number} AS key, {low} AS low, {high} AS high FROM {VIEW} "
                 f"WHERE {counts} GROUP BY {among}"
             )
     for row in _asked(plans, session, " UNION ALL ".join(queries)) if queries else ():

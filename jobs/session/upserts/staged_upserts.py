@@ -1,24 +1,35 @@
-"""Upserts into Iceberg tables: a MERGE of the kept source, as one commit on exactly the table it was judged on."""
+"""Upserts into Iceberg tables: a MERGE of the kept source, or its keys and rows as files, as one commit on exactly the
+table it was judged on."""
 
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pyspark.sql import DataFrame
 
 from lakewarden.catalog.errors import UsageError
+from lakewarden.catalog.failpoints import reach
+from lakewarden.catalog.model.enums import RowsWrite
 from lakewarden.catalog.model.lineage_record import Operation
 from lakewarden.jobs.session.conflicts.lost_races import LostRaceError
 from lakewarden.jobs.session.iceberg.staged_writes import StagedWrite
 from lakewarden.jobs.session.iceberg.written_tables import WrittenTable
 from lakewarden.jobs.session.plans import Plans
+from lakewarden.jobs.session.upserts.equality_upserts import specs_of_deletes, write_blindly
 from lakewarden.jobs.session.upserts.history import overtaken, require_same_changes
-from lakewarden.jobs.session.upserts.source import UpsertSource, facts_of, kept, plan_of_upsert, schema_of
+from lakewarden.jobs.session.upserts.source import (
+    UpsertSource,
+    facts_of,
+    kept,
+    plan_of_upsert,
+    require_one_row_each,
+    schema_of,
+)
 from lakewarden.jobs.session.write_recorder import WriteRecorder
 from lakewarden.jobs.session.writes import Upsert, Upserted
 from lakewarden.jobs.sql.compile.values import TableSchema
-from lakewarden.jobs.upsert.statement import UpsertPlan
-from lakewarden.jobs.upsert.target_columns import Rules, columns_of
+from lakewarden.jobs.upsert.equality import require_blind
+from lakewarden.jobs.upsert.target_columns import Columns, Rules, columns_of
 
 __all__ = ["StagedUpserts"]
 
@@ -41,22 +52,35 @@ class StagedUpserts:
         staged = StagedWrite(self.plans, target, is_alone=True)
         self.recorder.directory.require_writable(target.location)
         schema = schema_of(self.plans.frame(session, target.relation))
-        _require_same_columns(request, source, schema)
+        columns = _same_columns(request, source, schema)
+        is_blind = request.options.write is RowsWrite.EQUALITY
+        if is_blind:
+            require_blind(request.options, columns, source.schema, schema)
+            specs_of_deletes(self.plans, target, columns.keys)
         if request.operation is not None:
             if _is_done(staged, request, request.operation):
                 return Upserted(written=None)
             staged.name(request.operation, request.number)
         _require_unmoved(source, target)
-        done: list[UpsertPlan] = []
+        done: list[Upserted] = []
 
         def execute() -> DataFrame:
             with ExitStack() as stack:
                 stack.enter_context(kept(self.plans, session, source, request.options, frozenset()))
+                if is_blind:
+                    require_one_row_each(self.plans, session, request.options)
+                    reach("upsert.merging")
+                    with self.plans.active(session):
+                        files = write_blindly(self.plans, session, target, request.options, columns)
+                    done.append(files.told())
+                    reach("upsert.written")
+                    staged.publish_files(session, rows=files.rows, deletes=files.keys)
+                    return self.plans.spark.range(0)
                 facts = facts_of(self.plans, session, source, request.options)
                 plan = plan_of_upsert(
                     session, request, source, facts, target=schema, rules=Rules(), name=name
                 )
-                done.append(plan)
+                done.append(Upserted(written=None, statement=plan.statement, pruning=plan.pruning))
                 parsed = self.plans.composed(session, plan.statement)
                 return staged.run(session, self.plans.analysed(session, parsed))
 
@@ -73,16 +97,19 @@ class StagedUpserts:
             query=request.query,
             committer=staged,
         )
-        (plan,) = done
-        inserted, updated, deleted = staged.merged_rows()
-        return Upserted(
-            written=written,
-            rows_inserted=inserted,
-            rows_updated=updated,
-            rows_deleted=deleted,
-            statement=plan.statement,
-            pruning=plan.pruning,
-        )
+        told = done[-1] if done else Upserted(written=None)
+        return replace(told if is_blind else _counted(told, staged), written=written)
+
+
+def _counted(told: Upserted, staged: StagedWrite) -> Upserted:
+    inserted, updated, deleted = staged.merged_rows()
+    return replace(
+        told,
+        rows_written=inserted + updated,
+        rows_inserted=inserted,
+        rows_updated=updated,
+        rows_deleted=deleted,
+    )
 
 
 def _is_done(staged: StagedWrite, request: Upsert, operation: str) -> bool:
@@ -99,13 +126,15 @@ def _is_done(staged: StagedWrite, request: Upsert, operation: str) -> bool:
     return False
 
 
-def _require_same_columns(request: Upsert, source: UpsertSource, schema: TableSchema) -> None:
-    """Raise `UsageError` for an upsert that makes no sense, or would change columns."""
-    if columns_of(request.options, source.schema, schema, Rules()).evolves:
+def _same_columns(request: Upsert, source: UpsertSource, schema: TableSchema) -> Columns:
+    """The columns, matched. Raises `UsageError` for an upsert that makes no sense, or would change columns."""
+    columns = columns_of(request.options, source.schema, schema, Rules())
+    if columns.evolves:
         raise UsageError(
             f"An upsert does not change the columns of {request.table}, which is an Iceberg table.",
             hint="ALTER TABLE ... ADD COLUMN first.",
         )
+    return columns
 
 
 def _require_unmoved(source: UpsertSource, target: WrittenTable) -> None:

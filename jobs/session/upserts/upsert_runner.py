@@ -14,6 +14,7 @@ from pyspark.sql import DataFrame
 from lakewarden.catalog.errors import ConflictError, UsageError
 from lakewarden.catalog.failpoints import reach
 from lakewarden.catalog.formats.port import TableReader
+from lakewarden.catalog.model.enums import RowsWrite
 from lakewarden.catalog.model.lineage_record import RENUMBERED, Operation
 from lakewarden.catalog.storage.file_store import canonical
 from lakewarden.catalog.units import MIB
@@ -114,6 +115,12 @@ class Upserts:
             staged = table_behind(self._plans, session, name)
             if staged is not None:
                 return self._staged.run(session, request, source, staged, name)
+        if request.options.write is not RowsWrite.TABLE:
+            raise UsageError(
+                f"{request.table} is not an Iceberg table of format version 2 or 3 that is there: only into these "
+                f"an upsert writes by {request.options.write}.",
+                hint="Leave `write` out; or make the table, or set its format-version to 2, first.",
+            )
         target = existing(self._plans, session, request.table)
         if target is None:
             return self._tried_anew(session, request, source, made)
@@ -307,6 +314,7 @@ class Upserts:
         counted = self._metrics(frame)
         return Upserted(
             written=written,
+            rows_written=counts["num_inserted_rows"] + counts["num_updated_rows"],
             rows_inserted=counts["num_inserted_rows"],
             rows_updated=counts["num_updated_rows"],
             rows_deleted=counts["num_deleted_rows"],
@@ -322,10 +330,12 @@ class Upserts:
         """Its result where Spark did not learn of the commit."""
         commits = self._reader.commits(target.location, after=target.version)
         told = next(one for one in commits if one.run_id == written.run_id).metrics
+        inserted, updated = (int(told.get(f"numTargetRows{one}", 0)) for one in ("Inserted", "Updated"))
         return Upserted(
             written=written,
-            rows_inserted=int(told.get("numTargetRowsInserted", 0)),
-            rows_updated=int(told.get("numTargetRowsUpdated", 0)),
+            rows_written=inserted + updated,
+            rows_inserted=inserted,
+            rows_updated=updated,
             rows_deleted=int(told.get("numTargetRowsDeleted", 0)),
             files_added=int(told.get("numTargetFilesAdded", 0)),
             files_removed=int(told.get("numTargetFilesRemoved", 0)),

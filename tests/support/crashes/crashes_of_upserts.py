@@ -20,6 +20,13 @@ UPSERTS = (
         test="test_upsert.py::test_a_query_killed_at_any_step_of_a_batch_applies_it_once",
     ),
     Crash(
+        point="upsert.written",
+        killed="an upsert by equality deletes, when its files are written and before its commit",
+        left="files of keys and of rows that no metadata names",
+        then="the upsert, started again, writes others; `vacuum --full` deletes those",
+        test="test_equality_upserts.py::test_killed_before_its_commit_it_leaves_files_that_a_vacuum_removes",
+    ),
+    Crash(
         point="upsert.batch",
         killed="a streaming query that upserts, after a batch's commit and before Spark "
         "notes the batch as done",

@@ -112,7 +112,7 @@ def _held_against(
 ) -> list[Row]:
     should = expected(held, changes, words)
     said = f"{where}: {words} {dict(options)} {world.path}"
-    counts: tuple[int, ...] = (0, 0, 0)
+    counts: tuple[int | None, ...] = (0, 0, 0)
     try:
         done = world.lw.upsert(source, world.path, keys=list(words.keys), **options)
         assert should.refused is None, f"{said}: {should.refused}"
