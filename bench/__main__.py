@@ -26,6 +26,7 @@ SPEED: Final = (
     "sql --parts overhead",
     "sql --parts upsert,stream,gateway --quick",
     "row_level --quick",
+    "upsert_writes --quick",
     "gateway_load --quick",
     "attached",
     "onboard",

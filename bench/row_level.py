@@ -31,7 +31,7 @@ from lakewarden.jobs.engines.spark.session import start_session
 from lakewarden.jobs.runs.spark_settings import SparkSettings
 from lakewarden.jobs.session.attached import Attached
 
-__all__ = ["main"]
+__all__ = ["attached_session", "main"]
 
 ROWS: Final = 4_000_000
 MEMORY: Final = 4096 * MIB
@@ -77,7 +77,7 @@ def main() -> None:
     for count in map(int, asked.buckets.split(",")):
         with (
             tempfile.TemporaryDirectory(prefix="lakewarden-bench-") as folder,
-            _attached(Path(folder)) as pair,
+            attached_session(Path(folder)) as pair,
         ):
             figures |= _figures(*pair, rows=asked.rows, count=count, turns=1 if asked.quick else 2)
     report(figures)
@@ -179,7 +179,8 @@ def _stages(spark: SparkSession) -> dict[int, tuple[int, int]]:
 
 
 @contextmanager
-def _attached(folder: Path) -> Iterator[tuple[SparkSession, Attached]]:
+def attached_session(folder: Path) -> Iterator[tuple[SparkSession, Attached]]:
+    """A session with the Iceberg catalog `ice` and an installation, both in a folder, until the end."""
     services = open_services(home=folder / "home", flags={})
     initialise(services, services.user)
     own = (

@@ -125,6 +125,7 @@ def test_it_is_one_snapshot_with_its_record_and_reads_nothing(
     assert commit.lineage is not None and not commit.lineage.reads_self
     assert [one.location for one in commit.lineage.inputs] == [source.location]
     assert done.written is not None and commit.run_id == done.written.run_id
+    assert "pyiceberg, refuse it until a compaction" in done.written.notes[0]
     assert (done.rows_written, done.rows_inserted, done.rows_updated, done.rows_deleted) == (2, *[None] * 3)
     assert lw.upsert(lw.table(str(source)), str(table), "id", write="equality", operation="load").done_before
     assert sorted(table.sql(f"SELECT id, part FROM {table}")) == [(1, "a"), (2, "u"), (3, "a"), (7, "u")]

@@ -3,7 +3,7 @@ table it was judged on."""
 
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Final
 
 from pyspark.sql import DataFrame
 
@@ -33,6 +33,11 @@ from lakewarden.jobs.upsert.target_columns import Columns, Rules, columns_of
 
 __all__ = ["StagedUpserts"]
 
+_NOT_FOR_ALL: Final = (
+    "{} has equality deletes now: readers that know none, such as pyiceberg, refuse it until a compaction "
+    "has applied them."
+)
+
 
 @dataclass(frozen=True)
 class StagedUpserts:
@@ -53,14 +58,14 @@ class StagedUpserts:
         self.recorder.directory.require_writable(target.location)
         schema = schema_of(self.plans.frame(session, target.relation))
         columns = _same_columns(request, source, schema)
-        is_blind = request.options.write is RowsWrite.EQUALITY
-        if is_blind:
-            require_blind(request.options, columns, source.schema, schema)
-            specs_of_deletes(self.plans, target, columns.keys)
         if request.operation is not None:
             if _is_done(staged, request, request.operation):
                 return Upserted(written=None)
             staged.name(request.operation, request.number)
+        is_blind = request.options.write is RowsWrite.EQUALITY
+        if is_blind:  # before the source is computed
+            require_blind(request.options, columns, source.schema, schema)
+            specs_of_deletes(self.plans, target, columns.keys)
         _require_unmoved(source, target)
         done: list[Upserted] = []
 
@@ -97,8 +102,11 @@ class StagedUpserts:
             query=request.query,
             committer=staged,
         )
-        told = done[-1] if done else Upserted(written=None)
-        return replace(told if is_blind else _counted(told, staged), written=written)
+        (told,) = done
+        if not is_blind:
+            return replace(_counted(told, staged), written=written)
+        notes = () if told.rows_updated == 0 else (_NOT_FOR_ALL.format(request.table),)
+        return replace(told, written=replace(written, notes=(*written.notes, *notes)))
 
 
 def _counted(told: Upserted, staged: StagedWrite) -> Upserted:
