@@ -42,10 +42,13 @@ class RowKind(StrEnum):
 
 
 class RowsWrite(StrEnum):
-    """How rows that change are written. `table`: as the properties of the table itself say. `equality`: of an upsert,
-    the keys of what is replaced and deleted beside the new rows; nothing of the table is read."""
+    """How rows that change are written. `table`: as the properties of the table itself say. `rewrite`: files anew,
+    without the old rows. `position`: where the old rows are. `equality`: of an upsert, the keys of what is replaced and
+    deleted beside the new rows; nothing of the table is read."""
 
     TABLE = "table"
+    REWRITE = "rewrite"
+    POSITION = "position"
     EQUALITY = "equality"
 
 

@@ -308,3 +308,23 @@ def test_each_batch_of_a_stream_is_written_once(
     lw.sql(f"INSERT INTO {source} VALUES (4, 's', NULL), (3, 't', NULL)")
     run()
     assert sorted(table.sql(f"SELECT id, part FROM {table}")) == [(1, "a"), (2, "a"), (3, "t"), (4, "s")]
+
+
+def test_a_merge_writes_files_anew_or_positions_as_the_statement_says(
+    spark: SparkSession, make: Make, lw: Attached
+) -> None:
+    """Whatever the table says, and without changing what it says."""
+    for mode in ("merge-on-read", None):
+        told = "" if mode is None else f", 'write.merge.mode'='{mode}'"
+        table = make(properties=f"'format-version'='2'{told}")
+        table.append(1, 2, 3)
+        for number, (write, deletes) in enumerate([("position", "1"), ("rewrite", None)]):
+            done = lw.upsert(
+                frame(spark, 2, 7 + number, part=write), str(table), "id", write=write, delete_when="id = 7"
+            )
+            assert (done.rows_inserted, done.rows_updated) == (number, 1)
+            added = f"SELECT summary['added-delete-files'] FROM {table}.snapshots ORDER BY committed_at DESC LIMIT 1"
+            assert table.sql(added) == [(deletes,)]
+            assert sorted(table.sql(f"SELECT part FROM {table} WHERE id = 2")) == [(write,)]
+        assert inside(spark, str(table)).properties().get("write.merge.mode") == mode
+        assert table.rows() == [1, 2, 3, 8]

@@ -33,6 +33,7 @@ __all__ = ["NumberedWrite", "StagedWrite"]
 
 _OF_SESSION: Final = "spark.sql.iceberg.snapshot-property."
 _OURS: Final = "lakewarden."
+_MODE: Final = "write.merge.mode"
 _WAP: Final = ("spark.wap.id", "spark.wap.branch")
 _LOST: Final = (
     "CommitFailedException",
@@ -64,12 +65,15 @@ class NumberedWrite:
 class StagedWrite:
     """One write of one statement, in a session that is a clone for it alone."""
 
-    def __init__(self, plans: Plans, target: WrittenTable, *, is_alone: bool = False) -> None:
-        """`is_alone`: it is made on exactly the table that was looked at, whatever it does."""
-        self._plans, self._target = plans, target
+    def __init__(
+        self, plans: Plans, target: WrittenTable, *, is_alone: bool = False, merge_mode: str | None = None
+    ) -> None:
+        """`is_alone`: it is made on exactly the table that was looked at, whatever it does. `merge_mode`: for this
+        write alone, the table's `write.merge.mode`; it is made alone then."""
+        self._plans, self._target, self._merge_mode = plans, target, merge_mode
         self._marks: Mapping[str, str] = {}
         self._transaction: Any = None
-        self._is_alone = is_alone
+        self._is_alone = is_alone or merge_mode is not None
         self._named: Mapping[str, str] = {}
         self._made: Any = None
         self._iceberg: Any = plans.spark._jvm.org.apache.iceberg  # type: ignore[union-attr]  # it is running
@@ -136,6 +140,25 @@ class StagedWrite:
                 session.conf().unset(key)
         self._marks = {RUN_ID: record.run_id, **custom_metadata(record), **self._named}
         self._is_alone |= record.reads_self
+
+    def in_mode(self, merge: JavaPlan) -> JavaPlan:
+        """A parsed MERGE, whose target is the table as this write takes it: Spark asks its properties for the mode."""
+        if self._merge_mode is None:
+            return merge
+        base, inner = self._target.base, self._target.table.table()
+        metadata = (
+            self._iceberg.TableMetadata.buildFrom(base).setProperties({_MODE: self._merge_mode}).build()
+        )
+        frozen = self._iceberg.BaseTable(
+            self._iceberg.StaticTableOperations(metadata, inner.io()), inner.name()
+        )
+        relation = self._plans.sql.execution.datasources.v2.DataSourceV2Relation.create(
+            self._iceberg.spark.source.SparkTable(frozen),
+            self._target.relation.catalog(),
+            self._plans.nothing,
+        )
+        (named,) = self._plans.leaves(merge.targetTable())
+        return self._plans.replaced(merge, [(named, relation)])
 
     def run(self, session: Any, plan: JavaPlan) -> DataFrame:
         """Run an analysed and pinned statement. Raises what Spark and Iceberg raise, `LostRaceError` if somebody
@@ -214,6 +237,8 @@ class StagedWrite:
         now = self._transaction.startMetadata()
         if now.metadataFileLocation() != read:
             self._lose(now, is_mendable=True)
+        if self._merge_mode is not None:
+            self._transaction.updateProperties().set(_MODE, self._merge_mode).commit()
 
     def _may_follow(self, plan: JavaPlan) -> bool:
         """Whether a statement means the same after whatever others have committed."""
@@ -268,8 +293,17 @@ class StagedWrite:
         if self._may_follow(plan):
             self._transaction.commitTransaction()
         else:
-            self._transaction.underlyingOps().commit(base, made)
+            self._transaction.underlyingOps().commit(base, self._with_own_mode(base, made))
         self._made = own
+
+    def _with_own_mode(self, base: Any, made: Any) -> Any:
+        """What was made, with the properties that the table had."""
+        if self._merge_mode is None:
+            return made
+        builder, own = self._iceberg.TableMetadata.buildFrom(made), base.properties().get(_MODE)
+        if own is None:
+            return builder.removeProperties({_MODE}).build()
+        return builder.setProperties({_MODE: own}).build()
 
     def _lose(self, now: Any, *, is_mendable: bool) -> NoReturn:
         head = None if now is None else now.currentSnapshot()

@@ -33,6 +33,7 @@ from lakewarden.jobs.upsert.target_columns import Columns, Rules, columns_of
 
 __all__ = ["StagedUpserts"]
 
+_MODES: Final = {RowsWrite.REWRITE: "copy-on-write", RowsWrite.POSITION: "merge-on-read"}
 _NOT_FOR_ALL: Final = (
     "{} has equality deletes now: readers that know none, such as pyiceberg, refuse it until a compaction "
     "has applied them."
@@ -54,7 +55,8 @@ class StagedUpserts:
         self, session: Any, request: Upsert, source: UpsertSource, target: WrittenTable, name: str
     ) -> Upserted:
         """One try on the table that SQL calls `name`. Raises `LostRaceError` if somebody else committed meanwhile."""
-        staged = StagedWrite(self.plans, target, is_alone=True)
+        mode = _MODES.get(request.options.write)
+        staged = StagedWrite(self.plans, target, is_alone=True, merge_mode=mode)
         self.recorder.directory.require_writable(target.location)
         schema = schema_of(self.plans.frame(session, target.relation))
         columns = _same_columns(request, source, schema)
@@ -86,7 +88,7 @@ class StagedUpserts:
                     session, request, source, facts, target=schema, rules=Rules(), name=name
                 )
                 done.append(Upserted(written=None, statement=plan.statement, pruning=plan.pruning))
-                parsed = self.plans.composed(session, plan.statement)
+                parsed = staged.in_mode(self.plans.composed(session, plan.statement))
                 return staged.run(session, self.plans.analysed(session, parsed))
 
         _, written = self.recorder.run(

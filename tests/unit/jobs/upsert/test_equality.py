@@ -3,6 +3,7 @@
 import pytest
 
 from lakewarden.catalog.errors import UsageError
+from lakewarden.catalog.model.enums import RowsWrite
 from lakewarden.jobs.sql.compile.values import ColumnType, TableSchema
 from lakewarden.jobs.upsert.equality import keys_query, require_blind, rows_query
 from lakewarden.jobs.upsert.target_columns import Rules, columns_of
@@ -56,3 +57,10 @@ def test_keys_that_engines_compare_differently_are_refused(kind: str) -> None:
     with pytest.raises(UsageError, match="do not tell all values apart"):
         judged(options_of("k"), one, one)
     judged(options_of("k"), schema(k="decimal(5,2)"), schema(k="decimal(9,2)"))
+
+
+def test_how_rows_are_written_is_one_of_four_words() -> None:
+    assert options_of("id").write is RowsWrite.TABLE
+    with pytest.raises(UsageError) as told:
+        options_of("id", write="vector")
+    assert told.value.hint == "It is one of: table, rewrite, position, equality."
