@@ -9,7 +9,7 @@ from typing import Protocol
 from lakewarden.catalog.model.bucket_layout import BucketLayout
 from lakewarden.catalog.model.lineage_record import LineageRecord, RecordVerdict
 from lakewarden.catalog.model.rows import Column, TableFormat
-from lakewarden.catalog.model.table_deletes import Backlog, DeleteFiles, DeleteKind
+from lakewarden.catalog.model.table_deletes import Backlog, DeleteFiles, DeleteKind, OwnStatistics
 
 __all__ = [
     "Backlog",
@@ -294,6 +294,8 @@ class Observation:
     stored_rows: int | None = None
     """Rows of its data files, deleted ones among them; None if a file of head has no row count."""
     backlog: Backlog = field(default_factory=Backlog)
+    own_statistics: OwnStatistics | None = None
+    """None: tables of the format keep none of their columns."""
     partitions: int = 0
     files_without_statistics: int = 0
     tombstones: int = 0

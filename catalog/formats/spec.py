@@ -73,6 +73,8 @@ class FormatSpec:
     versions_kept: Callable[[Mapping[str, str]], float | None] = lambda properties: 0.0
     """The seconds for which a table's versions stay by properties that are its owner's, and not ours to set; None where
     one of them makes no sense."""
+    keeps_statistics: bool = False
+    """Whether its tables keep statistics of their columns themselves; else the metastore's entry does."""
     located: Callable[[StorageOf, str], str] | None = None
     """Where the table lies whose head is the metadata file that a catalog names; None where catalogs name none."""
     commits_tell_properties: bool = True

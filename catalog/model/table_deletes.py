@@ -1,9 +1,10 @@
-"""What a version carries beside its rows: deletes by kind, and what has piled up in its metadata. Pure."""
+"""What a version carries beside its rows: deletes by kind, what has piled up in its metadata, and what tells of its
+columns. Pure."""
 
 from dataclasses import dataclass
 from enum import StrEnum
 
-__all__ = ["Backlog", "DeleteFiles", "DeleteKind"]
+__all__ = ["Backlog", "DeleteFiles", "DeleteKind", "OwnStatistics"]
 
 
 class DeleteKind(StrEnum):
@@ -44,3 +45,15 @@ class Backlog:
     """Those that the newest one remembers, itself among them."""
     own_branches: int | None = None
     """Branches that runs of lakewarden work on, or have left behind."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class OwnStatistics:
+    """Statistics of columns that tables of a format keep in their own metadata."""
+
+    recorded: bool
+    """The version that head shows has some."""
+    columns: tuple[str, ...] = ()
+    """The names of those that get some."""
+    left_out: tuple[str, ...] = ()
+    """Those that get none: their type has none, their owner wants none, or there are too many."""

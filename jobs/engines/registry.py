@@ -74,8 +74,8 @@ def no_engine(format_: TableFormat | None, action: Action | None = None) -> str 
     if known is None or wanted not in _IN_PART or spec.of_all_formats:
         return None
     return (
-        f"lakewarden vacuums, compacts and rolls back {known.label} tables, cares for their metadata and sets their "
-        "retention; it does not do anything else to them yet"
+        f"lakewarden vacuums, compacts and rolls back {known.label} tables, cares for their metadata and statistics, "
+        "and sets their retention; it does not do anything else to them yet"
     )
 
 

@@ -1,4 +1,5 @@
-"""Refresh statistics: table and column statistics into the metastore entry, then per-file statistics into the log.
+"""Refresh statistics: table and column statistics into the metastore entry, or where the table keeps them itself; then
+per-file statistics into the log.
 
 In this order, because only the second commits: a run whose commit is found in the log after a crash is taken for done.
 """
@@ -23,9 +24,10 @@ from lakewarden.catalog.metastore.entry_statistics import (
 )
 from lakewarden.catalog.metastore.parameters import with_long_value
 from lakewarden.catalog.metastore.port import Entry, Metastore
+from lakewarden.catalog.model.table_deletes import OwnStatistics
 from lakewarden.catalog.storage.file_store import from_hadoop
 from lakewarden.catalog.units import count_of
-from lakewarden.jobs.actions.statistics import RefreshStatistics
+from lakewarden.jobs.actions.statistics import RefreshStatistics, named_columns
 from lakewarden.jobs.runs.head import require_same_table
 from lakewarden.jobs.runs.port import ColumnStatistics, FileChange, JobContext, Report, TableStatistics
 
@@ -47,6 +49,8 @@ def refresh_statistics(ctx: JobContext, action: RefreshStatistics) -> Report:
     """
     seen = _observe(ctx, action)
     require_same_table(ctx, seen, action.requires)
+    if seen.own_statistics is not None:
+        return _kept(ctx, seen, seen.own_statistics)
     noted, told = _refresh_entry(ctx, action, seen)
     reach("statistics.recorded")
     filled = FileChange(version=None)
@@ -66,6 +70,28 @@ def refresh_statistics(ctx: JobContext, action: RefreshStatistics) -> Report:
         files=filled.files_added or None,
         bytes=noted.total_bytes if noted is not None else None,
         details=_details(noted, filled),
+    )
+
+
+def _kept(ctx: JobContext, seen: Observation, own: OwnStatistics) -> Report:
+    """Of a table that keeps statistics of its columns itself."""
+    if own.recorded:
+        return Report(message=f"version {seen.version} has statistics of its columns already", skipped=True)
+    if not own.columns or not seen.files:
+        return Report(message="there is nothing to count", skipped=True)
+    ctx.require_allowed()
+    reach("statistics.decided")
+    kept = ctx.engine.keep_statistics(
+        ctx.target.location, requires=seen.at, columns=own.columns, run_id=ctx.run_id
+    )
+    reach("statistics.kept")
+    return Report(
+        message=f"counted the distinct values of {named_columns(own)}",
+        skipped=kept.version is None,
+        committed_version=kept.version,
+        files=kept.files_added,
+        bytes=seen.bytes,
+        details=json.dumps({"columns": own.columns, "left_out": own.left_out}, separators=(",", ":")),
     )
 
 

@@ -249,6 +249,11 @@ class Engine(Protocol):
         """Give per-file statistics to files that have none, in one commit that changes no data. `files_added` of the
         answer counts them; no commit where there are none that can be given exact ones."""
 
+    def keep_statistics(
+        self, location: str, *, requires: Head, columns: Sequence[str], run_id: str
+    ) -> FileChange:
+        """Count the distinct values of columns, and keep that in the table's own metadata. Rows are as they were."""
+
     def row_diff(self, request: DiffRequest) -> RowDiff:
         """Compare the rows of two versions. Changes nothing; collects at most the samples that are asked for.
 

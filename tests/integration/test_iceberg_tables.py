@@ -24,13 +24,14 @@ from support.processes.sparkless import sparkless
 
 QUICK = [f"{key}={value}" for key, value in house.QUICK.items()]
 NOTHING_ELSE = (
-    "lakewarden vacuums, compacts and rolls back Iceberg tables, cares for their metadata and sets their retention; "
-    "it does not do anything else to them yet"
+    "lakewarden vacuums, compacts and rolls back Iceberg tables, cares for their metadata and statistics, "
+    "and sets their retention; it does not do anything else to them yet"
 )
 EAGER = (
     "mode=manage",
     "compaction.enabled=no",
     "vacuum.enabled=no",
+    "statistics.enabled=no",
     "log.checkpoint_commits=1",
 )
 """Whatever else can be due is due."""
@@ -181,9 +182,12 @@ def test_status_and_why_speak_of_it(site: IcebergSite) -> None:
         Action.METADATA_CARE,
         Action.LOG_CARE,
         Action.PROPERTIES,
+        Action.STATISTICS,
     }:
         assert because[action.value] == (WhyNot.UNSUPPORTED, NOTHING_ELSE)
     assert because["metadata_care"][1].endswith("policy allows 1") and "log_care" not in because
+    (foretold,) = site.call("jobs", "run", "db.ice", "statistics", "--dry-run", "-o", "json").json
+    assert foretold["message"] == "would count the distinct values of 1 column (x)"
     asked = site.call("jobs", "run", "db.ice", "log_care")
     assert asked.code == 4 and "db.ice gets no log_care: Iceberg tables have no checkpoints." in asked.err
 
@@ -200,7 +204,6 @@ def test_an_eager_policy_makes_no_run_and_changes_no_byte(site: IcebergSite) -> 
 @pytest.mark.parametrize(
     "asked",
     [
-        ("jobs", "run", "db.ice", "statistics"),
         ("jobs", "run", "db.ice", "sync"),
         ("tables", "drop", "db.ice", "--purge", "--dry-run"),
         ("tables", "drop", "db.ice", "--purge", "--at-version", "2", "--yes"),

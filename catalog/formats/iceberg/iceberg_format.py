@@ -22,6 +22,7 @@ ICEBERG_FORMAT: Final = FormatSpec(
     upkeep=(Action.METADATA_CARE,),
     retention=RetentionProperties(files=SNAPSHOT_AGE),
     versions_kept=seconds_kept,
+    keeps_statistics=True,
     commits_tell_properties=False,
     sign=Sign(folder=FOLDER, endings=(".metadata.json", ".metadata.json.gz", "version-hint.text")),
 )

@@ -94,6 +94,8 @@ class TableMetadata:
     encrypted: bool
     statistics: tuple[str, ...] = ()
     """Files of statistics, of whichever snapshot."""
+    described: frozenset[int] = frozenset()
+    """The snapshots that have statistics of their columns."""
 
     def line(self, snapshot: TableSnapshot | None) -> Iterator[TableSnapshot]:
         """A snapshot and those it was made from, newest first, as far as they are still there."""
@@ -155,6 +157,7 @@ def _metadata(body: Json, version: int) -> TableMetadata:
             for kind in ("statistics", "partition-statistics")
             for one in body.get(kind) or ()
         ),
+        described=frozenset(_whole(one["snapshot-id"]) for one in body.get("statistics") or ()),
     )
 
 

@@ -12,7 +12,7 @@ from lakewarden.catalog.formats.iceberg.commits import is_compaction
 from lakewarden.catalog.formats.iceberg.file_paths import FilePaths
 from lakewarden.catalog.formats.iceberg.manifests import ManifestFile
 from lakewarden.catalog.formats.iceberg.metadata import PartitionField, TableMetadata, TableSnapshot
-from lakewarden.catalog.formats.iceberg.schema import columns_of
+from lakewarden.catalog.formats.iceberg.schema import columns_of, countable
 from lakewarden.catalog.formats.iceberg.verdict import capabilities_of, obstacles_of, warning_of
 from lakewarden.catalog.formats.port import (
     DataFile,
@@ -24,6 +24,7 @@ from lakewarden.catalog.formats.port import (
     Tombstone,
 )
 from lakewarden.catalog.model.rows import TableFormat
+from lakewarden.catalog.model.table_deletes import OwnStatistics
 
 __all__ = ["ICEBERG", "HeadFiles", "head_token", "observation_of", "snapshot_in"]
 
@@ -109,8 +110,15 @@ def observation_of(
         elsewhere=elsewhere,
         warnings=(*map(warning_of, obstacles), *known.problems),
         backlog=backlog_of(metadata, known.manifests),
+        own_statistics=_own_statistics(metadata),
     )
     return _by_summary(seen, metadata) if held is None else _counted(seen, held)
+
+
+def _own_statistics(metadata: TableMetadata) -> OwnStatistics:
+    columns, left_out = countable(metadata.schema, metadata.properties)
+    recorded = metadata.current is not None and metadata.current.id in metadata.described
+    return OwnStatistics(recorded=recorded, columns=columns, left_out=left_out)
 
 
 def _counted(seen: Observation, held: HeadFiles) -> Observation:

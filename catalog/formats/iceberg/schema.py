@@ -1,12 +1,12 @@
 """Iceberg's schema JSON as columns: leaves and struct fields with Spark's type names and the table's own ids. Pure."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from lakewarden.catalog.formats.nested_types import Json, NestedTypes
 from lakewarden.catalog.model.rows import Column
 
-__all__ = ["columns_of", "unknown_types"]
+__all__ = ["columns_of", "countable", "unknown_types"]
 
 _TYPES: Final = {
     "long": "bigint",
@@ -18,6 +18,10 @@ _TYPES: Final = {
 _AS_THEY_ARE: Final = frozenset({"boolean", "int", "float", "double", "date", "string", "binary", "variant"})
 _NOT_SPARKS: Final = frozenset({"time", "timestamp_ns", "timestamptz_ns", "unknown"})
 """Types that Spark has no name for."""
+_COUNTED: Final = frozenset({*_TYPES, *_AS_THEY_ARE} - {"variant"})
+_MOST_COLUMNS: Final = 100
+"""Columns beyond are left out: a sketch of each takes up to 32 KiB in one file."""
+_METRICS: Final = "write.metadata.metrics.column."
 _WITH_PARAMETERS: Final = ("decimal(", "fixed[", "geometry", "geography")
 
 
@@ -34,6 +38,23 @@ def columns_of(schema: Json) -> tuple[Column, ...]:
         )
         for path, field in _NESTED.fields(schema)
     )
+
+
+def countable(schema: Json, properties: Mapping[str, str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The names of the columns whose distinct values can be counted, and of those where nobody can, the table's owner
+    wants no metrics, or that are too many."""
+    names = {str(one["name"]): one["type"] for one in schema["fields"]}
+    able = [
+        name
+        for name, kind in names.items()
+        if _is_counted(kind) and properties.get(f"{_METRICS}{name}", "").strip().lower() != "none"
+    ]
+    chosen = tuple(able[:_MOST_COLUMNS])
+    return chosen, tuple(name for name in names if name not in set(chosen))
+
+
+def _is_counted(kind: Any) -> bool:
+    return isinstance(kind, str) and (kind in _COUNTED or kind.startswith(("decimal(", "fixed[")))
 
 
 def unknown_types(schema: Json) -> tuple[str, ...]:

@@ -58,7 +58,7 @@ def run_(
 ) -> None:
     """Run one action on one table now, due or not, and wait for it. Pauses and holds are respected.
 
-    --dry-run: properties, sync and log_care say what they would change; vacuum, compact and
+    --dry-run: properties, sync, statistics and log_care say what they would change; vacuum, compact and
     metadata_care make a recorded run that changes nothing in the table; the other actions have none.
     """
     services = opened(home)

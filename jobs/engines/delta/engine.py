@@ -261,6 +261,11 @@ class DeltaEngine:
         at = number_of(location, self._storage, requires)
         return fill_file_statistics(self._rs(location), requires=at, run_id=run_id)
 
+    def keep_statistics(
+        self, location: str, *, requires: Head, columns: Sequence[str], run_id: str
+    ) -> FileChange:
+        return FileChange(version=None)  # the metastore's entry keeps them
+
     def interrupt(self) -> None:
         if self._session is not None:
             with suppress(Py4JError, ConnectionError):

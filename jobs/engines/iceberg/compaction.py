@@ -18,7 +18,7 @@ from lakewarden.catalog.formats.spec import HeadOf
 from lakewarden.jobs.engines.iceberg.delete_files import drop_dangling
 from lakewarden.jobs.engines.iceberg.java_tables import JavaTable, beside_writers, marked
 from lakewarden.jobs.engines.iceberg.own_metadata import left_branches
-from lakewarden.jobs.engines.iceberg.summaries import change_since
+from lakewarden.jobs.engines.iceberg.summaries import change_since, take_over
 from lakewarden.jobs.engines.spark.errors import translated
 from lakewarden.jobs.runs.port import FileChange
 
@@ -91,6 +91,7 @@ def _publish(table: JavaTable, branch: str, begun_at: int) -> FileChange:
     def change(builder: Any) -> None:
         if is_new:
             builder.setBranchSnapshot(snapshot.snapshotId(), MAIN)
+            take_over(builder, table.base, begun_at, int(snapshot.snapshotId()), table.spark._jvm)
         builder.removeRef(branch)
 
     table.commit(change, f"publish the compaction of {table.location}")

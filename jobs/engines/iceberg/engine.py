@@ -18,6 +18,7 @@ from lakewarden.catalog.model.rollbacks import UNDO
 from lakewarden.catalog.model.rows import TableFormat
 from lakewarden.catalog.storage.file_store import FileEntry, StorageOptions, open_store
 from lakewarden.jobs.engines.empty_folders import delete_empty_folders
+from lakewarden.jobs.engines.iceberg.column_statistics import keep_statistics
 from lakewarden.jobs.engines.iceberg.compaction import rewrite
 from lakewarden.jobs.engines.iceberg.delete_files import join_positions
 from lakewarden.jobs.engines.iceberg.expiry import expire, forget_expired, live_paths, unnamed
@@ -208,10 +209,15 @@ class IcebergEngine:
     def statistics(
         self, location: str, *, version: int, columns: Sequence[str] | None, max_rows: int
     ) -> TableStatistics:
-        _refuse("compute statistics of Iceberg tables")
+        _refuse("describe Iceberg tables in metastores' entries")
+
+    def keep_statistics(
+        self, location: str, *, requires: Head, columns: Sequence[str], run_id: str
+    ) -> FileChange:
+        return keep_statistics(self._at(location, requires), columns)
 
     def fill_file_statistics(self, location: str, *, requires: Head, run_id: str) -> FileChange:
-        _refuse("compute statistics of Iceberg tables")
+        _refuse("fill in statistics of single files of Iceberg tables, which have them")
 
     def row_diff(self, request: DiffRequest) -> RowDiff:
         _refuse("compare rows of Iceberg tables")

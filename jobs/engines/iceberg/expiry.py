@@ -23,6 +23,10 @@ __all__ = ["expire", "forget_expired", "live_paths", "unnamed"]
 
 _HIDDEN: Final = (".", "_")
 _DATA: Final = (".avro", ".orc", ".parquet")
+_METADATA: Final = (".avro", ".stats")
+"""Manifests and their lists; statistics of columns."""
+_PARTITIONS: Final = "partition-stats-"
+"""What the names of statistics of partitions begin with."""
 _METADATA_PATH: Final = "write.metadata.path"
 
 
@@ -55,7 +59,8 @@ def forget_expired(table: JavaTable) -> None:
 
 
 def live_paths(table: JavaTable) -> frozenset[str]:
-    """Files of head as Iceberg's library reads them, manifests among them, relative to the table's folder."""
+    """Files of head as Iceberg's library reads them, manifests among them, and all statistics; relative to the table's
+    folder."""
     current = table.base.currentSnapshot()
     if current is None:
         return frozenset()
@@ -68,12 +73,14 @@ def live_paths(table: JavaTable) -> frozenset[str]:
         )
         files = [str(row[0]) for row in DataFrame(rows, table.spark).select("file_path").toLocalIterator()]
         manifests = [str(one.path()) for one in current.allManifests(table.table.io())]
+        told = [*table.base.statisticsFiles(), *table.base.partitionStatisticsFiles()]
+        files += [str(one.path()) for one in told]
     return frozenset(map(paths.path, (*files, *manifests, str(current.manifestListLocation()))))
 
 
 def unnamed(store: FileStore, seen: Observation, named: Collection[str]) -> Sequence[str]:
-    """The data files and manifests in a table's folder that no snapshot has. Where its metadata is not where it is by
-    default, none: a file may be one of its statistics."""
+    """The data files, manifests and statistics in a table's folder that no metadata has. Where its metadata is not
+    where it is by default, none: nobody knows what a file there is."""
     if _METADATA_PATH in seen.properties:
         return ()
     return tuple(
@@ -85,5 +92,6 @@ def unnamed(store: FileStore, seen: Observation, named: Collection[str]) -> Sequ
 
 def _may_be_left_over(entry: FileEntry) -> bool:
     path = PurePosixPath(entry.path)
-    suffixes = (".avro",) if path.parts[0] == FOLDER else _DATA
-    return path.suffix in suffixes and not path.name.startswith(_HIDDEN)
+    if path.parts[0] == FOLDER:
+        return path.suffix in _METADATA or (path.suffix in _DATA and path.name.startswith(_PARTITIONS))
+    return path.suffix in _DATA and not path.name.startswith(_HIDDEN)

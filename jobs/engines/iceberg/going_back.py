@@ -19,6 +19,7 @@ from lakewarden.catalog.formats.iceberg.released import UNDO_TAGS
 from lakewarden.catalog.formats.registry import is_kept
 from lakewarden.catalog.model.rollbacks import UNDO
 from lakewarden.jobs.engines.iceberg.java_tables import JavaTable
+from lakewarden.jobs.engines.iceberg.summaries import take_over
 from lakewarden.jobs.engines.spark.errors import translated
 
 __all__ = ["fence", "not_ours", "restore"]
@@ -58,6 +59,7 @@ def restore(
 
     def change(builder: Any) -> None:
         builder.setBranchSnapshot(made, MAIN)
+        take_over(builder, table.base, int(target.snapshotId()), int(made.snapshotId()), table.spark._jvm)
         if changes_schema:
             builder.setCurrentSchema(schema_id)
         builder.removeProperties(lost)

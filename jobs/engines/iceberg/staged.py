@@ -10,6 +10,7 @@ from typing import Any
 
 from lakewarden.catalog.errors import ConflictError
 from lakewarden.jobs.engines.iceberg.java_tables import JavaTable
+from lakewarden.jobs.engines.iceberg.summaries import take_over
 from lakewarden.jobs.engines.spark.errors import translated
 
 __all__ = ["StagedTable", "staged"]
@@ -28,8 +29,9 @@ class StagedTable:
         """Make head what was committed here; None if nothing was. Raises `ConflictError`, and the files that were
         written are gone, if anybody has committed since the table was opened. `action` as for `translated`."""
         made = self.transaction.currentMetadata()
-        if made.currentSnapshot() is None or made.lastSequenceNumber() == self.of.base.lastSequenceNumber():
+        if made.currentSnapshot() is None or self._is_nothing(made):
             return None
+        made = self._with_statistics(made)
         try:
             with translated(action):
                 self.of.table.operations().commit(self.of.base, made)
@@ -40,8 +42,26 @@ class StagedTable:
             raise
         return made
 
+    def _is_nothing(self, made: Any) -> bool:
+        before = self.of.base
+        return bool(
+            made.lastSequenceNumber() == before.lastSequenceNumber()
+            and made.statisticsFiles().equals(before.statisticsFiles())
+            and made.partitionStatisticsFiles().equals(before.partitionStatisticsFiles())
+        )
+
+    def _with_statistics(self, made: Any) -> Any:
+        """A snapshot made here has the rows of the one before, and so what is known of these."""
+        before, after = (int(one.currentSnapshot().snapshotId()) for one in (self.of.base, made))
+        if before == after:
+            return made
+        jvm: Any = self.of.spark._jvm
+        builder = jvm.org.apache.iceberg.TableMetadata.buildFrom(made)
+        take_over(builder, made, before, after, jvm)
+        return builder.build()
+
     def _written(self, made: Any) -> Iterator[str]:
-        """The files that only snapshots made here name."""
+        """The files that only snapshots made here name, and statistics."""
         io, before = self.of.table.io(), {one.snapshotId() for one in self.of.base.snapshots()}
         for snapshot in [one for one in made.snapshots() if one.snapshotId() not in before]:
             for added in (snapshot.addedDataFiles(io), snapshot.addedDeleteFiles(io)):
@@ -50,6 +70,12 @@ class StagedTable:
                 if manifest.snapshotId() == snapshot.snapshotId():
                     yield str(manifest.path())
             yield str(snapshot.manifestListLocation())
+        told = {str(one.path()) for one in _statistics(self.of.base)}
+        yield from {str(one.path()) for one in _statistics(made)} - told
+
+
+def _statistics(metadata: Any) -> tuple[Any, ...]:
+    return (*metadata.statisticsFiles(), *metadata.partitionStatisticsFiles())
 
 
 def staged(table: JavaTable) -> StagedTable:

@@ -1,11 +1,11 @@
-"""What snapshots say that they did, added up."""
+"""What snapshots say that they did, added up; and what tells of their rows, taken over by one that has the same."""
 
 from collections.abc import Iterator
 from typing import Any
 
 from lakewarden.jobs.runs.port import FileChange
 
-__all__ = ["change_since"]
+__all__ = ["change_since", "take_over"]
 
 
 def change_since(before: int, metadata: Any, snapshot: Any) -> FileChange:
@@ -30,3 +30,15 @@ def _line(before: int, metadata: Any, snapshot: Any) -> Iterator[Any]:
         yield snapshot
         parent = snapshot.parentId()
         snapshot = None if parent is None else metadata.snapshot(parent)
+
+
+def take_over(builder: Any, metadata: Any, before: int, after: int, jvm: Any) -> None:
+    """Statistics of columns of the snapshot `before` tell of `after` as well, which has the same rows: Spark's
+    optimizer looks at those of exactly the snapshot that it reads. `builder` is of the metadata that will have both."""
+    for one in metadata.statisticsFiles():
+        if int(one.snapshotId()) == before:
+            builder.setStatistics(
+                jvm.org.apache.iceberg.GenericStatisticsFile(
+                    after, one.path(), one.fileSizeInBytes(), one.fileFooterSizeInBytes(), one.blobMetadata()
+                )
+            )

@@ -296,6 +296,12 @@ class AskedEngine:
         self.asked.append(f"fill {requires}")
         return self.change
 
+    def keep_statistics(
+        self, location: str, *, requires: Head, columns: Sequence[str], run_id: str
+    ) -> FileChange:
+        self.asked.append(f"keep statistics {requires} {' '.join(columns)}")
+        return self.change
+
     @_done_by
     def row_diff(self, request: DiffRequest) -> RowDiff:
         self.asked.append("row diff")

@@ -23,10 +23,12 @@ from lakewarden.catalog.storage.file_store import StorageOptions, canonical
 from lakewarden.catalog.system.port import TABLES
 from lakewarden.jobs.actions.compact import Compact
 from lakewarden.jobs.actions.metadata_care import MetadataCare
+from lakewarden.jobs.actions.statistics import RefreshStatistics
 from lakewarden.jobs.actions.vacuum import Vacuum
 from lakewarden.jobs.engines.iceberg.engine import IcebergEngine
 from lakewarden.jobs.executors.compact import compact
 from lakewarden.jobs.executors.metadata_care import metadata_care
+from lakewarden.jobs.executors.statistics import refresh_statistics
 from lakewarden.jobs.executors.vacuum import vacuum
 from lakewarden.jobs.runs.port import JobContext, Report, Target
 from support.fakes.system_store import FakeRows
@@ -188,6 +190,10 @@ class SparkIceberg:
             requires=self.seen.at, retention_seconds=retention, join=join, clean=clean, dry_run=dry_run
         )
         return metadata_care(self.context(run_id), action)
+
+    def describe(self, run_id: str = RUN) -> Report:
+        """Refresh its statistics."""
+        return refresh_statistics(self.context(run_id), RefreshStatistics(requires=self.seen.at, name=None))
 
 
 Make = Callable[..., SparkIceberg]

@@ -9,6 +9,7 @@ _STREAMS = "test_stream_crash.py::test_killed_between_rows_and_notes_the_next_cy
 _DELETES = "test_iceberg_care.py::test_a_run_that_is_killed_while_it_applies_deletes_is_made_again"
 _METADATA = "test_iceberg_metadata.py::test_metadata_care_that_is_killed_is_gone_on_with"
 _ICEBERG = "test_iceberg_maintenance.py::test_a_compaction_that_is_killed_leaves_nothing_that_stays"
+_DESCRIBED = "test_iceberg_statistics.py::test_describing_a_table_that_is_killed_is_made_again"
 _WORKER = "test_worker_crash.py::test_killed_at_every_point_each_run_is_done_once"
 _PURGE_ENDS = "test_purge_ends.py::test_killed_at_its_very_end_in_an_otherwise_empty_folder_it_ends"
 """With the system tables, which the other's workers do without; there the point ends the run, not its process."""
@@ -406,6 +407,34 @@ RUNS = (
         left="no folder, and a row that says so",
         then="the second attempt counts that as done",
         test=_WORKER,
+    ),
+    Crash(
+        point="statistics.decided",
+        killed="worker, before it counts the distinct values of an Iceberg table's columns",
+        left="an untouched table",
+        then="it is begun again",
+        test=_DESCRIBED,
+    ),
+    Crash(
+        point="iceberg.statistics_computed",
+        killed="worker, before it publishes the statistics of an Iceberg table",
+        left="files that no metadata names; head as it was",
+        then="it is begun again, a full vacuum deletes its files",
+        test=_DESCRIBED,
+    ),
+    Crash(
+        point="iceberg.statistics_published",
+        killed="worker, after it published the statistics of an Iceberg table",
+        left="a table that has them",
+        then="the next run finds them",
+        test=_DESCRIBED,
+    ),
+    Crash(
+        point="statistics.kept",
+        killed="worker, with statistics in the metadata of an Iceberg table, before its report",
+        left="a table that has them",
+        then="the next run finds them",
+        test=_DESCRIBED,
     ),
     Crash(
         point="statistics.recorded",

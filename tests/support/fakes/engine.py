@@ -254,6 +254,11 @@ class FakeEngine:
     def fill_file_statistics(self, location: str, *, requires: Head, run_id: str) -> FileChange:
         return fill_file_statistics(_rs(location), requires=_number(location, requires), run_id=run_id)
 
+    def keep_statistics(
+        self, location: str, *, requires: Head, columns: Sequence[str], run_id: str
+    ) -> FileChange:
+        return FileChange(version=None)
+
     def row_diff(self, request: DiffRequest) -> RowDiff:
         place = local_path(request.location)
         head, target = (DeltaTable(str(place), version=one) for one in (request.head, request.target))

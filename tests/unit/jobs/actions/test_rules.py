@@ -261,6 +261,17 @@ def test_statistics_are_refreshed_first_then_by_growth() -> None:
     assert "from 128 MiB to 12 GiB" in due(stale, Action.STATISTICS).because
 
 
+def test_tables_that_keep_statistics_themselves_get_them_without_a_metastore_where_nobody_writes() -> None:
+    one = view()
+    ours = replace(one, governed=replace(one.governed, row=replace(one.governed.row, format="iceberg")))
+    answer = ask(ours, Action.STATISTICS, metastore=False)
+    assert isinstance(answer, Due) and answer.because == "never refreshed"
+    assert isinstance(answer.action, RefreshStatistics) and answer.action.name is None
+    assert ours.health is not None
+    written = replace(ours, health=replace(ours.health, last_write_at=NOW))
+    assert why_not(written, Action.STATISTICS).why is WhyNot.WRITERS_ACTIVE
+
+
 def test_statistics_of_a_version_that_was_taken_back_are_made_anew() -> None:
     fresh = with_past(view(), run(Action.STATISTICS, predicted_bytes=100 * 2**27))
     assert why_not(replace(fresh, taken_back=((2, 8),)), Action.STATISTICS).why is WhyNot.NOTHING_TO_DO
