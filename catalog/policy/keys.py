@@ -180,8 +180,8 @@ POLICY_KEYS: tuple[PolicyKey, ...] = (
         field="statistics_enabled",
         kind=PolicyKind.SWITCH,
         default=True,
-        doc="Fill missing file statistics and refresh table and column statistics in the metastore; of Iceberg tables, those "
-        "that they keep themselves.",
+        doc="Fill missing file statistics and refresh table and column statistics in the metastore; of Iceberg tables, "
+        "those that they keep themselves.",
     ),
     PolicyKey(
         key="statistics.stale_share",

@@ -52,19 +52,22 @@ def require_at(ctx: JobContext, seen: Observation, requires: Head) -> None:
             "so nothing was changed."
         )
     require_same_table(ctx, seen, requires)
+    if requires.token not in (None, seen.head):
+        raise ConflictError(
+            f"Properties or columns of {ctx.target.name} were changed since this was decided on version {requires}; "
+            "nothing was changed."
+        )
 
 
 def require_same_table(ctx: JobContext, seen: Observation, requires: Head) -> None:
     """Raise `ConflictError` if what was read is not the table that something was decided on: made anew at its place,
-    replaced by a copy, or another one because a mount is gone. A version number alone does not tell."""
-    if requires.token is None:
+    replaced by a copy, or another one because a mount is gone. A version number alone does not tell; nor does another
+    state of the same version, where changes of properties make no version."""
+    if requires.token in (None, seen.head):
         return
-    if seen.version == requires.version:
-        same = requires.token == seen.head
-    else:
-        told = ctx.reader.has_head(ctx.target.location, version=requires.version, head=requires.token)
-        same = told is not False and requires.format_id == seen.format_id
-    if not same:
+    told = ctx.reader.has_head(ctx.target.location, version=requires.version, head=requires.token)
+    knows = told is not False and (told is True or seen.version != requires.version)
+    if not knows or requires.format_id != seen.format_id:
         raise ConflictError(
             f"{ctx.target.name} is another table than the one this was decided on: "
             f"it was made anew or replaced at {ctx.target.location}. Nothing was changed."

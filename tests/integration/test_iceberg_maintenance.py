@@ -1,5 +1,6 @@
 """Iceberg tables that real Spark wrote, in a real metastore and in Hadoop's layout, are vacuumed and compacted."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -9,9 +10,11 @@ from lakewarden.catalog import failpoints
 from lakewarden.catalog.errors import ConflictError
 from lakewarden.catalog.formats.iceberg.backlog import BRANCHES
 from lakewarden.catalog.formats.iceberg.released import EXPIRING
-from lakewarden.catalog.formats.port import CommitKind
+from lakewarden.catalog.formats.port import CommitKind, Head
 from lakewarden.daemon.process.embedded_metastore import EmbeddedMetastore
+from lakewarden.jobs.actions.compact import Compact
 from lakewarden.jobs.engines.iceberg.java_tables import opened
+from lakewarden.jobs.executors.compact import compact
 from lakewarden.jobs.runs.port import VacuumScope
 from support.builders.spark_iceberg import Make, SparkIceberg
 from support.cases import mostly_long
@@ -239,6 +242,19 @@ def test_it_is_decided_on_a_head_and_not_on_a_number(table: SparkIceberg) -> Non
     assert table.rows() == ROWS
 
 
+def test_what_is_right_on_any_head_goes_on_where_only_properties_have_changed(make: Make) -> None:
+    table = make("by_path")
+    for number in range(4):
+        table.append(number)
+    was = table.seen.at
+    table.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ('mine'='1')")
+    assert (table.seen.at.version, table.seen.at != was) == (was.version, True)
+    action = Compact(requires=was, target_bytes=2**20, min_small_files=2, quiet_seconds=0)
+    assert compact(table.context(), action).committed_version == table.seen.version
+    with pytest.raises(ConflictError, match="made anew or replaced"):
+        compact(table.context(), replace(action, requires=Head(was.version, f"x{was.token}")))
+
+
 def test_the_daemon_looks_after_a_table_that_was_registered_by_its_name(
     make: Make,
     metastore: EmbeddedMetastore,
@@ -264,10 +280,12 @@ def test_the_daemon_looks_after_a_table_that_was_registered_by_its_name(
     said = cli("tables", "policy", "set", name, "mode=manage", "compaction.min_small_files=3", *at_once)
     assert said.code == 0, said.err
     swept = command(home, "daemon", "--until-idle", settings={"LAKEWARDEN_HTTP_PORT": "0"})
-    assert swept.returncode == 0, swept.stderr
     listed = cli("jobs", "list", "-o", "json").json
+    assert swept.returncode == 0, [(one["action"], one["outcome"], one.get("message")) for one in listed]
     runs = {one["action"]: one["outcome"] for one in listed if one["name"] == name}
-    assert runs == {"compact": "succeeded", "vacuum": "succeeded"}, swept.stderr
+    assert runs == dict.fromkeys(("compact", "statistics", "vacuum"), "succeeded"), swept.stderr
+    own = table.seen.own_statistics
+    assert own is not None and own.recorded, "the compaction took them over"
     assert (table.rows(), table.seen.files) == ([0, 2, 3, 4, 5], 1)
     assert (table.unnamed(), table.missing()) == (set(), set())
     assert len(table.sql(f"SELECT * FROM {table}.snapshots")) == 1
