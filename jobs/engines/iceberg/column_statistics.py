@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from lakewarden.catalog.failpoints import reach
-from lakewarden.jobs.engines.iceberg.java_tables import JavaTable
+from lakewarden.jobs.engines.iceberg.java_tables import JavaTable, texts
 from lakewarden.jobs.engines.iceberg.staged import staged
 from lakewarden.jobs.engines.spark.errors import translated
 from lakewarden.jobs.runs.port import FileChange
@@ -28,7 +28,7 @@ def keep_statistics(table: JavaTable, columns: Sequence[str]) -> FileChange:
     inner = staged(table)
     with translated(f"compute the statistics of {table.location}"):
         if there:
-            names = _array(table, there)
+            names = texts(table.spark, there)
             table.actions().computeTableStats(inner.table).snapshot(current.snapshotId()).columns(
                 names
             ).execute()
@@ -45,11 +45,3 @@ def keep_statistics(table: JavaTable, columns: Sequence[str]) -> FileChange:
 
 def _files(metadata: Any) -> list[Any]:
     return [*metadata.statisticsFiles(), *metadata.partitionStatisticsFiles()]
-
-
-def _array(table: JavaTable, names: Sequence[str]) -> Any:
-    gateway: Any = table.spark.sparkContext._gateway
-    array = gateway.new_array(gateway.jvm.java.lang.String, len(names))
-    for place, name in enumerate(names):
-        array[place] = name
-    return array

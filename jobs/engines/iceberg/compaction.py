@@ -5,7 +5,7 @@ A rewrite that Iceberg commits to main itself may come after an equality delete 
 then brings the deleted rows back (apache/iceberg#10312); here, any commit to main in between makes it come to nothing.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
 from typing import Any
@@ -18,6 +18,7 @@ from lakewarden.catalog.formats.spec import HeadOf
 from lakewarden.jobs.engines.iceberg.delete_files import drop_dangling
 from lakewarden.jobs.engines.iceberg.java_tables import JavaTable, beside_writers, marked
 from lakewarden.jobs.engines.iceberg.own_metadata import left_branches
+from lakewarden.jobs.engines.iceberg.row_order import ordering
 from lakewarden.jobs.engines.iceberg.summaries import change_since, take_over
 from lakewarden.jobs.engines.spark.errors import translated
 from lakewarden.jobs.runs.port import FileChange
@@ -34,18 +35,20 @@ def rewrite(
     marks: Mapping[str, str],
     run_id: str,
     applies_deletes: bool = False,
+    ordered: bool = False,
 ) -> FileChange:
     """Rewrite data files of head (`where`, an expression of Iceberg's: only those that may have rows for which it is
-    true). `applies_deletes`: delete files that concern nothing any more then go as well. Raises `ConflictError`, and
-    main is as it was, if it moved meanwhile."""
+    true). `applies_deletes`: delete files that concern nothing any more then go as well. `ordered`: rows are written
+    in the order that the table's owner wants. Raises `ConflictError`, and main is as it was, if it moved meanwhile."""
     current = table.base.currentSnapshot()
     if current is None:
         return FileChange(version=None)
+    in_order = ordering(table) if ordered else _packed
     begun_at, branch = int(current.snapshotId()), f"{BRANCHES}{run_id}"
     _begin(table, branch, begun_at)
     reach("iceberg.branched")
     try:
-        _rewrite(table.again(), branch, where, options, marks)
+        _rewrite(table.again(), branch, in_order, where, options, marks)
         if applies_deletes:
             drop_dangling(table.again(), branch, marks)
         reach("iceberg.rewritten")
@@ -69,11 +72,20 @@ def _begin(table: JavaTable, branch: str, at: int) -> None:
     table.commit(change, f"begin a branch of {table.location}")
 
 
+def _packed(action: Any) -> Any:
+    return action.binPack()
+
+
 def _rewrite(
-    table: JavaTable, branch: str, where: Any | None, options: Mapping[str, str], marks: Mapping[str, str]
+    table: JavaTable,
+    branch: str,
+    in_order: Callable[[Any], Any],
+    where: Any | None,
+    options: Mapping[str, str],
+    marks: Mapping[str, str],
 ) -> None:
     with translated(f"compact {table.location}"):
-        action = table.actions().rewriteDataFiles(table.table).toBranch(branch).binPack()
+        action = in_order(table.actions().rewriteDataFiles(table.table).toBranch(branch))
         for key, value in options.items():
             action = action.option(key, value)
         if where is not None:

@@ -108,7 +108,7 @@ class IcebergEngine:
             "min-file-size-bytes": str(target_bytes // 2),
             "min-input-files": "2",
         }
-        return self._rewrite(location, requires, partitions, options, run_id)
+        return self._rewrite(location, requires, partitions, options, run_id, ordered=True)
 
     def purge_deletions(
         self,
@@ -231,6 +231,7 @@ class IcebergEngine:
         run_id: str,
         *,
         applies_deletes: bool = False,
+        ordered: bool = False,
     ) -> FileChange:
         table = self._at(location, requires)
         return rewrite(
@@ -241,6 +242,7 @@ class IcebergEngine:
             marks=self._marks(run_id),
             run_id=run_id,
             applies_deletes=applies_deletes,
+            ordered=ordered,
         )
 
     def _require_files(self, location: str, *, head: int, to: int) -> None:

@@ -4,7 +4,7 @@
 by then: the library's own retries are all above it.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Final
@@ -17,7 +17,7 @@ from lakewarden.catalog.formats.spec import CatalogHead, HeadOf
 from lakewarden.jobs.engines.spark.errors import translated
 from lakewarden.jobs.engines.spark.names import hadoop_path
 
-__all__ = ["JavaTable", "beside_writers", "marked", "opened", "opened_at"]
+__all__ = ["JavaTable", "beside_writers", "marked", "opened", "opened_at", "texts"]
 
 _ATTEMPTS: Final = 10
 
@@ -70,6 +70,15 @@ def marked(action: Any, marks: Mapping[str, str]) -> Any:
     for key, value in marks.items():
         action = action.snapshotProperty(key, value)
     return action
+
+
+def texts(spark: SparkSession, values: Sequence[str]) -> Any:
+    """Java's array of them."""
+    gateway: Any = spark.sparkContext._gateway
+    array = gateway.new_array(gateway.jvm.java.lang.String, len(values))
+    for place, value in enumerate(values):
+        array[place] = value
+    return array
 
 
 def opened(spark: SparkSession, heads: HeadOf, location: str) -> JavaTable:
