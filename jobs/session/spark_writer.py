@@ -31,6 +31,7 @@ from lakewarden.jobs.session.frames import is_path, plan_of, run_sql, taken_sett
 from lakewarden.jobs.session.groups.group_runner import Groups
 from lakewarden.jobs.session.groups.ready_writes import ready_writes
 from lakewarden.jobs.session.iceberg.catalog_names import catalog_name, version_named, with_catalog_names
+from lakewarden.jobs.session.iceberg.staged_writes import StagedWrite
 from lakewarden.jobs.session.judgement.plan_tables import PlanTables
 from lakewarden.jobs.session.judgement.said import called, kind_said
 from lakewarden.jobs.session.judgement.statement_kinds import StatementKind
@@ -276,7 +277,7 @@ class SparkWriter:
         if shape.target is None or shape.operation is Operation.REPLACE:
             raise UsageError("A statement that makes a table takes no operation id.", hint=_TAKES_ONE)
         text = request.text if isinstance(request, Sql) else request.draft.text
-        if shape.staged is not None:
+        if isinstance(shape.staged, StagedWrite):
             return StagedOnce(staged=shape.staged, operation=operation, text=text)
         return Once(
             spark=self._spark, reader=self._reader, operation=operation, text=text, location=shape.target

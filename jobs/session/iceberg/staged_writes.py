@@ -11,7 +11,6 @@ from typing import Any, Final, NoReturn
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
-from pyspark.errors.exceptions.captured import convert_exception
 from pyspark.sql import DataFrame
 
 from lakewarden.catalog.bounds import as_whole
@@ -26,15 +25,18 @@ from lakewarden.catalog.model.lineage_record import (
     read_record,
 )
 from lakewarden.jobs.session.conflicts.lost_races import LostRaceError
+from lakewarden.jobs.session.iceberg.marked_commits import (
+    class_of,
+    forget_marks,
+    require_into_main,
+    run_marked,
+)
 from lakewarden.jobs.session.iceberg.written_tables import WrittenTable
 from lakewarden.jobs.session.plans import JavaPlan, Plans
 
 __all__ = ["NumberedWrite", "StagedWrite"]
 
-_OF_SESSION: Final = "spark.sql.iceberg.snapshot-property."
-_OURS: Final = "lakewarden."
 _MODE: Final = "write.merge.mode"
-_WAP: Final = ("spark.wap.id", "spark.wap.branch")
 _LOST: Final = (
     "CommitFailedException",
     "ValidationException",
@@ -46,9 +48,6 @@ _MERGED: Final = tuple(
     f"spark.merge-into.num-target-rows-{one}" for one in ("inserted", "updated", "deleted")
 )
 _PART_OF_A_FILE: Final = "Cannot delete file where some, but not all, rows match filter"
-_PLAIN: Final = "java.lang.RuntimeException"
-_ANY: Final = "java.lang.Exception"
-_CALLABLE: Final = "java.util.concurrent.Callable"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -127,17 +126,8 @@ class StagedWrite:
     def carry(self, session: Any, record: LineageRecord) -> None:
         """Have the snapshot carry a record, and nothing else that looks like ours. Raises `RefusedError` if the session
         would put the rows aside instead of into the table."""
-        if str(self._target.base.properties().get("write.wap.enabled")).lower() == "true":
-            for key in _WAP:
-                if session.conf().getOption(key).isDefined():
-                    raise RefusedError(
-                        f"{key} is set, by which rows written to {self._target.location} would not be in it. "
-                        "Nothing was run.",
-                        hint=f"RESET {key}, or write without lakewarden.",
-                    )
-        for key in self._plans.texts(session.conf().getAll()):
-            if key.startswith(f"{_OF_SESSION}{_OURS}"):
-                session.conf().unset(key)
+        require_into_main(session, dict(self._target.base.properties()), self._target.location)
+        forget_marks(self._plans, session)
         self._marks = {RUN_ID: record.run_id, **custom_metadata(record), **self._named}
         self._is_alone |= record.reads_self
 
@@ -167,7 +157,7 @@ class StagedWrite:
             self._begin()
             placed = self._target.placed(self._plans, plan, self._table(plan))
             placed.setAnalyzed()
-            self._execute(session, placed)
+            run_marked(self._plans, session, placed, self._marks)
             self._publish(plan)
             cache = session.sharedState().cacheManager()
             cache.recacheByPlan(session, self._target.relation)
@@ -195,7 +185,7 @@ class StagedWrite:
     def settle(self, error: Exception, *, run_id: str, is_mendable: bool) -> None:
         """Return if the commit was made in spite of an error. Raises `LostRaceError` if somebody else came first,
         `ConflictError` if nobody can tell, and the error itself where it is none of a commit."""
-        name = "" if self._transaction is None else _class_of(error)
+        name = "" if self._transaction is None else class_of(error)
         if not name.endswith((*_LOST, "CommitStateUnknownException")):
             raise error
         try:
@@ -231,7 +221,7 @@ class StagedWrite:
         try:
             self._transaction = target.table.table().newTransaction()
         except (Py4JJavaError, PySparkException) as error:
-            if not _class_of(error).endswith(_LOST):
+            if not class_of(error).endswith(_LOST):
                 raise
             self._lose(None, is_mendable=True)
         now = self._transaction.startMetadata()
@@ -251,23 +241,6 @@ class StagedWrite:
         if not self._may_follow(plan):
             table = self._iceberg.BaseTable(table.operations(), table.name())
         return self._iceberg.spark.source.SparkTable(table)
-
-    def _execute(self, session: Any, placed: JavaPlan) -> None:
-        """Have Spark run it, with our marks on whatever it commits in this thread."""
-        jvm: Any = self._plans.spark._jvm
-        find = jvm.java.lang.Class.forName
-        execution = session.sessionState().executePlan(
-            placed, jvm.org.apache.spark.sql.execution.CommandExecutionMode.ALL()
-        )
-        # Spark runs a command when this lazy value is asked for.
-        call = jvm.java.beans.EventHandler.create(find(_CALLABLE), execution, "commandExecuted")
-        try:
-            self._iceberg.spark.CommitMetadata.withCommitProperties(self._marks, call, find(_ANY))
-        except Py4JJavaError as error:
-            cause = error.java_exception.getCause()
-            if cause is None or str(error.java_exception.getClass().getName()) != _PLAIN:
-                raise
-            raise convert_exception(cause) from error
 
     def _publish(self, plan: JavaPlan) -> None:
         base, made = self._transaction.startMetadata(), self._transaction.currentMetadata()
@@ -313,9 +286,3 @@ class StagedWrite:
             is_mendable=is_mendable,
             hint="Read the table anew, then run it again.",
         )
-
-
-def _class_of(error: Exception) -> str:
-    """The name of the class of a Java exception; empty for any other."""
-    origin = error.java_exception if isinstance(error, Py4JJavaError) else getattr(error, "_origin", None)
-    return "" if origin is None else str(origin.getClass().getName())

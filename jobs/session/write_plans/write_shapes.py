@@ -1,4 +1,4 @@
-"""Statements that write a Delta table, their kind of change, and the place of their query."""
+"""Statements that write a Delta or an Iceberg table, their kind of change, and the place of their query."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from lakewarden.catalog.errors import UsageError
 from lakewarden.catalog.model.lineage_record import Operation
+from lakewarden.jobs.session.iceberg.new_tables import NewTable, new_table
 from lakewarden.jobs.session.iceberg.staged_writes import StagedWrite
 from lakewarden.jobs.session.iceberg.written_tables import WrittenTable, operation_of, written_table
 from lakewarden.jobs.session.judgement.write_options import USER_METADATA, require_no_marks, user_metadata_of
@@ -37,7 +38,7 @@ class Shape:
     known: int = -1
     """The newest version of the target that this application has seen, -1 where there is no target: head is not
     before it."""
-    staged: StagedWrite | None = None
+    staged: StagedWrite | NewTable | None = None
     """What commits it; None for Delta's own transaction."""
     heads: Mapping[str, Any] = field(default_factory=dict)
     """What the target is read at, by its location, where the format's own transaction does not see to that."""
@@ -61,6 +62,9 @@ def shape_of(plans: Plans, session: Any, plan: JavaPlan, *, is_merge: bool = Fal
     target = written_table(plans, plan)
     if target is not None:
         return _staged(plans, plan, target, is_merge=is_merge)
+    made = new_table(plans, plan)
+    if made is not None:
+        return _made_of_iceberg(plan, made)
     match kind(plan):
         case "WithCTE" if kind(plan.plan()) in _WITH_QUERY:  # INSERT INTO IDENTIFIER(...) under a WITH
             query = plans.logical.WithCTE(plan.plan().query(), plan.cteDefs())
@@ -169,6 +173,18 @@ def _staged(plans: Plans, plan: JavaPlan, target: WrittenTable, *, is_merge: boo
         known=target.version,
         staged=StagedWrite(plans, target),
         heads={target.location: target.base},
+    )
+
+
+def _made_of_iceberg(plan: JavaPlan, made: NewTable) -> Shape:
+    return Shape(
+        operation=Operation.REPLACE,
+        plan=plan,
+        target=None,
+        query=plan.query(),
+        rebuilt=lambda query: _with_query(plan, query),
+        locate=made.locate,
+        staged=made,
     )
 
 
