@@ -67,6 +67,7 @@ def test_the_optimizer_knows_how_many_values_columns_have(make: Make, catalog: s
     assert not table.describe("run-9").skipped and distinct(table) == 41
 
 
+@pytest.mark.long
 def test_columns_that_their_owner_wants_no_metrics_of_get_none(make: Make) -> None:
     unwanted = "'format-version'='2', 'write.metadata.metrics.column.part'='none'"
     table = described(make, properties=unwanted)
@@ -76,6 +77,7 @@ def test_columns_that_their_owner_wants_no_metrics_of_get_none(make: Make) -> No
     assert [distinct(table, one) for one in ("id", "part", "later")] == [40, None, None]
 
 
+@pytest.mark.long
 def test_partitions_are_described_by_the_same_commit(make: Make) -> None:
     table = described(make, partitioned_by="part")
     table.append(*range(40, 50), part="b")
