@@ -12,7 +12,7 @@ from lakewarden.jobs.actions.metadata_care import MetadataCare
 from lakewarden.jobs.deletion.batches import Deleted, delete_files
 from lakewarden.jobs.deletion.folder_readers import FolderReaders
 from lakewarden.jobs.deletion.unneeded import refuse_outer
-from lakewarden.jobs.runs.head import observe, require_same_table
+from lakewarden.jobs.runs.head import observe, require_same_table, require_supported
 from lakewarden.jobs.runs.port import FileChange, JobContext, Report
 
 __all__ = ["metadata_care"]
@@ -25,6 +25,7 @@ def metadata_care(ctx: JobContext, action: MetadataCare) -> Report:
     then these are as they were."""
     seen = observe(ctx)
     require_same_table(ctx, seen, action.requires)
+    require_supported(ctx, seen)
     if action.dry_run:
         return _foretold(ctx, action, seen)
     done = list[str]()

@@ -28,7 +28,7 @@ from lakewarden.catalog.model.table_deletes import OwnStatistics
 from lakewarden.catalog.storage.file_store import from_hadoop
 from lakewarden.catalog.units import count_of
 from lakewarden.jobs.actions.statistics import RefreshStatistics, named_columns
-from lakewarden.jobs.runs.head import require_same_table
+from lakewarden.jobs.runs.head import require_same_table, require_supported
 from lakewarden.jobs.runs.port import ColumnStatistics, FileChange, JobContext, Report, TableStatistics
 
 __all__ = ["MAX_ROWS", "refresh_statistics", "with_statistics"]
@@ -49,6 +49,7 @@ def refresh_statistics(ctx: JobContext, action: RefreshStatistics) -> Report:
     """
     seen = _observe(ctx, action)
     require_same_table(ctx, seen, action.requires)
+    require_supported(ctx, seen)
     if seen.own_statistics is not None:
         return _kept(ctx, seen, seen.own_statistics)
     noted, told = _refresh_entry(ctx, action, seen)

@@ -22,6 +22,7 @@ __all__ = [
     "require_at",
     "require_same_commit",
     "require_same_table",
+    "require_supported",
     "versions_kept",
 ]
 
@@ -95,12 +96,18 @@ def observe_since(ctx: JobContext, planned: Head) -> Observation:
             "nothing was changed."
         )
     require_same_table(ctx, seen, planned)
-    if seen.version > planned.version and seen.capabilities.unsupported:
+    require_supported(ctx, seen)
+    return seen
+
+
+def require_supported(ctx: JobContext, seen: Observation) -> None:
+    """Raise `ConflictError` if the table uses features by now that lakewarden does not act on. Properties may say so
+    without another version."""
+    if seen.capabilities.unsupported:
         raise ConflictError(
             f"{ctx.target.name} now uses {', '.join(seen.capabilities.unsupported)}, which lakewarden "
             "does not act on; nothing was changed."
         )
-    return seen
 
 
 def protection_of(ctx: JobContext, seen: Observation, promise: timedelta) -> Protection:

@@ -191,6 +191,9 @@ def test_what_it_committed_behind_is_told() -> None:
     [
         pytest.param(10, {}, "is at version 9, below 10", id="made anew, or rewound by hand"),
         pytest.param(8, {"capabilities": UNABLE}, "now uses variantType", id="new features"),
+        pytest.param(
+            9, {"capabilities": UNABLE}, "now uses variantType", id="by a property, at that version"
+        ),
     ],
 )
 def test_a_table_that_is_not_what_was_planned_for_is_a_conflict(
