@@ -31,6 +31,7 @@ from lakewarden.jobs.session.frames import is_path, plan_of, run_sql, taken_sett
 from lakewarden.jobs.session.groups.group_runner import Groups
 from lakewarden.jobs.session.groups.ready_writes import ready_writes
 from lakewarden.jobs.session.iceberg.catalog_names import catalog_name, version_named, with_catalog_names
+from lakewarden.jobs.session.iceberg.new_tables import NewTable
 from lakewarden.jobs.session.iceberg.staged_writes import StagedWrite
 from lakewarden.jobs.session.judgement.plan_tables import PlanTables
 from lakewarden.jobs.session.judgement.said import called, kind_said
@@ -220,7 +221,7 @@ class SparkWriter:
             if operation is not None:
                 raise UsageError("Only what writes a Delta table takes an operation id.", hint=_TAKES_ONE)
             return None
-        self._require(plan, shape)
+        self._require(session, plan, shape)
         if isinstance(request, Sql):
             shape, own = with_own_record(self._plans, shape)
             options = {} if own is None else {USER_METADATA: own}
@@ -229,8 +230,10 @@ class SparkWriter:
             return self._write(session, plan, shape, options, chosen=chosen)
         return self._write_once(once, session, plan, shape, options, chosen)
 
-    def _require(self, plan: JavaPlan, shape: Shape) -> None:
+    def _require(self, session: Any, plan: JavaPlan, shape: Shape) -> None:
         """Raise `NotAllowedError` unless this very plan may be run now."""
+        if isinstance(shape.staged, NewTable):  # it may be put anywhere
+            self._unrecorded.require_harmless(session, plan, shape.plan)
         if shape.target is not None:
             self._directory.require_writable(shape.target)
             if shape.operation is Operation.REPLACE:  # what the table keeps, and for how long, is said anew
@@ -327,7 +330,7 @@ class SparkWriter:
             pinned = pin(self._plans, session, query, target=shape.target, snapshots=heads)
         reads = () if pinned is None else pinned.reads
         plan = shape.plan if pinned is None else shape.rebuilt(self._spread(session, shape, pinned.plan))
-        self._require(said, shape)  # rights, holds and policies as they are now
+        self._require(session, said, shape)  # rights, holds and policies as they are now
         done = Execution()
         frame, written = self._recorder.run(
             session,

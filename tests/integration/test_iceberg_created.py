@@ -9,7 +9,7 @@ from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import SparkSession
 
 import lakewarden
-from lakewarden.catalog.errors import LakewardenError, RefusedError, UsageError
+from lakewarden.catalog.errors import LakewardenError, NotAllowedError, RefusedError, UsageError
 from lakewarden.daemon.process.embedded_metastore import EmbeddedMetastore
 from lakewarden.jobs.session import write_recorder
 from lakewarden.jobs.session.attached import Attached
@@ -122,10 +122,17 @@ def test_what_could_not_be_taken_back_is_refused(maker: Maker) -> None:
             maker.create("odd", query, more=more)
     with pytest.raises(UsageError, match="takes no option snapshot-property.lakewarden.run_id"):
         maker.create("odd", query, clauses="OPTIONS ('snapshot-property.lakewarden.run_id'='x')")
+    with pytest.raises(UsageError, match="write.data.path"):
+        maker.create("odd", query, more=", 'write.data.path'='/tmp/elsewhere'")
+    before = {one: one.stat().st_mtime_ns for one in maker.raw.folder.rglob("*")}
+    for place in (maker.raw.folder, maker.raw.folder / "inner", maker.home / "system"):
+        with pytest.raises(NotAllowedError):
+            maker.create("odd", query, clauses=f"LOCATION '{place.as_uri()}'")
+    assert {one: one.stat().st_mtime_ns for one in maker.raw.folder.rglob("*")} == before
     maker.raw.spark.conf.set("spark.wap.id", "7")
     try:
         with pytest.raises(RefusedError, match="rows written to .*odd would not be in it"):
-            maker.create("odd", query, more=", 'write.wap.enabled'='true'")
+            maker.create("odd", query)
     finally:
         maker.raw.spark.conf.unset("spark.wap.id")
     assert not maker.exists("odd")

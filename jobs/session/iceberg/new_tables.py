@@ -25,6 +25,15 @@ from lakewarden.jobs.session.plans import JavaPlan, Plans, kind
 __all__ = ["NewTable", "new_table"]
 
 _AS_SELECT: Final = "CreateTableAsSelect"
+_ASIDE: Final = {"write.wap.enabled": "true"}
+"""Taken to be so of each table that is made: a catalog's own defaults may say it."""
+_ELSEWHERE: Final = (
+    "write.data.path",
+    "write.folder-storage.path",
+    "write.metadata.path",
+    "write.object-storage.path",
+)
+"""Properties by which files of a table are in other folders, which then nobody may clear."""
 _SAID_NO: Final = (
     "IllegalArgumentException",
     "IllegalStateException",
@@ -62,6 +71,12 @@ class NewTable:
                 hint="TBLPROPERTIES sets properties of the table.",
             )
         told = self._properties
+        elsewhere = next((key for key in _ELSEWHERE if key in told), None)
+        if elsewhere is not None:
+            raise UsageError(
+                f"A table with {elsewhere} is not made here: it could not be looked after. Nothing was run.",
+                hint="Leave it out: its files are in its own folder then.",
+            )
         if told.get("format-version", "2").strip() == "1":
             raise UsageError(
                 "Tables of format version 1 are not made here: nothing in them could be taken back. Nothing was run.",
@@ -81,7 +96,7 @@ class NewTable:
     def carry(self, session: Any, record: LineageRecord) -> None:
         """Have the snapshot carry a record, and nothing else that looks like ours. Raises `RefusedError` if the session
         would put the rows aside instead of into the table."""
-        require_into_main(session, self._properties, str(self._identifier))
+        require_into_main(session, _ASIDE, str(self._identifier))
         forget_marks(self._plans, session)
         self._marks = {RUN_ID: record.run_id, **custom_metadata(record)}
 
