@@ -115,6 +115,21 @@ def test_what_changes_no_row_keeps_them(make: Make) -> None:
     assert (distinct(table), table.missing(), len(told(table))) == (38, set(), 1)
 
 
+def test_a_column_that_is_gone_is_not_described_and_breaks_no_query(make: Make) -> None:
+    table = described(make, "by_path")  # a metastore refuses such columns
+    table.sql(f"ALTER TABLE {table} DROP COLUMN part")
+    table.sql(f"INSERT INTO {table} VALUES (100, TIMESTAMP '2026-03-01 12:00:00')")
+    table.describe("run-8")
+    table.sql(f"ALTER TABLE {table} DROP COLUMN at")
+    table.sql(f"ALTER TABLE {table} ADD COLUMN at TIMESTAMP")
+    assert table.compact(least=2).committed_version, (
+        "it takes over what is known of the columns that are left"
+    )
+    assert distinct(table) == 41 and distinct(table, "at") is None
+    assert len(table.sql(f"SELECT * FROM {table} WHERE id > 3")) == 37
+    assert table.describe("run-9").skipped
+
+
 def test_they_stay_as_long_as_metadata_names_them(make: Make) -> None:
     table = described(make, "by_path", partitioned_by="part")
     first = told(table)

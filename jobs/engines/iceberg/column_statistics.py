@@ -6,7 +6,7 @@ optimizer goes by those of exactly the snapshot that it reads, so a snapshot of 
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 from lakewarden.catalog.failpoints import reach
 from lakewarden.jobs.engines.iceberg.java_tables import JavaTable, texts
@@ -16,6 +16,9 @@ from lakewarden.jobs.runs.port import FileChange
 
 __all__ = ["keep_statistics"]
 
+_OF_PARTITIONS: Final = ("avro", "parquet")
+"""Formats in which Iceberg writes statistics of partitions: that of the table's rows."""
+
 
 def keep_statistics(table: JavaTable, columns: Sequence[str]) -> FileChange:
     """Describe those of `columns` that head's snapshot has, and its partitions, in one commit that makes no snapshot.
@@ -23,8 +26,10 @@ def keep_statistics(table: JavaTable, columns: Sequence[str]) -> FileChange:
     current = table.base.currentSnapshot()
     if current is None:
         return FileChange(version=None)
-    schema = table.base.schemasById().get(current.schemaId())
-    there = [one for one in columns if schema.findField(one) is not None]
+    named, own = table.base.schemasById().get(current.schemaId()), table.base.schema()
+    # By its id: a column of today may have the name of one that was there when the snapshot was made.
+    asked = (named.findColumnName(own.findField(one).fieldId()) for one in columns)
+    there = [str(one) for one in asked if one is not None]
     inner = staged(table)
     with translated(f"compute the statistics of {table.location}"):
         if there:
@@ -32,7 +37,8 @@ def keep_statistics(table: JavaTable, columns: Sequence[str]) -> FileChange:
             table.actions().computeTableStats(inner.table).snapshot(current.snapshotId()).columns(
                 names
             ).execute()
-        if table.base.spec().isPartitioned():
+        format_ = str(table.base.properties().getOrDefault("write.format.default", "parquet")).lower()
+        if table.base.spec().isPartitioned() and format_ in _OF_PARTITIONS:
             table.actions().computePartitionStats(inner.table).snapshot(current.snapshotId()).execute()
     reach("iceberg.statistics_computed")
     made = inner.publish(f"publish the statistics of {table.location}")

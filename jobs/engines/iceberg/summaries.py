@@ -34,11 +34,20 @@ def _line(before: int, metadata: Any, snapshot: Any) -> Iterator[Any]:
 
 def take_over(builder: Any, metadata: Any, before: int, after: int, jvm: Any) -> None:
     """Statistics of columns of the snapshot `before` tell of `after` as well, which has the same rows: Spark's
-    optimizer looks at those of exactly the snapshot that it reads. `builder` is of the metadata that will have both."""
+    optimizer looks at those of exactly the snapshot that it reads. `builder` is of the metadata that will have both.
+    Columns that are gone are left out: with one of them, the optimizer fails."""
+    schema = metadata.schema()
     for one in metadata.statisticsFiles():
-        if int(one.snapshotId()) == before:
+        if int(one.snapshotId()) != before:
+            continue
+        told = [
+            blob
+            for blob in one.blobMetadata()
+            if all(schema.findColumnName(number) is not None for number in blob.fields())
+        ]
+        if told:
             builder.setStatistics(
                 jvm.org.apache.iceberg.GenericStatisticsFile(
-                    after, one.path(), one.fileSizeInBytes(), one.fileFooterSizeInBytes(), one.blobMetadata()
+                    after, one.path(), one.fileSizeInBytes(), one.fileFooterSizeInBytes(), told
                 )
             )
