@@ -283,7 +283,7 @@ class Observation:
     bytes: int = 0
     sizes: SizeHistogram = field(default_factory=SizeHistogram)
     """Those of the files that compaction may join with others of their partition; of a bucketed table, those that are
-    in no bucket or share theirs."""
+    in no bucket, and of each bucket those that may be joined with its smallest."""
     rows: int | None = None
     """What a scan returns, without deleted rows; None if a file of head has no row count, or only a scan can tell how
     many are deleted."""

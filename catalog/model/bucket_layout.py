@@ -6,6 +6,7 @@ a hint: whoever relies on it checks each row that is read.
 """
 
 import hashlib
+import json
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -19,6 +20,8 @@ __all__ = [
     "MOST_BUCKETS",
     "BucketLayout",
     "BucketedFiles",
+    "is_hashed",
+    "key_types",
     "layout_in",
 ]
 
@@ -32,6 +35,10 @@ LAYOUT_PROPERTIES: Final = (_COLUMNS, _COUNT, _HASH, _SORT)
 T = TypeVar("T")
 LAYOUT_CHECK: Final = "bucket_layout"
 """The check whose finding says that a table has files in no bucket."""
+_OTHERWISE: Final = frozenset({"__CHAR_VARCHAR_TYPE_STRING", "__COLLATIONS"})
+"""Texts that are compared by other rules than byte by byte say so here."""
+_TYPES: Final = ("byte", "short", "integer", "long", "string", "date", "timestamp", "boolean", "binary")
+"""Types of which equal values have equal hashes. Of decimals too; those have a name of their own each."""
 _MURMUR: Final = "murmur3"
 """Spark's `pmod(hash(columns), count)`, which its own buckets and exchanges use."""
 _NAME: Final = re.compile(r"(lw\d+-[0-9a-f]{8}-)part-(\d{5,9})-")
@@ -45,7 +52,7 @@ class BucketLayout:
     """Those that are hashed; in this order."""
     count: int
     sort: tuple[str, ...] = ()
-    """The rows of each file that we write are in this order."""
+    """The rows of each file are in this order when they are inserted or compacted; changes keep none."""
 
     @property
     def mark(self) -> str:
@@ -80,6 +87,25 @@ def layout_in(properties: Mapping[str, str]) -> BucketLayout | None:
     if not 0 < count <= MOST_BUCKETS:
         return None
     return BucketLayout(columns=columns, count=count, sort=_names(properties.get(_SORT, "")))
+
+
+def key_types(schema: str, layout: BucketLayout) -> Mapping[str, str] | None:
+    """The types of a table's bucket columns as Spark's JSON calls them, given its schema in that; None if one of them
+    is not there or has a type that is not hashed."""
+    fields = {field["name"].lower(): field for field in json.loads(schema)["fields"]}
+    found: dict[str, str] = {}
+    for column in layout.columns:
+        field = fields.get(column.lower(), {})
+        type_ = field.get("type")
+        if not isinstance(type_, str) or not is_hashed(type_) or not _OTHERWISE.isdisjoint(field["metadata"]):
+            return None
+        found[column] = type_
+    return found
+
+
+def is_hashed(type_: str) -> bool:
+    """Whether equal values of a type, as Spark's JSON calls it, have equal hashes."""
+    return type_ in _TYPES or type_.startswith("decimal(")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -45,8 +45,8 @@ these have changed. Other sessions have keys of their own."""
 
 _PAGES: Final = "spark.ui.enabled"
 _KEPT_FOR_NOBODY: Final = {
-    "spark.ui.retainedJobs": "50",
-    "spark.ui.retainedStages": "50",
+    "spark.ui.retainedJobs": "200",
+    "spark.ui.retainedStages": "200",
     "spark.ui.retainedTasks": "1000",
     "spark.sql.ui.retainedExecutions": "50",
 }

@@ -1,11 +1,12 @@
 """Compaction of bucketed tables: what others wrote is put into its buckets, and no bucket is taken apart."""
 
 from collections.abc import Mapping
+from contextlib import nullcontext
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from lakewarden.catalog.clock import SystemClock
 from lakewarden.catalog.errors import ConflictError
@@ -15,6 +16,7 @@ from lakewarden.catalog.model.bucket_layout import LAYOUT_CHECK, BucketLayout
 from lakewarden.catalog.storage.file_store import StorageOptions
 from lakewarden.catalog.units import MIB
 from lakewarden.jobs.actions.compact import Compact
+from lakewarden.jobs.engines.delta import bucket_compaction
 from lakewarden.jobs.engines.delta.engine import DeltaEngine
 from lakewarden.jobs.engines.spark.bucket_files import as_set, naming
 from lakewarden.jobs.runs.port import Report
@@ -105,7 +107,7 @@ def test_files_that_share_a_bucket_are_joined_and_the_others_are_left_alone(
     session = table.spark._jsparkSession
     with as_set(session, naming(session, LAYOUT)):
         table.sql("INSERT INTO {t} SELECT /*+ REPARTITION(4, id) */ * FROM twice")
-    assert problems(table.observe()) == [] and sum(table.observe().sizes.counts) == 2
+    assert problems(table.observe()) == [] and sum(table.observe().sizes.counts) == 1
     assert compacted(table).files == 2
     assert len(before & set(uris(table))) == 3
     assert spread(table) == {bucket: [{bucket}] for bucket in range(4)}
@@ -126,6 +128,40 @@ def test_it_loses_against_a_commit_that_came_first_unless_it_may_come_behind(
     )  # fmt: skip
     assert (change.files_removed, change.files_added) == (6, 4)
     assert table.rows() == rows and table.observe().version == change.version
+
+
+@pytest.mark.parametrize(
+    ("change", "wins"),
+    [
+        ("DELETE FROM {t} WHERE id = 1", True),
+        ("INSERT INTO {t} VALUES (99, 'z')", True),
+        ("DELETE FROM {t} WHERE id = 31", False),
+        ("ALTER TABLE {t} SET TBLPROPERTIES ('lakewarden.buckets.count' = '8')", False),
+    ],
+    ids=["of other files", "an append", "of its files", "of the layout"],
+)
+def test_beside_writers_it_gives_way_only_to_who_touches_its_files_or_the_layout(
+    table: DeltaTableOnDisk, monkeypatch: pytest.MonkeyPatch, change: str, wins: bool
+) -> None:
+    compacted(table)
+    add(table, 30)
+    spread_out = bucket_compaction._spread
+
+    def beside_somebody(rows: DataFrame, layout: BucketLayout) -> DataFrame:
+        table.sql(change)
+        return spread_out(rows, layout)
+
+    monkeypatch.setattr(bucket_compaction, "_spread", beside_somebody)
+    engine = DeltaEngine(lambda: table.spark, storage=lambda _: StorageOptions(), clock=SystemClock())
+    outcome = pytest.raises(ConflictError) if not wins else nullcontext()
+    with outcome:
+        engine.compact(
+            table.location, requires=table.observe().at, partitions=None, target_bytes=2, run_id="r",
+            beside_writers=True,
+        )  # fmt: skip
+    expected = {*range(60)} - ({1} if "id = 1" in change else {31} if "id = 31" in change else set())
+    assert {row["id"] for row in table.rows()} == expected | ({99} if "99" in change else set())
+    assert len(table.rows()) == len(expected) + ("99" in change)
 
 
 @pytest.mark.parametrize("feature", ["delta.enableDeletionVectors", "delta.enableChangeDataFeed"])

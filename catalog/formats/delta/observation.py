@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from datetime import datetime
+from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -26,6 +27,8 @@ from lakewarden.catalog.model.rows import DELTA
 from lakewarden.catalog.units import count_of
 
 __all__ = ["bucketed", "observation_of"]
+
+_NO_SCHEMA: Final = '{"fields": []}'
 
 
 def observation_of(location: str, replayed: Replayed, segment: Segment) -> Observation:
@@ -54,7 +57,12 @@ def observation_of(location: str, replayed: Replayed, segment: Segment) -> Obser
         properties=metadata.properties,
         protocol=(replayed.protocol.reader, replayed.protocol.writer),
         features=features,
-        buckets=layout_in_use(metadata.properties, metadata.partition_columns, frozenset(features)),
+        buckets=layout_in_use(
+            metadata.properties,
+            metadata.partition_columns,
+            frozenset(features),
+            metadata.schema_json or _NO_SCHEMA,
+        ),
         capabilities=capabilities_of(replayed.protocol),
         files=live.num_rows,
         bytes=_sum(live["size"]),
@@ -83,12 +91,11 @@ def observation_of(location: str, replayed: Replayed, segment: Segment) -> Obser
 
 
 def bucketed(seen: Observation, files: BucketedFiles[AddFile]) -> Observation:
-    """What was seen of a table with buckets: of its files, compaction can only join those that share their bucket, and
-    those that are in none."""
-    sharing = (one for bucket in files.placed if len(bucket) > 1 for one in bucket)
-    sizes = _histogram(
-        pa.chunked_array([pa.array([one.size_bytes for one in (*files.strays, *sharing)], pa.int64())])
-    )
+    """What was seen of a table with buckets: of its files, compaction can only join those that are in none, and with
+    the smallest of each bucket the others."""
+    others = (size for bucket in files.placed for size in sorted(one.size_bytes for one in bucket)[1:])
+    joined = [*(one.size_bytes for one in files.strays), *others]
+    sizes = _histogram(pa.chunked_array([pa.array(joined, pa.int64())]))
     warnings = seen.warnings
     if files.strays:
         count = f"{len(files.strays)} of {count_of(seen.files, 'file')}"

@@ -6,7 +6,7 @@ from typing import Final
 
 from lakewarden.catalog.formats.delta.actions import Protocol
 from lakewarden.catalog.formats.port import Capabilities
-from lakewarden.catalog.model.bucket_layout import BucketLayout, layout_in
+from lakewarden.catalog.model.bucket_layout import BucketLayout, key_types, layout_in
 
 __all__ = [
     "MAX_READER",
@@ -122,9 +122,13 @@ def capabilities_of(protocol: Protocol) -> Capabilities:
 
 
 def layout_in_use(
-    properties: Mapping[str, str], partitioned_by: Sequence[str], features: AbstractSet[str]
+    properties: Mapping[str, str], partitioned_by: Sequence[str], features: AbstractSet[str], schema: str
 ) -> BucketLayout | None:
-    """The layout on record of a table that can be worked on bucket by bucket; None for any other table. Statements ask
-    again, of what they have read, and say what is in the way (jobs/session/buckets/reading.py)."""
+    """The layout on record of a table that can be worked on bucket by bucket, given its schema as JSON; None for any
+    other table. Statements ask again, of what they have read, and say what is in the way
+    (jobs/session/buckets/reading.py)."""
     rearranged = any(key.startswith(_REARRANGING) for key in properties)
-    return None if partitioned_by or rearranged or not features <= _KEPT_BY_BUCKETS else layout_in(properties)
+    if partitioned_by or rearranged or not features <= _KEPT_BY_BUCKETS:
+        return None
+    layout = layout_in(properties)
+    return None if layout is None or key_types(schema, layout) is None else layout

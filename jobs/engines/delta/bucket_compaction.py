@@ -12,8 +12,8 @@ from pyspark.sql.functions import col
 from lakewarden.catalog.formats.delta.protocol import layout_in_use
 from lakewarden.catalog.model.bucket_layout import BucketedFiles, BucketLayout
 from lakewarden.catalog.storage.file_store import FileStore
-from lakewarden.jobs.engines.delta.transaction import begun, delta, items, java, sequence
-from lakewarden.jobs.engines.spark.bucket_files import as_set, key_types, naming
+from lakewarden.jobs.engines.delta.transaction import begun, delta, items, java, measured, sequence
+from lakewarden.jobs.engines.spark.bucket_files import as_set, naming
 from lakewarden.jobs.engines.spark.names import quoted
 from lakewarden.jobs.runs.port import FileChange
 
@@ -33,10 +33,11 @@ def compact_buckets(
     layout = _layout(spark, transaction.snapshot())
     if layout is None:
         return None
-    read = BucketedFiles.of(layout, items(spark, transaction.filterFiles()), lambda one: str(one.path()))
-    old = read.to_join(lambda one: int(one.size()) < small_bytes)
+    every = list(transaction.snapshot().allFiles().collectAsList())
+    old = BucketedFiles.of(layout, every, _path).to_join(lambda one: int(one.size()) < small_bytes)
     if not old:
         return FileChange(version=None)
+    transaction.trackFilesRead(sequence(spark, old))  # who takes others away is not in its way
     nothing, none = sequence(spark, ()), java(spark).scala.Option.empty()
     rows = DataFrame(log.createDataFrame(transaction.snapshot(), sequence(spark, old), False, none), spark)
     session = spark._jsparkSession
@@ -46,24 +47,31 @@ def compact_buckets(
     now = java(spark).System.currentTimeMillis()
     gone = [one.removeWithTimestamp(now, False) for one in old]
     operation = getattr(delta(spark), "DeltaOperations$Optimize")(nothing, nothing, False, none, False)
+    removed, added = (sum(int(one.size()) for one in files) for files in (old, new))
+    told = {
+        "numRemovedFiles": len(old),
+        "numRemovedBytes": removed,
+        "numAddedFiles": len(new),
+        "numAddedBytes": added,
+    }
+    measured(spark, transaction, told)
     version = transaction.commit(sequence(spark, (*gone, *new)), operation)
-    return FileChange(
-        version=version,
-        files_removed=len(old),
-        bytes_removed=sum(int(one.size()) for one in old),
-        files_added=len(new),
-    )
+    return FileChange(version=version, files_removed=len(old), bytes_removed=removed, files_added=len(new))
 
 
 def _layout(spark: SparkSession, snapshot: Any) -> BucketLayout | None:
     metadata, converters = snapshot.metadata(), java(spark).scala.jdk.javaapi.CollectionConverters
     supported = snapshot.protocol().implicitlyAndExplicitlySupportedFeatures().toSeq()
-    layout = layout_in_use(
+    return layout_in_use(
         dict(converters.asJava(metadata.configuration())),
         items(spark, metadata.partitionColumns()),
         {str(one.name()) for one in items(spark, supported)},
+        str(metadata.schemaString()),
     )
-    return layout if layout is not None and key_types(str(metadata.schemaString()), layout) else None
+
+
+def _path(added: Any) -> str:
+    return str(added.path())
 
 
 def _spread(rows: DataFrame, layout: BucketLayout) -> DataFrame:

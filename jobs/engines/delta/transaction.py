@@ -9,7 +9,7 @@ from lakewarden.catalog.errors import ConflictError
 from lakewarden.catalog.storage.file_store import FileStore
 from lakewarden.jobs.engines.spark.names import hadoop_path
 
-__all__ = ["actions_of", "begun", "delta", "items", "java", "object_of", "sequence"]
+__all__ = ["actions_of", "begun", "delta", "items", "java", "measured", "object_of", "sequence"]
 
 
 def begun(spark: SparkSession, store: FileStore, requires: int | None) -> tuple[Any, Any]:
@@ -35,6 +35,21 @@ def items(spark: SparkSession, found: Any) -> list[Any]:
     """A Scala sequence as a list. By its Java form: iterating over it would end in an exception, which py4j minds."""
     told = java(spark).scala.jdk.javaapi.CollectionConverters.asJava(found)
     return [told.get(place) for place in range(told.size())]
+
+
+def measured(spark: SparkSession, transaction: Any, numbers: dict[str, int]) -> None:
+    """Have the commit of a transaction say these numbers of what it did."""
+    jvm = java(spark)
+    metrics = jvm.java.util.HashMap()
+    for name, number in numbers.items():
+        metric = jvm.org.apache.spark.sql.execution.metric.SQLMetrics.createMetric(
+            spark._jsparkSession.sparkContext(), name
+        )
+        metric.set(number)
+        metrics.put(name, metric)
+    mutable = jvm.scala.jdk.javaapi.CollectionConverters.asScala(metrics)
+    maps = object_of(jvm.scala.collection.immutable, "Map")
+    transaction.registerSQLMetrics(spark._jsparkSession, getattr(maps, "from")(mutable))
 
 
 def actions_of(spark: SparkSession, *parts: Any) -> Any:

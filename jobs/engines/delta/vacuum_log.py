@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 
 from lakewarden.catalog.storage.file_store import FileStore
 from lakewarden.jobs.engines.delta.own_commits import commits_of
-from lakewarden.jobs.engines.delta.transaction import delta, java, object_of, sequence
+from lakewarden.jobs.engines.delta.transaction import delta, java, measured, sequence
 from lakewarden.jobs.engines.spark.errors import translated
 from lakewarden.jobs.engines.spark.names import hadoop_path
 from lakewarden.jobs.engines.spark.session import COMMIT_ATTEMPTS
@@ -31,7 +31,7 @@ def log_begin(
         retention = delta(spark).DeltaLog.tombstoneRetentionMillis(transaction.snapshot().metadata())
         nothing = java(spark).scala.Option.empty()
         start = getattr(delta(spark), "DeltaOperations$VacuumStart")(True, nothing, retention)
-        _measure(spark, transaction, {"numFilesToDelete": files, "sizeOfDataToDelete": size_bytes})
+        measured(spark, transaction, {"numFilesToDelete": files, "sizeOfDataToDelete": size_bytes})
         transaction.commit(sequence(spark, []), start)
     return _last_of(store, run_id, after)
 
@@ -41,7 +41,7 @@ def log_end(spark: SparkSession, store: FileStore, *, files: int, after: int, ru
     with translated(f"vacuum {store.root}"):
         transaction = _begun(spark, store)
         end = getattr(delta(spark), "DeltaOperations$VacuumEnd")("COMPLETED")
-        _measure(spark, transaction, {"numDeletedFiles": files, "numVacuumedDirectories": 0})
+        measured(spark, transaction, {"numDeletedFiles": files, "numVacuumedDirectories": 0})
         transaction.commit(sequence(spark, []), end)
     return _last_of(store, run_id, after)
 
@@ -51,20 +51,6 @@ def _begun(spark: SparkSession, store: FileStore) -> Any:
     spark.conf.unset(COMMIT_ATTEMPTS)
     log = delta(spark).DeltaLog.forTable(spark._jsparkSession, hadoop_path(store.root))
     return log.startTransaction()
-
-
-def _measure(spark: SparkSession, transaction: Any, numbers: dict[str, int]) -> None:
-    jvm = java(spark)
-    metrics = jvm.java.util.HashMap()
-    for name, number in numbers.items():
-        metric = jvm.org.apache.spark.sql.execution.metric.SQLMetrics.createMetric(
-            spark._jsparkSession.sparkContext(), name
-        )
-        metric.set(number)
-        metrics.put(name, metric)
-    mutable = jvm.scala.jdk.javaapi.CollectionConverters.asScala(metrics)
-    maps = object_of(jvm.scala.collection.immutable, "Map")
-    transaction.registerSQLMetrics(spark._jsparkSession, getattr(maps, "from")(mutable))
 
 
 def _last_of(store: FileStore, run_id: str, after: int) -> int | None:

@@ -5,14 +5,13 @@ rows with `pmod(hash(columns), n) = i`. So rows that come out of such an exchang
 of files begin, are all that it takes. Nobody may put another exchange on top of it, nor make fewer parts of it.
 """
 
-import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Final
 
 from lakewarden.catalog.model.bucket_layout import BucketLayout
 
-__all__ = ["as_set", "is_hashed", "key_types", "naming"]
+__all__ = ["as_set", "naming"]
 
 _FILE_NAMES: Final = "spark.databricks.delta.testOnly.dataFileNamePrefix"
 """Delta 4.4 has no other door to the names of its files. Where it has none, files name no bucket, and nothing is wrong.
@@ -24,29 +23,6 @@ _REARRANGING: Final = (
     "spark.databricks.delta.optimizeWrite.enabled",
     "spark.databricks.delta.autoCompact.enabled",
 )
-_OTHERWISE: Final = frozenset({"__CHAR_VARCHAR_TYPE_STRING", "__COLLATIONS"})
-"""Texts that are compared by other rules than byte by byte say so here."""
-_TYPES: Final = ("byte", "short", "integer", "long", "string", "date", "timestamp", "boolean", "binary")
-"""Types of which equal values have equal hashes. Of decimals too; those have a name of their own each."""
-
-
-def key_types(schema: str, layout: BucketLayout) -> Mapping[str, str] | None:
-    """The types of a table's bucket columns as Spark's JSON calls them, given its schema in that; None if one of them
-    is not there or has a type that is not hashed."""
-    fields = {field["name"].lower(): field for field in json.loads(schema)["fields"]}
-    found: dict[str, str] = {}
-    for column in layout.columns:
-        field = fields.get(column.lower(), {})
-        type_ = field.get("type")
-        if not isinstance(type_, str) or not is_hashed(type_) or not _OTHERWISE.isdisjoint(field["metadata"]):
-            return None
-        found[column] = type_
-    return found
-
-
-def is_hashed(type_: str) -> bool:
-    """Whether equal values of a type, as Spark's JSON calls it, have equal hashes."""
-    return type_ in _TYPES or type_.startswith("decimal(")
 
 
 def naming(session: Any, layout: BucketLayout) -> Mapping[str, str]:

@@ -256,10 +256,11 @@ def settings_of(layout: BucketLayout) -> Mapping[str, str]:
     }
 
 
-def bucketed_change(plans: Plans, session: Any, merge: JavaPlan) -> BucketedChange:
-    """An analysed and pinned MERGE as a bucketed change of the head of its target. `session` is set up for it. Raises
-    `UnlikeBucketsError` if it is none."""
+def bucketed_change(plans: Plans, session: Any, merge: JavaPlan, layout: BucketLayout) -> BucketedChange:
+    """An analysed and pinned MERGE as a bucketed change of the head of its target. `session` is set up for it and its
+    `layout`. Raises `UnlikeBucketsError` if it is none."""
     with plans.active(session):
         log = merge.targetFileIndex().deltaLog()
         transaction = log.startTransaction(merge.catalogTable(), plans.nothing)
-    return BucketedChange(plans, session, merge_parts(plans, merge, transaction.snapshot()), transaction)
+    parts = merge_parts(plans, merge, transaction.snapshot(), layout)
+    return BucketedChange(plans, session, parts, transaction)

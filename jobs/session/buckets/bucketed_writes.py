@@ -7,9 +7,9 @@ from typing import Any, Final
 
 from pyspark.sql import DataFrame
 
-from lakewarden.catalog.model.bucket_layout import BucketLayout, layout_in
+from lakewarden.catalog.model.bucket_layout import BucketLayout, key_types, layout_in
 from lakewarden.catalog.model.lineage_record import Operation
-from lakewarden.jobs.engines.spark.bucket_files import as_set, key_types, naming
+from lakewarden.jobs.engines.spark.bucket_files import as_set, naming
 from lakewarden.jobs.session.buckets.bucketed_changes import BucketedChange, bucketed_change, settings_of
 from lakewarden.jobs.session.buckets.definitions import with_layout_on_record
 from lakewarden.jobs.session.buckets.reading import UnlikeBucketsError
@@ -28,9 +28,11 @@ _IN_PART: Final = ("replace", "partitionoverwritemode")
 _CREATED: Final = ("CreateTableAsSelect", "ReplaceTableAsSelect")
 _DOES_NOT: Final = "Its buckets are of no use to this statement: the table {because}. Delta's {name} does it."
 _DOES: Final = "{count} buckets are joined one by one, without an exchange of the table's rows."
-_STATEMENTS: Final = {"MergeIntoCommand": "MERGE", "UpdateCommand": "UPDATE", "DeleteCommand": "DELETE"}
+_MERGE: Final = "MergeIntoCommand"
+_STATEMENTS: Final = {_MERGE: "MERGE", "UpdateCommand": "UPDATE", "DeleteCommand": "DELETE"}
 """Commands of Delta's that change rows of a table, and what they are called."""
-_TURNED_OUT: Final = "has rows in other buckets than its files say, or rows with several matches"
+_TURNED_OUT: Final = "has rows in other buckets than its files say"
+_MATCHES: Final = ", or rows with several matches"
 
 
 @dataclass(kw_only=True)
@@ -73,31 +75,32 @@ class BucketedWrites:
             name = _STATEMENTS[kind(plan)]
             try:
                 with as_set(session, _settings(session, layout)):
-                    change = self._change(session, plan)
+                    change = self._change(session, plan, layout)
                     frame = change.run()
                 if frame is not None:
                     done.reads += change.reads if isinstance(change, BucketedChange) else ()
                     return frame
-                done.note = _DOES_NOT.format(because=_TURNED_OUT, name=name)
+                because = _TURNED_OUT + (_MATCHES if kind(plan) == _MERGE else "")
+                done.note = _DOES_NOT.format(because=because, name=name)
             except UnlikeBucketsError as error:
                 done.note = _DOES_NOT.format(because=error, name=name)
         return self._plans.run(session, plan)
 
     def told(self, session: Any, plan: JavaPlan) -> str | None:
         """How an analysed MERGE would be done; None where the table has no buckets."""
-        layout = self._changed(plan)
+        layout = self._changed(plan) if kind(plan) == _MERGE else None
         if layout is None:
             return None
         try:
             with as_set(session, _settings(session, layout)):
-                bucketed_change(self._plans, session, plan)
+                bucketed_change(self._plans, session, plan, layout)
         except UnlikeBucketsError as error:
             return _DOES_NOT.format(because=error, name=_STATEMENTS[kind(plan)])
         return _DOES.format(count=layout.count)
 
-    def _change(self, session: Any, plan: JavaPlan) -> BucketedChange | RowsChange:
-        made = bucketed_change if _STATEMENTS[kind(plan)] == "MERGE" else rows_change
-        return made(self._plans, session, plan)
+    def _change(self, session: Any, plan: JavaPlan, layout: BucketLayout) -> BucketedChange | RowsChange:
+        made = bucketed_change if kind(plan) == _MERGE else rows_change
+        return made(self._plans, session, plan, layout)
 
     def _changed(self, plan: JavaPlan) -> BucketLayout | None:
         """The layout of the table whose rows a statement changes."""

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import Any, Final
 
+from lakewarden.catalog.model.bucket_layout import BucketLayout
 from lakewarden.jobs.session.buckets.reading import BucketedTable, UnlikeBucketsError, table_of
 from lakewarden.jobs.session.plans import JavaPlan, Plans, kind
 from lakewarden.jobs.session.reads import delta_index
@@ -60,9 +61,9 @@ class MergeParts:
     """A match takes the row away, and puts nothing anywhere."""
 
 
-def merge_parts(plans: Plans, merge: JavaPlan, snapshot: Any) -> MergeParts:
-    """What an analysed and pinned MERGE does to this version of its target. Raises `UnlikeBucketsError` if it is not
-    known to come out the same."""
+def merge_parts(plans: Plans, merge: JavaPlan, snapshot: Any, layout: BucketLayout) -> MergeParts:
+    """What an analysed and pinned MERGE does to this version of its target, which has a `layout`. Raises
+    `UnlikeBucketsError` if it is not known to come out the same."""
     clauses = plans.sequence(merge.matchedClauses())
     others = (merge.notMatchedClauses(), merge.notMatchedBySourceClauses())
     if len(clauses) != 1 or not all(one.isEmpty() for one in others):
@@ -73,7 +74,7 @@ def merge_parts(plans: Plans, merge: JavaPlan, snapshot: Any) -> MergeParts:
     if rest or kind(target) != "LogicalRelation":
         raise UnlikeBucketsError("is read in a way that is not known")
     require_same_schema(merge.targetFileIndex().metadata(), snapshot.metadata())
-    mine = table_of(plans, snapshot)
+    mine = table_of(plans, snapshot, layout)
     (clause,) = clauses
     deletes = kind(clause) == _DELETE
     chosen = plans.option(clause.condition())

@@ -11,8 +11,7 @@ from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, Self
 
-from lakewarden.catalog.model.bucket_layout import BucketedFiles, BucketLayout, layout_in
-from lakewarden.jobs.engines.spark.bucket_files import key_types
+from lakewarden.catalog.model.bucket_layout import BucketedFiles, BucketLayout, key_types, layout_in
 from lakewarden.jobs.session.plans import JavaPlan, Plans
 from lakewarden.jobs.sql.compile.values import quoted
 
@@ -91,13 +90,16 @@ class BucketedTable:
         return packages.FilePartition(number, found)
 
 
-def table_of(plans: Plans, snapshot: Any) -> BucketedTable:
-    """One version of a table. Raises `UnlikeBucketsError` if it cannot be read bucket by bucket."""
+def table_of(plans: Plans, snapshot: Any, expected: BucketLayout | None = None) -> BucketedTable:
+    """One version of a table. Raises `UnlikeBucketsError` if it cannot be read bucket by bucket, or its layout is not
+    the one that is `expected`."""
     metadata, protocol = snapshot.metadata(), snapshot.protocol()
     settings = plans.texts(metadata.configuration())
     layout = layout_in(settings)
     if layout is None:
         raise UnlikeBucketsError("has no buckets on record")
+    if expected is not None and layout != expected:
+        raise UnlikeBucketsError("has other buckets by now")
     if key_types(str(metadata.schemaString()), layout) is None:
         raise UnlikeBucketsError(f"has no columns {', '.join(layout.columns)} of a type that is hashed")
     if not metadata.partitionColumns().isEmpty():
@@ -116,7 +118,8 @@ def table_of(plans: Plans, snapshot: Any) -> BucketedTable:
 
 def checked(plans: Plans, session: Any, plan: JavaPlan, layout: BucketLayout) -> JavaPlan:
     """The plan, which fails as soon as a task comes upon a row that is not of its bucket."""
-    keys = ", ".join(map(quoted, layout.columns))
+    named = {str(one.name()).lower(): str(one.name()) for one in plans.sequence(plan.output())}
+    keys = ", ".join(quoted(named[column.lower()]) for column in layout.columns)
     condition = (
         f"CASE WHEN pmod(hash({keys}), {layout.count}) = spark_partition_id() THEN true "
         f"ELSE raise_error('{WRONG_BUCKET}') END"

@@ -13,6 +13,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
+from lakewarden.catalog.model.bucket_layout import BucketLayout
 from lakewarden.jobs.session.buckets.merge_parts import require_keys_kept, require_same_schema
 from lakewarden.jobs.session.buckets.plan_pieces import Replacement, bucketed, column, counted, metric, used
 from lakewarden.jobs.session.buckets.reading import (
@@ -28,7 +29,7 @@ from lakewarden.jobs.session.reads import delta_index
 __all__ = ["RowsChange", "rows_change"]
 
 _UPDATE: Final = "UpdateCommand"
-_COUNTED: Final = ("rowsRead", "rowsChanged", "rowsKept")
+_COUNTED: Final = ("rowsRead", "rowsKept")
 
 
 class RowsChange:
@@ -49,7 +50,7 @@ class RowsChange:
         self._condition = plans.option(command.condition())
         """None for all rows."""
         self._is_update = kind(command) == _UPDATE
-        self._read, self._changed, self._kept = (metric(plans, name) for name in _COUNTED)
+        self._read, self._kept = (metric(plans, name) for name in _COUNTED)
 
     def run(self) -> DataFrame | None:
         """Do it; None, and nothing was changed, where a row is not in its bucket. Raises what Spark and Delta raise,
@@ -88,8 +89,8 @@ class RowsChange:
         if not maybe:
             return frozenset()
         read = self._leaf_of(self._table.only(maybe), used(plans, (self._condition,)))
-        such = plans.frame(self._session, plans.logical.Filter(self._condition, read))
-        rows = such.selectExpr("spark_partition_id() AS bucket").distinct().collect()
+        such = plans.logical.LocalLimit(plans.number(1), plans.logical.Filter(self._condition, read))
+        rows = plans.frame(self._session, such).selectExpr("spark_partition_id() AS bucket").collect()
         return frozenset(int(row["bucket"]) for row in rows)
 
     def _rows(self, table: BucketedTable) -> JavaPlan:
@@ -102,7 +103,7 @@ class RowsChange:
         if not self._is_update:
             others = expressions.Not(expressions.EqualNullSafe(condition, plans.always))
             return logical.Filter(counted(plans, self._kept), logical.Filter(others, every))
-        counts = expressions.If(condition, counted(plans, self._changed), counted(plans, self._kept))
+        counts = expressions.If(condition, plans.always, counted(plans, self._kept))
         values = [
             column(plans, str(old.name()), expressions.If(condition, new, old))
             for old, new in zip(columns, plans.sequence(self._command.updateExpressions()), strict=True)
@@ -136,24 +137,27 @@ class RowsChange:
         }
 
 
-def rows_change(plans: Plans, session: Any, command: JavaPlan) -> RowsChange:
-    """An analysed UPDATE or DELETE as a bucketed change of the head of its table. `session` is set up for it. Raises
-    `UnlikeBucketsError` if it is none."""
+def rows_change(plans: Plans, session: Any, command: JavaPlan, layout: BucketLayout) -> RowsChange:
+    """An analysed UPDATE or DELETE as a bucketed change of the head of its table. `session` is set up for it and its
+    `layout`. Raises `UnlikeBucketsError` if it is none."""
     leaf, *rest = plans.leaves(command.target())
     index = delta_index(plans, leaf.relation()) if kind(leaf) == "LogicalRelation" and not rest else None
-    if index is None:
-        raise UnlikeBucketsError("is read in a way that is not known")
+    if index is None or not command.target().sameOutput(leaf):
+        raise UnlikeBucketsError("is changed through a view")
     with plans.active(session):
         transaction = index.deltaLog().startTransaction(command.catalogTable(), plans.nothing)
-    require_same_schema(index.metadata(), transaction.snapshot().metadata())
-    table = table_of(plans, transaction.snapshot())
+    snapshot = transaction.snapshot()
+    require_same_schema(index.metadata(), snapshot.metadata())
+    columns = plans.sequence(leaf.output())
+    if [str(one.name()) for one in columns] != list(snapshot.schema().fieldNames()):
+        raise UnlikeBucketsError("is asked for more than its columns")
+    table = table_of(plans, snapshot, layout)
     condition = plans.option(command.condition())
     if condition is not None:
         chosen = plans.logical.Filter(condition, leaf)
         if plans.asks(condition) or plans.asks_for_the_time(chosen) or not condition.deterministic():
             raise UnlikeBucketsError("is changed by what may be another thing when it is asked again")
     if kind(command) == _UPDATE:
-        columns = plans.sequence(leaf.output())
         new = plans.sequence(command.updateExpressions())
         require_keys_kept(table, [(str(old.name()), old, one) for old, one in zip(columns, new, strict=True)])
     elif condition is None or str(condition.sql()) == "true":

@@ -4,8 +4,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from lakewarden.catalog.model.bucket_layout import BucketLayout
-from lakewarden.jobs.engines.spark.bucket_files import is_hashed
+from lakewarden.catalog.model.bucket_layout import BucketLayout, is_hashed
 from lakewarden.jobs.session.plans import JavaPlan, Plans
 
 __all__ = ["distributed"]
