@@ -109,6 +109,15 @@ def test_the_upserts_of_the_page_run(page: Callable[..., Page]) -> None:
     upserts.names["changes"] = upserts.rows((3, "Cy", 3), (4, "di", 3), (4, "di", 3))
     upserts.run('idCols="id"')
     assert upserts.held() == [(1, "ana", 1), (2, "Bo", 2), (3, "Cy", 3), (4, "di", 3)]
+    upserts.spark.sql("DROP TABLE shop.customers")
+    unlocked = "TBLPROPERTIES ('engine.hive.lock-enabled'='false')"
+    upserts.spark.sql(f"CREATE TABLE iceberg.shop.customers ({CUSTOMERS}) USING iceberg {unlocked}")
+    for ts in (4, 5):
+        upserts.names["changes"] = upserts.rows((1, "old", ts - 1), (1, "ana", ts), (2, "bo", ts))
+        upserts.run("done.rows_written")
+    assert (upserts.names["done"].rows_written, upserts.names["done"].rows_updated) == (2, None)
+    assert upserts.held("iceberg.shop.customers") == [(1, "ana", 5), (2, "bo", 5)]
+    upserts.spark.sql("DROP TABLE iceberg.shop.customers PURGE")
 
 
 def test_the_stream_and_the_change_data_of_the_page_run(page: Callable[..., Page]) -> None:
@@ -144,7 +153,7 @@ def test_the_stream_and_the_change_data_of_the_page_run(page: Callable[..., Page
         query.stop()
     assert upserts.held("shop.mirror") == [(7, "gil")]
     assert upserts.held() == [(1, "Ana", 4), (3, "cy", None)]
-    assert len(upserts.examples) == 6, "each is run by one of these two tests"
+    assert len(upserts.examples) == 7, "each is run by one of these two tests"
 
 
 def test_the_governed_writes_of_the_page_run(page: Callable[..., Page], tmp_path: Path) -> None:

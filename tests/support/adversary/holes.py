@@ -84,7 +84,7 @@ HOLES: Final = (
         name="1.2",
         words="a table made anew at the place, at the same version, is taken for the one that was dropped",
         seams=(
-            ("lakewarden.jobs.runs.head:require_same_table", _nothing),
+            ("lakewarden.jobs.runs.head:require_at", _nothing),
             ("lakewarden.jobs.executors.purge:unknown_token", _nothing),
         ),
         themes=("leaving",),

@@ -18,6 +18,7 @@ _MEASURES: Final = "it measures for minutes to hours"
 _TESTS: Final = "it runs tests"
 
 NOT_TYPED: Final[Mapping[str, Mapping[str, str]]] = {
+    "buckets": {"jobs run db.t compact": f"{_SPARK}: test_bucketed_compaction.py"},
     "README": {
         "tables convert": f"{_SPARK}: test_convert.py",
         "daemon": f"{_SERVES}: test_daemon_run.py",

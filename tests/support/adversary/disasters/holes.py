@@ -50,14 +50,20 @@ DISASTER_HOLES: Final = (
     Hole(
         name="1.7 replaced",
         words="a run that was decided on one table acts on another that has come to its place",
-        seams=tuple(
-            (f"{module}:require_same_table", _nothing)
-            for module in (
-                "lakewarden.jobs.runs.head",
-                "lakewarden.jobs.executors.log_care",
-                "lakewarden.jobs.executors.statistics",
-                "lakewarden.jobs.executors.sync",
-            )
+        seams=(
+            *(
+                (f"{module}:require_same_table", _nothing)
+                for module in (
+                    "lakewarden.jobs.runs.head",
+                    "lakewarden.jobs.executors.log_care",
+                    "lakewarden.jobs.executors.statistics",
+                    "lakewarden.jobs.executors.sync",
+                )
+            ),
+            *(
+                (f"{module}:require_at", _nothing)
+                for module in ("lakewarden.jobs.runs.head", "lakewarden.jobs.executors.properties")
+            ),
         ),
         themes=("swapping",),
         shows="decided on another table",
