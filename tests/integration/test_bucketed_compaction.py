@@ -21,6 +21,7 @@ from lakewarden.jobs.engines.delta.engine import DeltaEngine
 from lakewarden.jobs.engines.spark.bucket_files import as_set, naming
 from lakewarden.jobs.runs.port import Report
 from support.builders.delta_runs import DeltaTableOnDisk
+from support.cases import mostly_long
 
 pytestmark = pytest.mark.spark
 
@@ -164,7 +165,12 @@ def test_beside_writers_it_gives_way_only_to_who_touches_its_files_or_the_layout
     assert len(table.rows()) == len(expected) + ("99" in change)
 
 
-@pytest.mark.parametrize("feature", ["delta.enableDeletionVectors", "delta.enableChangeDataFeed"])
+@pytest.mark.parametrize(
+    "feature",
+    mostly_long(
+        ["delta.enableDeletionVectors", "delta.enableChangeDataFeed"], ["delta.enableDeletionVectors"]
+    ),
+)
 def test_a_table_that_is_not_worked_on_by_buckets_is_compacted_like_any_other(
     table: DeltaTableOnDisk, feature: str
 ) -> None:

@@ -16,6 +16,7 @@ from lakewarden.catalog.formats.port import CommitKind
 from lakewarden.daemon.process.embedded_metastore import EmbeddedMetastore
 from lakewarden.jobs.session.attached import Attached
 from support.builders.spark_iceberg import SparkIceberg
+from support.cases import mostly_long
 from support.crashes.crashes import points_of
 from support.crashes.in_process import killed_here
 from support.processes.commands import Cli
@@ -80,7 +81,7 @@ def content(spark: SparkSession, name: str, columns: str = "*") -> Sequence[str]
     return sorted(str(row) for row in spark.sql(f"SELECT {columns} FROM {name}").collect())
 
 
-@pytest.mark.parametrize("nulls", ["match", "insert"])
+@pytest.mark.parametrize("nulls", mostly_long(["match", "insert"], ["match"]))
 def test_the_rows_are_those_of_a_merge(spark: SparkSession, make: Make, lw: Attached, nulls: str) -> None:
     """Also where deletes have to reach files of older specs, and those of all partitions."""
     database = make()
