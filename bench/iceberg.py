@@ -30,7 +30,7 @@ from typing import Any, Final
 import orjson
 
 from bench.lake import home_of
-from bench.measure import Figures, Options, options, report
+from bench.measure import Figures, Options, options, report, seconds_of
 from bench.sweep import COUNT, SETTLED, cycles_of
 from lakewarden.catalog.formats.iceberg.reader import IcebergReader
 from lakewarden.catalog.formats.port import Observation
@@ -104,14 +104,14 @@ def _idle(place: Path, uri: str, chosen: Options) -> Figures:
     found: Figures = {
         "tables": COUNT,
         "idle_us_per_table": _median(once, chosen.repeat(15), pause=ANSWERED) / COUNT * 1e6,
-        "naive_us_per_table": _seconds(lambda: [_opened(metastore, number) for number in asked])
+        "naive_us_per_table": seconds_of(lambda: [_opened(metastore, number) for number in asked])
         / len(asked)
         * 1e6,
     }
     if find_spec("pyiceberg") is not None:
         catalog: Any = importlib.import_module("pyiceberg.catalog.hive").HiveCatalog("bench", uri=uri)
         catalog.load_table((DATABASE, "t0"))
-        spent = _seconds(lambda: [catalog.load_table((DATABASE, f"t{number}")) for number in asked])
+        spent = seconds_of(lambda: [catalog.load_table((DATABASE, f"t{number}")) for number in asked])
         found["pyiceberg_us_per_table"] = spent / len(asked) * 1e6
         found["naive_ratio"] = found["pyiceberg_us_per_table"] / found["idle_us_per_table"]
     return found
@@ -189,7 +189,7 @@ def _maintenance(place: Path, uri: str, chosen: Options) -> Figures:
             for number in range(times + 1):
                 for one, deed in enumerate((ours, theirs)):
                     table = made(write)
-                    spent[one].extend([_seconds(lambda: deed(table))][: number and 1])  # noqa: B023  # called at once
+                    spent[one].extend([seconds_of(lambda: deed(table))][: number and 1])  # noqa: B023  # called at once
             return statistics.median(spent[0]), statistics.median(spent[1])
 
         expire = in_turns(_loads, _vacuum, _expire)
@@ -270,14 +270,8 @@ def _median(do: Callable[[], object], times: int, *, pause: float) -> float:
     spent = []
     for _ in range(times):
         time.sleep(pause)
-        spent.append(_seconds(do))
+        spent.append(seconds_of(do))
     return statistics.median(spent)
-
-
-def _seconds(do: Callable[[], object]) -> float:
-    begun = time.perf_counter()
-    do()
-    return time.perf_counter() - begun
 
 
 if __name__ == "__main__":

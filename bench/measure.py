@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-__all__ = ["Options", "median_ms", "options", "parser_of", "report"]
+__all__ = ["Options", "median_ms", "options", "parser_of", "report", "seconds_of"]
 
 Figures = dict[str, float]
 
@@ -35,6 +35,13 @@ def parser_of(description: str) -> argparse.ArgumentParser:
 def options(description: str) -> Options:
     """The options of the command line."""
     return Options(quick=parser_of(description).parse_args().quick)
+
+
+def seconds_of(do: Callable[[], object]) -> float:
+    """How long something takes."""
+    begun = time.perf_counter()
+    do()
+    return time.perf_counter() - begun
 
 
 def median_ms(do: Callable[[int], object], times: int) -> float:

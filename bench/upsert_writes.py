@@ -10,15 +10,13 @@ second. The rows of all ways are compared. `equality_rate_ratio` is equality del
 
 import sys
 import tempfile
-import time
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 from pyspark.sql import DataFrame, SparkSession
 
-from bench.measure import Figures, parser_of, report
+from bench.measure import Figures, parser_of, report, seconds_of
 from bench.row_level import attached_session
 from lakewarden.jobs.session.attached import Attached
 
@@ -64,13 +62,13 @@ def _figures(
         _add_batch(spark, number, rows, size)
     rate: Figures = {}
     for way in WAYS:
-        seconds = _seconds(partial(_run, spark, lw, folder, way))
+        seconds = seconds_of(partial(_run, spark, lw, folder, way))
         rate[way] = size * batches / seconds
         sys.stderr.write(f"{way}: {seconds:.1f} s, {rate[way]:,.0f} rows/s\n")
     found = {way: spark.sql(CHECK.format(f"ice.db.{way}")).first() for way in UPSERTS}
     if len(set(found.values())) != 1:
         raise AssertionError(f"the ways do not give the same rows: {found}")
-    read = {way: _seconds(spark.sql(CHECK.format(f"ice.db.{way}")).collect) for way in UPSERTS}
+    read = {way: seconds_of(spark.sql(CHECK.format(f"ice.db.{way}")).collect) for way in UPSERTS}
     figures: Figures = {"rows": rows, "batch": size, "batches": batches}
     for way in WAYS:
         figures[f"{way}_rows_per_second"] = rate[way]
@@ -113,12 +111,6 @@ def _run(spark: SparkSession, lw: Attached, folder: Path, way: str) -> None:
     query.awaitTermination()
     if query.exception() is not None:
         raise AssertionError(query.exception())
-
-
-def _seconds(do: Callable[[], object]) -> float:
-    begun = time.perf_counter()
-    do()
-    return time.perf_counter() - begun
 
 
 if __name__ == "__main__":

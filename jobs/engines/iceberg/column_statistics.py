@@ -6,11 +6,12 @@ optimizer goes by those of exactly the snapshot that it reads, so a snapshot of 
 """
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 from lakewarden.catalog.failpoints import reach
 from lakewarden.jobs.engines.iceberg.java_tables import JavaTable, texts
 from lakewarden.jobs.engines.iceberg.staged import staged
+from lakewarden.jobs.engines.iceberg.summaries import statistics_of
 from lakewarden.jobs.engines.spark.errors import translated
 from lakewarden.jobs.runs.port import FileChange
 
@@ -45,9 +46,5 @@ def keep_statistics(table: JavaTable, columns: Sequence[str]) -> FileChange:
     reach("iceberg.statistics_published")
     if made is None:
         return FileChange(version=None)
-    files = [one for one in _files(made) if int(one.snapshotId()) == int(current.snapshotId())]
+    files = [one for one in statistics_of(made) if int(one.snapshotId()) == int(current.snapshotId())]
     return FileChange(version=int(current.sequenceNumber()), files_added=len(files))
-
-
-def _files(metadata: Any) -> list[Any]:
-    return [*metadata.statisticsFiles(), *metadata.partitionStatisticsFiles()]

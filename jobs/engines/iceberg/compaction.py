@@ -18,7 +18,7 @@ from lakewarden.catalog.formats.spec import HeadOf
 from lakewarden.jobs.engines.iceberg.delete_files import drop_dangling
 from lakewarden.jobs.engines.iceberg.java_tables import JavaTable, beside_writers, marked
 from lakewarden.jobs.engines.iceberg.own_metadata import left_branches
-from lakewarden.jobs.engines.iceberg.row_order import ordering
+from lakewarden.jobs.engines.iceberg.row_order import ordering, packed
 from lakewarden.jobs.engines.iceberg.summaries import change_since, take_over
 from lakewarden.jobs.engines.spark.errors import translated
 from lakewarden.jobs.runs.port import FileChange
@@ -43,7 +43,7 @@ def rewrite(
     current = table.base.currentSnapshot()
     if current is None:
         return FileChange(version=None)
-    in_order = ordering(table) if ordered else _packed
+    in_order = ordering(table) if ordered else packed
     begun_at, branch = int(current.snapshotId()), f"{BRANCHES}{run_id}"
     _begin(table, branch, begun_at)
     reach("iceberg.branched")
@@ -70,10 +70,6 @@ def _begin(table: JavaTable, branch: str, at: int) -> None:
         builder.setRef(branch, ref)
 
     table.commit(change, f"begin a branch of {table.location}")
-
-
-def _packed(action: Any) -> Any:
-    return action.binPack()
 
 
 def _rewrite(

@@ -17,6 +17,7 @@ from lakewarden.catalog.formats.iceberg.released import EXPIRING
 from lakewarden.catalog.formats.port import Observation
 from lakewarden.catalog.storage.file_store import FileEntry, FileStore
 from lakewarden.jobs.engines.iceberg.java_tables import JavaTable
+from lakewarden.jobs.engines.iceberg.summaries import statistics_of
 from lakewarden.jobs.engines.spark.errors import translated
 
 __all__ = ["expire", "forget_expired", "live_paths", "unnamed"]
@@ -73,8 +74,7 @@ def live_paths(table: JavaTable) -> frozenset[str]:
         )
         files = [str(row[0]) for row in DataFrame(rows, table.spark).select("file_path").toLocalIterator()]
         manifests = [str(one.path()) for one in current.allManifests(table.table.io())]
-        told = [*table.base.statisticsFiles(), *table.base.partitionStatisticsFiles()]
-        files += [str(one.path()) for one in told]
+        files += [str(one.path()) for one in statistics_of(table.base)]
     return frozenset(map(paths.path, (*files, *manifests, str(current.manifestListLocation()))))
 
 

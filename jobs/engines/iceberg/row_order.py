@@ -6,7 +6,7 @@ from typing import Any, Final
 from lakewarden.catalog.errors import PreconditionError
 from lakewarden.jobs.engines.iceberg.java_tables import JavaTable, texts
 
-__all__ = ["ORDER", "ordering"]
+__all__ = ["ORDER", "ordering", "packed"]
 
 ORDER: Final = "lakewarden.compaction.order"
 """`table`: as the table itself is sorted (WRITE ORDERED BY). Names of columns, with commas between: by their z-order.
@@ -20,7 +20,7 @@ def ordering(table: JavaTable) -> Callable[[Any], Any]:
     cannot have."""
     wanted = str(table.base.properties().getOrDefault(ORDER, "")).strip()
     if not wanted:
-        return lambda action: action.binPack()
+        return packed
     if wanted.lower() == _OWN:
         if not table.base.sortOrder().isSorted():
             raise _refused(
@@ -46,3 +46,8 @@ def ordering(table: JavaTable) -> Callable[[Any], Any]:
 
 def _refused(table: JavaTable, because: str, hint: str) -> PreconditionError:
     return PreconditionError(f"{ORDER} of {table.location} {because}.", hint=hint)
+
+
+def packed(action: Any) -> Any:
+    """The rewrite in no order: files are joined as they come."""
+    return action.binPack()

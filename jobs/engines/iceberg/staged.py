@@ -10,7 +10,7 @@ from typing import Any
 
 from lakewarden.catalog.errors import ConflictError
 from lakewarden.jobs.engines.iceberg.java_tables import JavaTable
-from lakewarden.jobs.engines.iceberg.summaries import take_over
+from lakewarden.jobs.engines.iceberg.summaries import statistics_of, take_over
 from lakewarden.jobs.engines.spark.errors import translated
 
 __all__ = ["StagedTable", "staged"]
@@ -70,12 +70,8 @@ class StagedTable:
                 if manifest.snapshotId() == snapshot.snapshotId():
                     yield str(manifest.path())
             yield str(snapshot.manifestListLocation())
-        told = {str(one.path()) for one in _statistics(self.of.base)}
-        yield from {str(one.path()) for one in _statistics(made)} - told
-
-
-def _statistics(metadata: Any) -> tuple[Any, ...]:
-    return (*metadata.statisticsFiles(), *metadata.partitionStatisticsFiles())
+        told = {str(one.path()) for one in statistics_of(self.of.base)}
+        yield from {str(one.path()) for one in statistics_of(made)} - told
 
 
 def staged(table: JavaTable) -> StagedTable:

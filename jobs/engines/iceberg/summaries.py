@@ -5,7 +5,7 @@ from typing import Any
 
 from lakewarden.jobs.runs.port import FileChange
 
-__all__ = ["change_since", "take_over"]
+__all__ = ["change_since", "statistics_of", "take_over"]
 
 
 def change_since(before: int, metadata: Any, snapshot: Any) -> FileChange:
@@ -30,6 +30,11 @@ def _line(before: int, metadata: Any, snapshot: Any) -> Iterator[Any]:
         yield snapshot
         parent = snapshot.parentId()
         snapshot = None if parent is None else metadata.snapshot(parent)
+
+
+def statistics_of(metadata: Any) -> tuple[Any, ...]:
+    """The files of statistics that metadata names, of columns and of partitions, of whichever snapshot."""
+    return (*metadata.statisticsFiles(), *metadata.partitionStatisticsFiles())
 
 
 def take_over(builder: Any, metadata: Any, before: int, after: int, jvm: Any) -> None:

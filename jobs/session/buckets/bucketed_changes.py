@@ -127,7 +127,7 @@ class BucketedChange:
     def _check(self, table: BucketedTable) -> None:
         """Read the bucket columns of what is not written anew: a row of another bucket might be meant."""
         needed = used(self._plans, ())
-        plan = self._bucketed(self._parts.target, table, needed)
+        plan = bucketed(self._plans, self._session, self._parts.target, table, needed)
         frame = self._plans.frame(self._session, checked(self._plans, self._session, plan, table.layout))
         frame.write.format("noop").mode("overwrite").save()
 
@@ -137,7 +137,8 @@ class BucketedChange:
         whole = self._left() if parts.deletes else self._updated()
         needed = used(plans, nodes_of(plans, whole))
         target = plans.logical.Filter(
-            counted(self._plans, self._read), self._bucketed(parts.target, table, needed)
+            counted(self._plans, self._read),
+            bucketed(self._plans, self._session, parts.target, table, needed),
         )
         places = [(parts.target, target)]
         if parts.source is not None:
@@ -181,10 +182,12 @@ class BucketedChange:
         return self._plans.logical.Join(self._parts.merge.target(), source, type_, condition, self._hint())
 
     def _source_leaf(self, leaf: JavaPlan, table: BucketedTable, needed: Any) -> JavaPlan:
-        return checked(self._plans, self._session, self._bucketed(leaf, table, needed), table.layout)
-
-    def _bucketed(self, leaf: JavaPlan, table: BucketedTable, needed: Any) -> JavaPlan:
-        return bucketed(self._plans, self._session, leaf, table, needed)
+        return checked(
+            self._plans,
+            self._session,
+            bucketed(self._plans, self._session, leaf, table, needed),
+            table.layout,
+        )
 
     def _hint(self) -> Any:
         """How to join: a bucketed source by hash, which reads and checks all of its rows."""

@@ -42,11 +42,15 @@ class BlindFiles:
 
 
 def write_blindly(
-    plans: Plans, session: Any, target: WrittenTable, options: UpsertOptions, columns: Columns
+    plans: Plans,
+    session: Any,
+    target: WrittenTable,
+    options: UpsertOptions,
+    columns: Columns,
+    specs: Sequence[Any],
 ) -> BlindFiles:
-    """Write the rows of the source that is kept, and its keys, as files that no table has yet. Raises what Spark
-    raises, `RefusedError` where deletes could not reach rows."""
-    specs = specs_of_deletes(plans, target, columns.keys)
+    """Write the rows of the source that is kept, and its keys under each of `specs_of_deletes`, as files that no table
+    has yet. Raises what Spark raises."""
     loose = LooseFiles(plans, target)
     rows = loose.rows(session, plans.composed(session, rows_query(columns, VIEW)))
     keys: list[Any] = []

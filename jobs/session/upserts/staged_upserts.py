@@ -1,6 +1,7 @@
 """Upserts into Iceberg tables: a MERGE of the kept source, or its keys and rows as files, as one commit on exactly the
 table it was judged on."""
 
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import Any, Final
@@ -64,10 +65,11 @@ class StagedUpserts:
             if _is_done(staged, request, request.operation):
                 return Upserted(written=None)
             staged.name(request.operation, request.number)
+        specs: Sequence[Any] = ()
         is_blind = request.options.write is RowsWrite.EQUALITY
         if is_blind:  # before the source is computed
             require_blind(request.options, columns, source.schema, schema)
-            specs_of_deletes(self.plans, target, columns.keys)
+            specs = specs_of_deletes(self.plans, target, columns.keys)
         _require_unmoved(source, target)
         done: list[Upserted] = []
 
@@ -78,7 +80,7 @@ class StagedUpserts:
                     require_one_row_each(self.plans, session, request.options)
                     reach("upsert.merging")
                     with self.plans.active(session):
-                        files = write_blindly(self.plans, session, target, request.options, columns)
+                        files = write_blindly(self.plans, session, target, request.options, columns, specs)
                     done.append(files.told())
                     reach("upsert.written")
                     staged.publish_files(session, rows=files.rows, deletes=files.keys)
