@@ -36,12 +36,10 @@ def live_files(
 def added_files(
     entries: Iterable[ManifestEntry], metadata: TableMetadata, paths: FilePaths
 ) -> tuple[DataFile, ...]:
-    """The data files among what came by a snapshot."""
+    """The files that came by a snapshot, of data and of deletes of every kind."""
     since = _oldest(metadata)
     return tuple(
-        _file(one, None, None, metadata, paths, since)
-        for one in entries
-        if one.status != DELETED and one.content == DATA
+        _file(one, _kind(one), None, metadata, paths, since) for one in entries if one.status != DELETED
     )
 
 

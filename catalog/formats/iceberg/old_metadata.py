@@ -6,10 +6,12 @@ does not stand in that line stays: commits that failed, and whatever another tab
 
 from collections.abc import Collection, Iterator
 from datetime import datetime
+from itertools import takewhile
 
 from lakewarden.catalog.formats.iceberg.contents import TableContents
 from lakewarden.catalog.formats.iceberg.errors import BrokenMetadataError
 from lakewarden.catalog.formats.iceberg.metadata import TableMetadata, parse_metadata
+from lakewarden.catalog.formats.iceberg.pointer import number_of
 from lakewarden.catalog.formats.iceberg.released import EXPIRING
 from lakewarden.catalog.storage.file_store import FileEntry
 
@@ -22,25 +24,28 @@ def forgotten(
     contents: TableContents,
     listed: Collection[FileEntry],
     before: datetime,
+    *,
+    first: int | None = None,
 ) -> tuple[FileEntry, ...]:
     """Those that were no head any more at a moment, oldest first: whoever deletes them in this order and is killed
-    leaves a line that leads to the others. `head` is the path of head's own file, `listed` what the folder has."""
+    leaves a line that leads to the others. `head` is the path of head's own file, `listed` what the folder has.
+    `first`: engines look for head from the file of this number on, and end where a number is missing."""
     entries = {one.path: one for one in listed}
     kept = {
         head,
         *map(contents.paths.path, metadata.log),
         *metadata.properties.get(EXPIRING, "").splitlines(),
     }
-    found, successor = list[FileEntry](), None
+    line, successor = list[tuple[FileEntry, bool]](), None
     for path in _line(metadata, contents):
         entry = entries.get(path)
         if entry is None:
             continue  # gone already
         left_at = entry.modified_at if successor is None else max(entry.modified_at, successor.modified_at)
-        if path not in kept and left_at < before:
-            found.append(entry)
+        is_looked_for = first is not None and (number_of(path.rpartition("/")[2]) or 0) >= first
+        line.append((entry, path not in kept and left_at < before and not is_looked_for))
         successor = entry
-    return tuple(reversed(found))
+    return tuple(entry for entry, _ in takewhile(lambda one: one[1], reversed(line)))
 
 
 def _line(metadata: TableMetadata, contents: TableContents) -> Iterator[str]:

@@ -23,7 +23,17 @@ from lakewarden.catalog.formats.iceberg.file_paths import FilePaths
 from lakewarden.catalog.formats.spec import CatalogHead
 from lakewarden.catalog.storage.file_store import FileEntry, FileStore
 
-__all__ = ["FOLDER", "HINT", "HeadFile", "catalogued_file", "has_metadata", "head_file", "metadata_files"]
+__all__ = [
+    "FOLDER",
+    "HINT",
+    "HeadFile",
+    "catalogued_file",
+    "has_metadata",
+    "head_file",
+    "hinted_number",
+    "metadata_files",
+    "number_of",
+]
 
 FOLDER: Final = "metadata"
 HINT: Final = f"{FOLDER}/version-hint.text"
@@ -102,8 +112,8 @@ def _named(store: FileStore, told: str) -> FileEntry:
 
 def _numbered(store: FileStore, first: int) -> FileEntry:
     found: dict[int, FileEntry] = {}
-    for entry in store.named(FOLDER, lambda name: (_number_of(name) or -1) >= first):
-        number = _number_of(entry.path.rpartition("/")[2])
+    for entry in store.named(FOLDER, lambda name: (number_of(name) or -1) >= first):
+        number = number_of(entry.path.rpartition("/")[2])
         assert number is not None, "only numbered ones were asked for"
         found.setdefault(number, entry)
     if first not in found:
@@ -111,7 +121,16 @@ def _numbered(store: FileStore, first: int) -> FileEntry:
     return found[next(one for one in sorted(found) if one + 1 not in found)]
 
 
-def _number_of(name: str) -> int | None:
+def hinted_number(store: FileStore) -> int | None:
+    """The number from which on engines look for head; None where the folder tells none. Raises `OSError`."""
+    try:
+        return as_whole(store.read(HINT).decode("ascii", "replace").strip())
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+
+
+def number_of(name: str) -> int | None:
+    """The number in the name of a metadata file in Hadoop's layout; None for any other name."""
     match = _NUMBERED.fullmatch(name)
     return None if match is None else int(match[1])  # the first one is v1
 

@@ -34,6 +34,7 @@ from lakewarden.catalog.formats.iceberg.pointer import (
     catalogued_file,
     has_metadata,
     head_file,
+    hinted_number,
     metadata_files,
 )
 from lakewarden.catalog.formats.iceberg.references import references_of, snapshot_names
@@ -217,8 +218,12 @@ class IcebergReader:
 
     def forgotten(self, location: str, *, before: datetime) -> tuple[FileEntry, ...]:
         """The metadata files that head does not remember, and that were no head any more at a moment, oldest first."""
-        loaded, listed = self._load(location), metadata_files(self._store(location))
-        return forgotten(loaded.metadata, loaded.file.path, loaded.contents, listed, before)
+        loaded, store = self._load(location), self._store(location)
+        with answering(location):
+            first = hinted_number(store)
+        return forgotten(
+            loaded.metadata, loaded.file.path, loaded.contents, metadata_files(store), before, first=first
+        )
 
     def _when_head(self, location: str, version: int) -> Iterator[TableMetadata]:
         """The metadata in which a version was head, that of the last time, newest first. Raises `UnreadableError` where

@@ -1,12 +1,14 @@
 """Which files only snapshots need that may expire, and which snapshots those are.
 
-A file that no branch and no tag needs is a tombstone: of the last snapshot that has it, on whichever branch that was,
-or on none. Manifests and lists of them are such files as well.
+A file that no branch and no tag needs is a tombstone: left behind when the last of the snapshots that have it was, on
+whichever branches those were, or on none. That need not be the newest of them: main may have come late to a branch that
+was written long ago. Manifests and lists of them are such files as well.
 """
 
 import sys
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import islice
 from typing import Final
@@ -149,42 +151,64 @@ def tombstones_of(
     found: dict[str, Tombstone] = {}
     for snapshot, theirs in expired:
         with suppress(BrokenMetadataError):
-            named = dict.fromkeys(_manifests((snapshot,), theirs).values(), snapshot)
-            found |= _stones((snapshot,), named, theirs, {snapshot.id: (None, snapshot.at)}, lenient=True)
-    loose = sorted((one for one in metadata.snapshots.values() if one.id not in stay), key=_order)
-    last = {one: snapshot for snapshot in loose for one in _manifests((snapshot,), contents).values()}
-    moments = {one.id: (one.sequence + 1 if one.sequence else None, left[one.id]) for one in loose}
-    found |= _stones(loose, last, contents, moments)
+            found |= _stones([(snapshot, _Left(version=None, at=snapshot.at))], theirs, lenient=True)
+    loose = [one for one in metadata.snapshots.values() if one.id not in stay]
+    moments = [
+        (one, _Left(version=one.sequence + 1 if one.sequence else None, at=left[one.id])) for one in loose
+    ]
+    found |= _stones(moments, contents)
     return tuple(one for path, one in found.items() if path not in live)
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Left:
+    """When something was left behind."""
+
+    version: int | None
+    """The one that did not have it any more; None if no version that is left does tell."""
+    at: datetime
+
+    def later(self, other: "_Left") -> "_Left":
+        """The moment when both were left."""
+        numbers = [one for one in (self.version, other.version) if one is not None]
+        return _Left(version=max(numbers, default=None), at=max(self.at, other.at))
+
+
 def _stones(
-    snapshots: Iterable[TableSnapshot],
-    last: Mapping[ManifestFile, TableSnapshot],
-    contents: TableContents,
-    moments: Mapping[int, tuple[int | None, datetime]],
-    *,
-    lenient: bool = False,
+    moments: Sequence[tuple[TableSnapshot, _Left]], contents: TableContents, *, lenient: bool = False
 ) -> dict[str, Tombstone]:
-    """What snapshots have, by path: `last` says of each manifest in which of them it comes last, `moments` since which
-    version and when a snapshot is left behind. `lenient`: manifests may be missing."""
-    found: dict[str, Tombstone] = {}
+    """What snapshots have, by path; `moments` says when each was left behind. `lenient`: manifests may be missing."""
+    left: dict[str, _Left] = {}
+    sizes: dict[str, int | None] = {}
+    manifests: dict[ManifestFile, _Left] = {}
+    files = set[str]()
 
-    def add(path: str, size: int | None, of: TableSnapshot, *, is_metadata: bool) -> None:
-        version, at = moments[of.id]
-        found[path] = Tombstone(
-            path=path, removed_at=at, removed_in=version, size_bytes=size, is_metadata=is_metadata
-        )
+    def add(path: str, size: int | None, moment: _Left) -> None:
+        left[path] = moment.later(left.get(path, moment))
+        sizes[path] = size
 
-    for manifest, snapshot in sorted(last.items(), key=lambda pair: _order(pair[1])):
+    for snapshot, moment in moments:
+        for manifest in _manifests((snapshot,), contents).values():
+            manifests[manifest] = moment.later(manifests.get(manifest, moment))
+    for manifest, moment in manifests.items():
         with suppress(*([BrokenMetadataError] if lenient else [])):
             for path, size in _files(manifest, contents):
-                add(path, size, snapshot, is_metadata=False)
-        add(contents.paths.path(manifest.path), manifest.size_bytes, snapshot, is_metadata=True)
-    for snapshot in snapshots:
+                add(path, size, moment)
+                files.add(path)
+        add(contents.paths.path(manifest.path), manifest.size_bytes, moment)
+    for snapshot, moment in moments:
         for path in _lists((snapshot,), contents):
-            add(path, None, snapshot, is_metadata=True)
-    return found
+            add(path, None, moment)
+    return {
+        path: Tombstone(
+            path=path,
+            removed_at=moment.at,
+            removed_in=moment.version,
+            size_bytes=sizes[path],
+            is_metadata=path not in files,
+        )
+        for path, moment in left.items()
+    }
 
 
 def _manifests(snapshots: Iterable[TableSnapshot], contents: TableContents) -> dict[str, ManifestFile]:
@@ -214,7 +238,3 @@ def _left_at(metadata: TableMetadata, written: WrittenAt) -> Mapping[int, dateti
         if one.parent_id in found:
             found[one.parent_id] = max(found[one.parent_id], made[one.id])
     return found
-
-
-def _order(snapshot: TableSnapshot) -> tuple[int, datetime]:
-    return snapshot.sequence, snapshot.at

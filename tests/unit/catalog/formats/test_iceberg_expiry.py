@@ -209,3 +209,69 @@ def test_a_run_has_done_what_is_in_main_and_not_what_it_left_on_a_branch(tmp_pat
 def test_the_age_that_its_owner_wants_is_in_milliseconds(told: str | None, seconds: float | None) -> None:
     properties = {} if told is None else {"history.expire.max-snapshot-age-ms": told}
     assert seconds_kept(properties) == seconds
+
+
+def test_a_file_goes_when_the_snapshot_that_was_left_last_may_go(tmp_path: Path) -> None:
+    """A branch of two snapshots was written long ago; main, which was at the one before them, came to it just now."""
+    writer, day = IcebergWriter(root=tmp_path / "t"), timedelta(days=1)
+    made = []
+    for add, remove in ((("a", 1), ()), (("b", 1), ()), (("c", 1), ("a", "b"))):
+        writer.commit(add=(add,), remove=remove, operation="overwrite")
+        assert writer.current is not None
+        made.append(writer.current)
+        writer.now += day
+    writer.moves = writer.moves[:1]
+    writer.more["refs"] = {"main": {"type": "branch", "snapshot-id": made[-1]}}
+    for listed in writer.metadata.glob("*.avro"):
+        os.utime(listed, (writer.now.timestamp(),) * 2)
+    writer.now += 28 * day
+    writer.move_main(made[-1])
+    reader, location = IcebergReader(), canonical(str(writer.root))
+    gone = {one.path: (one.removed_in, one.removed_at) for one in reader.tombstones(location)}
+    assert gone["a"] == (3, writer.now), "the first one has it, at which main was until now"
+    assert gone["b"][0] == 3 and gone["b"][1] < writer.now - 20 * day
+    seen, ago = reader.observe(location), writer.now - day
+    assert isinstance(seen, Observation) and seen.head is not None
+    assert reader.expiring(location, head=seen.head, before=3, left_before=ago) == (made[1],)
+
+
+def test_what_came_meanwhile_has_files_of_deletes_as_well(tmp_path: Path) -> None:
+    writer = IcebergWriter(root=tmp_path / "t")
+    writer.commit(add=(("a", 1),))
+    deletes = (
+        writer.delete("by-value", content=2),
+        writer.delete("by-place", content=1),
+        writer.delete("vectors", content=1, format="PUFFIN", of="a"),
+    )
+    writer.commit(add=(("c", 1),), deletes=deletes, operation="overwrite")
+    came = IcebergReader().additions(canonical(str(writer.root)), since=1)
+    assert [[one.path for one in files] for _, files in came] == [
+        [],
+        ["c", "by-value", "by-place", "vectors"],
+    ]
+
+
+def test_old_metadata_goes_from_its_beginning_and_never_from_where_engines_look_for_head(
+    tmp_path: Path,
+) -> None:
+    """They take the last of an unbroken row of numbers, from the hint's on, for head."""
+    writer = IcebergWriter(root=tmp_path / "t")
+    for number in range(6):
+        writer.commit(add=((f"f{number}", 1),))
+        writer.log = writer.log[-1:]
+    reader, location = IcebergReader(), canonical(str(writer.root))
+
+    def goes() -> list[int]:
+        found = reader.forgotten(location, before=LATER)
+        return [int(one.path.removeprefix("metadata/v").partition(".")[0]) for one in found]
+
+    assert goes() == [1, 2, 3], "head remembers two"
+    writer.point(3)
+    assert goes() == [1, 2]
+    writer.point(6)
+    (writer.metadata / "v2.metadata.json").touch()
+    recent = (writer.metadata / "v2.metadata.json").stat().st_mtime
+    for number in (1, 3, 4, 5, 6):
+        os.utime(writer.metadata / f"v{number}.metadata.json", (recent - 9_000,) * 2)
+    before = datetime.fromtimestamp(recent - 60, UTC)
+    assert reader.forgotten(location, before=before) == (), "without v2 nobody would find v3 from v1"
