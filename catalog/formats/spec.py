@@ -66,6 +66,8 @@ class FormatSpec:
     """The folder by which its tables are known. It holds metadata and nothing else."""
     kept: tuple[str, ...] = ()
     """Beginnings of the paths of what the format keeps in a table's folder besides."""
+    mirrored_by: tuple[str, ...] = ()
+    """Properties of a table whose own engine keeps metadata of another format beside it, for the same rows."""
     upkeep: tuple[Action, ...] = (Action.LOG_CARE,)
     """How its own metadata is cared for: the actions that not every format has."""
     retention: RetentionProperties = NO_PROPERTIES

@@ -9,12 +9,13 @@ from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import timedelta
+from functools import partial
 from itertools import chain
 from pathlib import PurePosixPath
 from typing import Final
 
 from lakewarden.catalog.errors import ConflictError, PreconditionError
-from lakewarden.catalog.formats.inner_tables import inner_tables, signs
+from lakewarden.catalog.formats.inner_tables import formats_at_root, inner_tables, signs
 from lakewarden.catalog.formats.outer_tables import Outer, require_no_outer
 from lakewarden.catalog.formats.port import Observation
 from lakewarden.catalog.formats.registry import spec_of
@@ -66,6 +67,7 @@ class Unneeded:
         """The `files` in the table's folder and in no other table's that were removed longer ago than `retention`.
         `strict`: they come from a listing, so that a path which cannot be placed may be one of them."""
         refuse_outer(ctx)
+        _refuse_shared(ctx, store, seen)
         places = FilePlaces(ctx.target.location)
         chosen = tuple(files)
         inner = set(inner_tables_at(store, (entry.path for entry in chosen)))
@@ -118,6 +120,7 @@ class Unneeded:
         or a table that names files of this one was registered.
         """
         refuse_outer(self.ctx)
+        _refuse_shared(self.ctx, self.store, self.seen)
         now = FilePlaces(self.ctx.target.location)
         self._follow(now)
         needed = None if self.ctx.rollbacks is None else self.ctx.rollbacks.needed_version(self._table_id)
@@ -157,20 +160,39 @@ def refuse_outer(ctx: JobContext) -> None:
     require_no_outer(above, ctx.target.location, name=ctx.target.name, hint=hint)
 
 
+def _refuse_shared(ctx: JobContext, store: FileStore, seen: Observation) -> None:
+    """Raise `PreconditionError` if the table's own folder is that of a table of another format, too: which files that
+    one needs, nobody here can tell."""
+    spec = spec_of(seen.format)
+    if any(key in seen.properties for key in spec.mirrored_by):
+        return
+    others = formats_at_root(_signs_in(store, "", without=spec.label))
+    if others:
+        folder = signs()[others[0]].folder
+        raise PreconditionError(
+            f"The folder of {ctx.target.name} is that of a table of {others[0]}, too ({folder}/): "
+            "what one of them deletes, the other may need.",
+            hint=f"Once nobody needs that table any more, take {folder}/ away; until then nothing is deleted.",
+        )
+
+
 def inner_tables_at(store: FileStore, paths: Iterable[str]) -> tuple[str, ...]:
     """The tables of their own that lie on the way to any of these paths (relative), by a look at each folder."""
     folders = sorted({str(parent) for path in paths for parent in PurePosixPath(path).parents} - {"."})
-
-    def found(folder: str) -> list[str]:
-        places = [(f"{folder}/{sign.folder}", sign) for sign in signs().values()]
-        bare = [place for place, sign in places if not sign.endings and store.exists(place)]
-        listed = (store.list(place) for place, sign in places if sign.endings)
-        return [*bare, *(entry.path for entry in chain.from_iterable(listed))]
-
+    look = partial(_signs_in, store)
     if local_path(store.root) is not None:
-        return inner_tables(chain.from_iterable(map(found, folders)))
+        return inner_tables(chain.from_iterable(map(look, folders)))
     with ThreadPoolExecutor(_AT_ONCE) as pool:
-        return inner_tables(chain.from_iterable(pool.map(found, folders)))
+        return inner_tables(chain.from_iterable(pool.map(look, folders)))
+
+
+def _signs_in(store: FileStore, folder: str, *, without: str | None = None) -> list[str]:
+    """What a folder holds by which tables are known, of all formats but one."""
+    known = (sign for label, sign in signs().items() if label != without)
+    places = [(f"{folder}/{sign.folder}".lstrip("/"), sign) for sign in known]
+    bare = [place for place, sign in places if not sign.endings and store.exists(place)]
+    listed = (store.list(place) for place, sign in places if sign.endings)
+    return [*bare, *(entry.path for entry in chain.from_iterable(listed))]
 
 
 def _within(path: str, tables: set[str]) -> bool:

@@ -260,6 +260,7 @@ DELTA_FORMAT: Final = FormatSpec(
     retention=DELTA_RETENTION,
     provider="delta",
     kept=("_change_data/", "_delta_index/", "_symlink_format_manifest/"),
+    mirrored_by=("delta.universalFormat.enabledFormats",),
 )
 
 

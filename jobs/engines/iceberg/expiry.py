@@ -23,6 +23,7 @@ from lakewarden.jobs.engines.spark.errors import translated
 __all__ = ["expire", "forget_expired", "live_paths", "unnamed"]
 
 _HIDDEN: Final = (".", "_")
+"""How the names of files and folders begin that are somebody else's: other formats' logs, what is being staged."""
 _DATA: Final = (".avro", ".orc", ".parquet")
 _METADATA: Final = (".avro", ".stats")
 """Manifests and their lists; statistics of columns."""
@@ -94,4 +95,4 @@ def _may_be_left_over(entry: FileEntry) -> bool:
     path = PurePosixPath(entry.path)
     if path.parts[0] == FOLDER:
         return path.suffix in _METADATA or (path.suffix in _DATA and path.name.startswith(_PARTITIONS))
-    return path.suffix in _DATA and not path.name.startswith(_HIDDEN)
+    return path.suffix in _DATA and not any(part.startswith(_HIDDEN) for part in path.parts)

@@ -447,6 +447,25 @@ def test_a_table_that_comes_into_the_folder_meanwhile_is_left_alone(place: Place
     assert (place.folder / "sub/old-a").exists() and (place.folder / "sub/old-b").exists()
 
 
+@pytest.mark.parametrize("sign", [".hoodie/hoodie.properties", "metadata/v1.metadata.json"])
+@pytest.mark.parametrize("full", [False, True], ids=["by the log", "by a listing"])
+def test_a_folder_that_is_another_formats_table_too_is_left_alone(
+    place: Place, sign: str, full: bool
+) -> None:
+    place.engine.listed = list(TEN)
+    place.guard.at = {3: lambda: place.made(sign) and None}
+    with pytest.raises(PreconditionError, match=r"is that of a table of (Hudi|Iceberg), too"):
+        place.vacuum(full=full)
+    assert len(place.left) == 10
+    with pytest.raises(PreconditionError, match="what one of them deletes, the other may need"):
+        place.vacuum(full=full, dry_run=True)
+    head = place.reader.observation
+    mirrored = {"delta.universalFormat.enabledFormats": "iceberg"}
+    place.reader.observation = replace(head, properties={**head.properties, **mirrored})
+    place.vacuum(full=full)
+    assert place.left == [], "its own engine keeps that metadata"
+
+
 def test_the_log_is_listed_once_before_each_batch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     location = delta_table(tmp_path / "t", commits=3)
     reader, store, listings = DeltaReader(), open_store(location), list[str]()
