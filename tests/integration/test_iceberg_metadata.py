@@ -1,11 +1,16 @@
 """The metadata of Iceberg tables is cared for: manifests, older metadata files, branches that killed runs left."""
 
+from dataclasses import replace
+from typing import Any
+
 import pytest
 
 from lakewarden.catalog import failpoints
 from lakewarden.catalog.errors import ConflictError
 from lakewarden.catalog.formats.port import CommitKind
-from lakewarden.jobs.engines.iceberg.java_tables import opened
+from lakewarden.jobs.engines.iceberg import column_statistics, own_metadata
+from lakewarden.jobs.engines.iceberg.java_tables import JavaTable, opened
+from lakewarden.jobs.engines.iceberg.staged import StagedTable, staged
 from support.builders.spark_iceberg import Make, SparkIceberg
 from support.cases import mostly_long
 from support.crashes.crashes import points_of
@@ -64,6 +69,45 @@ def test_manifests_are_joined_only_on_the_head_that_was_read(
     monkeypatch.undo()
     assert table.rows() == [0, 1, 2, 3, 1000] and table.seen.backlog.manifests == 5
     assert (table.unnamed(), table.missing()) == (set(), set()), "what was written in vain is gone"
+
+
+class AnswerLost:
+    """Operations of a table whose commit is made, and said to have failed: as a database is asked again by Iceberg's
+    library when its answer was lost, and finds that the head is not the one that it was."""
+
+    def __init__(self, inner: Any) -> None:
+        self._inner = inner
+
+    def operations(self) -> "AnswerLost":
+        return AnswerLost(self._inner.operations())
+
+    def commit(self, base: object, made: object) -> None:
+        self._inner.commit(base, made)
+        raise ConflictError("Somebody else committed first.")
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+
+@pytest.mark.parametrize("does", ["joins manifests", "counts"])
+def test_what_was_published_stays_though_the_answer_was_lost(
+    make: Make, monkeypatch: pytest.MonkeyPatch, does: str
+) -> None:
+    def lost(table: JavaTable) -> StagedTable:
+        found = staged(table)
+        return replace(found, of=replace(found.of, table=AnswerLost(found.of.table)))
+
+    table = appended(make)
+    for module in (own_metadata, column_statistics):
+        monkeypatch.setattr(module, "staged", lost)
+    if does == "counts":
+        assert table.describe().committed_version is not None
+        seen = table.seen.own_statistics
+        assert seen is not None and seen.recorded
+    else:
+        assert table.care("run-7").committed_version == table.seen.version
+        assert table.seen.backlog.manifests == 1
+    assert (table.missing(), table.rows()) == (set(), [0, 1, 2, 3])
 
 
 @pytest.mark.parametrize("catalog", mostly_long(["by_name", "by_path"], ["by_name"]))

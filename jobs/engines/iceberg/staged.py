@@ -27,7 +27,8 @@ class StagedTable:
 
     def publish(self, action: str) -> Any | None:
         """Make head what was committed here; None if nothing was. Raises `ConflictError`, and the files that were
-        written are gone, if anybody has committed since the table was opened. `action` as for `translated`."""
+        written are gone, if anybody has committed since the table was opened; they stay where nobody can tell. `action`
+        as for `translated`."""
         made = self.transaction.currentMetadata()
         if made.currentSnapshot() is None or self._is_nothing(made):
             return None
@@ -36,11 +37,23 @@ class StagedTable:
             with translated(action):
                 self.of.table.operations().commit(self.of.base, made)
         except ConflictError:
+            # A database or a storage that loses its answer is asked again by Iceberg's library, and then says "failed".
+            if self._is_published(made):
+                return made
             with translated(f"delete what was written in vain to {self.of.location}"):
                 for path in self._written(made):
                     self.of.table.io().deleteFile(path)
             raise
         return made
+
+    def _is_published(self, made: Any) -> bool:
+        """Whether the table has what was committed here: the snapshots, and the files of statistics. Raises what the
+        catalog says if it does not answer."""
+        base, now = self.of.base, self.of.again().base
+        ids = {int(one.snapshotId()) for one in made.snapshots() if base.snapshot(one.snapshotId()) is None}
+        described = _statistics(made) - _statistics(base)
+        is_there = all(now.snapshot(one) is not None for one in ids) and described <= _statistics(now)
+        return bool(ids or described) and is_there
 
     def _is_nothing(self, made: Any) -> bool:
         before = self.of.base
@@ -70,8 +83,11 @@ class StagedTable:
                 if manifest.snapshotId() == snapshot.snapshotId():
                     yield str(manifest.path())
             yield str(snapshot.manifestListLocation())
-        told = {str(one.path()) for one in statistics_of(self.of.base)}
-        yield from {str(one.path()) for one in statistics_of(made)} - told
+        yield from _statistics(made) - _statistics(self.of.base)
+
+
+def _statistics(metadata: Any) -> set[str]:
+    return {str(one.path()) for one in statistics_of(metadata)}
 
 
 def staged(table: JavaTable) -> StagedTable:
