@@ -50,12 +50,13 @@ class SqlCatalog:
         return {table: file for _, _, table, file in self._rows(wanted) if table in asked}
 
     def naming(self, location: str) -> tuple[str, ...]:
-        local = local_path(location)  # engines do not percent-encode
-        wanted = location.partition("://")[2] if local is None else str(local)
-        inside = column("metadata_location").contains(f"{wanted}/", autoescape=True)
+        wanted = _every_entry()
+        if local_path(location) is None:  # on a disk, links lead to a folder from anywhere
+            folder = location.rpartition("/")[2]  # others spell the authority, and slashes, in another way
+            wanted = wanted.where(column("metadata_location").contains(f"/{folder}/", autoescape=True))
         return tuple(
             f"{catalog}.{namespace}.{table}"
-            for catalog, namespace, table, file in self._rows(_every_entry().where(inside))
+            for catalog, namespace, table, file in self._rows(wanted)
             if lies_in(file, location)
         )
 

@@ -23,7 +23,13 @@ from lakewarden.jobs.engines.iceberg.compaction import rewrite
 from lakewarden.jobs.engines.iceberg.delete_files import join_positions
 from lakewarden.jobs.engines.iceberg.expiry import expire, forget_expired, live_paths, unnamed
 from lakewarden.jobs.engines.iceberg.going_back import fence, not_ours, restore
-from lakewarden.jobs.engines.iceberg.java_tables import JavaTable, beside_writers, opened, opened_at
+from lakewarden.jobs.engines.iceberg.java_tables import (
+    JavaTable,
+    beside_writers,
+    opened,
+    opened_at,
+    require_one_name,
+)
 from lakewarden.jobs.engines.iceberg.own_metadata import drop_branches, join_manifests
 from lakewarden.jobs.engines.iceberg.partitions import rows_of
 from lakewarden.jobs.engines.iceberg.table_properties import change_properties
@@ -204,6 +210,9 @@ class IcebergEngine:
         return sum(dropped)
 
     def forgotten_metadata(self, location: str, *, before: datetime) -> Sequence[FileEntry]:
+        require_one_name(
+            self._heads(location), location
+        )  # what one of two names does not remember, the other may
         return self._reader.forgotten(location, before=before)
 
     def statistics(

@@ -17,7 +17,7 @@ from lakewarden.catalog.formats.spec import CatalogHead, HeadOf
 from lakewarden.jobs.engines.spark.errors import translated
 from lakewarden.jobs.engines.spark.names import hadoop_path
 
-__all__ = ["JavaTable", "beside_writers", "marked", "opened", "opened_at", "texts"]
+__all__ = ["JavaTable", "beside_writers", "marked", "opened", "opened_at", "require_one_name", "texts"]
 
 _ATTEMPTS: Final = 10
 
@@ -109,17 +109,22 @@ def opened_at(spark: SparkSession, heads: HeadOf, location: str, requires: Head)
     """The table, if head is the one that is required, and its folder has no other name by now. Raises `ConflictError`,
     `RefusedError`."""
     told = heads(location)
+    require_one_name(told, location)
+    found = _loaded(spark, told, location)
+    at = found.at
+    if at.version != requires.version or requires.token not in (None, at.token):
+        raise ConflictError(f"{location} moved past version {requires}, on which this was decided.")
+    return found
+
+
+def require_one_name(told: CatalogHead | None, location: str) -> None:
+    """Raise `RefusedError` if the catalog that keeps the head of the table at a location has another name for it."""
     others = () if told is None else told.others()
     if others:
         raise RefusedError(
             f"The folder {location} has another name, {others[0]}: what one of them deletes, the other may need.",
             hint="Remove the other name from its catalog, with its files left there.",
         )
-    found = _loaded(spark, told, location)
-    at = found.at
-    if at.version != requires.version or requires.token not in (None, at.token):
-        raise ConflictError(f"{location} moved past version {requires}, on which this was decided.")
-    return found
 
 
 def beside_writers(
