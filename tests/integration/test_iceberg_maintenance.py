@@ -215,6 +215,22 @@ def test_only_partitions_that_need_it_are_compacted(make: Make, partitioned_by: 
     assert table.rows() == [1, 1, 1, 1, 2]
 
 
+def test_a_partition_field_whose_name_has_meant_two_things_leaves_no_file_out(make: Make) -> None:
+    """`id_bucket=2` of four buckets and of eight are different rows."""
+    table = make("by_name", partitioned_by="bucket(4, id)")
+    for _ in range(3):
+        table.append(*range(8))
+    expressions = table.spark._jvm.org.apache.iceberg.expressions.Expressions  # type: ignore[union-attr]  # Java's
+    spec = opened(table.spark, table.heads, table.location).table.updateSpec()
+    spec.removeField("id_bucket").addField("id_bucket", expressions.bucket("id", 8)).commit()
+    table.append(*range(8))
+    before = {one.path for one in table.reader.files(table.location)}
+    table.compact()
+    after = {one.path for one in table.reader.files(table.location)}
+    assert not before & after and len(after) < len(before)
+    assert table.rows() == sorted(4 * list(range(8)))
+
+
 def test_deletes_of_merge_on_read_are_applied(make: Make) -> None:
     table = make("by_name", properties="'format-version'='3', 'write.delete.mode'='merge-on-read'")
     table.append(*range(20))

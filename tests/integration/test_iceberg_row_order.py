@@ -65,11 +65,17 @@ NEVER = {
     "id, nope": "names a column nope, which the table does not have",
     "table": "says `table`, and the table is not sorted by anything",
     "id, part": "names part, which is one value in each partition",
+    "id, price": r"names price \(decimal\(9, 2\)\), which has no z-order",
+    "seen, id": r"names seen \(timestamp\), which has no z-order",
+    "place.x, id": r"names place.x \(int\), which has no z-order",
 }
 
 
 def test_an_order_that_the_table_cannot_have_is_one_sentence(make: Make) -> None:
     table = scattered(make, None, partitioned_by="part")
+    table.sql(
+        f"ALTER TABLE {table} ADD COLUMNS price DECIMAL(9, 2), seen TIMESTAMP_NTZ, place STRUCT<x: INT>"
+    )
     for order, said in NEVER.items():
         table.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ('{ORDER}'='{order}')")
         before = (table.seen.head, table.files())

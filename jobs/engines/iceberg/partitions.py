@@ -26,8 +26,10 @@ def rows_of(table: JavaTable, partitions: Sequence[Partition] | None) -> Any | N
     """None for all. Raises `RefusedError` for partitions whose values cannot be told by text."""
     if partitions is None or any(not one for one in partitions):
         return None  # files of no partition are anywhere
-    expressions = _expressions(table.spark)
     fields = _fields(table)
+    if fields is None:
+        return None
+    expressions = _expressions(table.spark)
     each = [
         reduce(
             getattr(expressions, "and"),
@@ -43,13 +45,20 @@ def _expressions(spark: SparkSession) -> Any:
     return jvm.org.apache.iceberg.expressions.Expressions
 
 
-def _fields(table: JavaTable) -> Mapping[str, tuple[Any, Any]]:
-    """Partition fields of any spec by name, each with its spec."""
+def _fields(table: JavaTable) -> Mapping[str, tuple[Any, Any]] | None:
+    """Partition fields of any spec by name, each with its spec; None where one name has meant different things."""
     found: dict[str, tuple[Any, Any]] = {}
     for spec in table.base.specs():
         for one in spec.fields():
-            found[str(one.name())] = (one, spec)
+            known, _ = found.setdefault(str(one.name()), (one, spec))
+            if _meaning(known) != _meaning(one):
+                return None
     return found
+
+
+def _meaning(field: Any) -> tuple[int, str]:
+    """The column and the transform of a partition field."""
+    return int(field.sourceId()), str(field.transform().toString())
 
 
 def _equals(

@@ -13,6 +13,10 @@ ORDER: Final = "lakewarden.compaction.order"
 Without it, files are packed."""
 _OWN: Final = "table"
 _IDENTITY: Final = "identity"
+_BITS: Final = frozenset(
+    ("boolean", "int", "long", "float", "double", "string", "uuid", "binary", "date", "timestamptz")
+)
+"""Types of Iceberg that its z-order makes bits of (`SparkZOrderUDF.sortedLexicographically`), at the top of rows."""
 
 
 def ordering(table: JavaTable) -> Callable[[Any], Any]:
@@ -32,8 +36,15 @@ def ordering(table: JavaTable) -> Callable[[Any], Any]:
     columns = [one.strip() for one in wanted.split(",")]
     schema = table.base.schema()
     for one in columns:
-        if schema.findField(one) is None:
+        field = schema.findField(one)
+        if field is None:
             raise _refused(table, f"names a column {one}, which the table does not have", "Set it anew.")
+        if schema.asStruct().field(field.fieldId()) is None or str(field.type()) not in _BITS:
+            raise _refused(
+                table,
+                f"names {one} ({field.type()}), which has no z-order",
+                "Name columns, not fields of structs, of simple types other than decimal and timestamp_ntz.",
+            )
     parts = {
         str(schema.findColumnName(one.sourceId()))
         for one in table.base.spec().fields()
