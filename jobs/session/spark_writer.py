@@ -214,6 +214,7 @@ class SparkWriter:
         if self._judge is not None:
             self._judge.require_said(plan)
         analysed = self._plans.analysed(session, plan)
+        self._buckets.require_hashed_columns(analysed)
         shape = shape_of(self._plans, session, analysed, is_merge=kind(plan) == _MERGE)
         if shape is None:
             if isinstance(request, UncompiledChange):

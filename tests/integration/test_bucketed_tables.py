@@ -14,7 +14,7 @@ from deltalake import DeltaTable, write_deltalake
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from lakewarden.catalog.errors import ConflictError, PreconditionError
+from lakewarden.catalog.errors import ConflictError, PreconditionError, UsageError
 from lakewarden.daemon.installation.services import Services
 from lakewarden.jobs.session.attached import Attached
 from lakewarden.jobs.session.buckets.bucketed_changes import BucketedChange
@@ -183,6 +183,24 @@ def test_what_is_written_anew_is_in_its_buckets_again(tables: Lake) -> None:
     assert tables.rows("t") == UPDATED, "with a source of four buckets, which is exchanged"
     tables.sql("ALTER TABLE t NOT CLUSTERED")
     assert "buckets" not in str(tables.log("t").metadata().configuration)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "CREATE TABLE made (id INT, x DOUBLE) USING delta CLUSTERED BY (x) INTO 4 BUCKETS",
+        "CREATE TABLE made (id INT, x DOUBLE) USING delta CLUSTERED BY (idd) INTO 4 BUCKETS",
+        "CREATE TABLE made USING delta CLUSTERED BY (x) INTO 4 BUCKETS AS SELECT id, CAST(id AS FLOAT) AS x FROM t",
+        "CREATE OR REPLACE TABLE t USING delta CLUSTERED BY (idd) INTO 4 BUCKETS AS SELECT id FROM s",
+        "ALTER TABLE t CLUSTERED BY (id, nope) INTO 3 BUCKETS",
+    ],
+)
+def test_buckets_by_columns_that_are_not_hashed_are_refused(tables: Lake, statement: str) -> None:
+    before = str(tables.log("t").metadata().configuration), tables.rows("t")
+    with pytest.raises(UsageError, match="no columns .* of types that are hashed"):
+        tables.sql(statement)
+    assert (str(tables.log("t").metadata().configuration), tables.rows("t")) == before
+    assert tables.sql("SHOW TABLES LIKE 'made'") == []
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from lakewarden.catalog.model.bucket_layout import BucketLayout, key_types, layo
 from lakewarden.catalog.model.lineage_record import Operation
 from lakewarden.jobs.engines.spark.bucket_files import as_set, naming
 from lakewarden.jobs.session.buckets.bucketed_changes import BucketedChange, bucketed_change, settings_of
-from lakewarden.jobs.session.buckets.definitions import with_layout_on_record
+from lakewarden.jobs.session.buckets.definitions import require_hashed_columns, with_layout_on_record
 from lakewarden.jobs.session.buckets.reading import UnlikeBucketsError
 from lakewarden.jobs.session.buckets.rows_changes import RowsChange, rows_change
 from lakewarden.jobs.session.buckets.writing import distributed
@@ -54,6 +54,10 @@ class BucketedWrites:
     def as_delta_takes_it(self, session: Any, parsed: JavaPlan) -> JavaPlan:
         """See `with_layout_on_record`."""
         return with_layout_on_record(self._plans, session, parsed)
+
+    def require_hashed_columns(self, analysed: JavaPlan) -> None:
+        """See `require_hashed_columns`."""
+        require_hashed_columns(self._plans, analysed)
 
     def spread(self, session: Any, shape: Shape, query: JavaPlan) -> JavaPlan:
         """The query of a write with its rows spread over the buckets of the table that it is written to; as it is where

@@ -4,13 +4,14 @@ of the statement and put on record in the table's properties."""
 from typing import Any, Final
 
 from lakewarden.catalog.errors import UsageError
-from lakewarden.catalog.model.bucket_layout import MOST_BUCKETS, BucketLayout
+from lakewarden.catalog.model.bucket_layout import MOST_BUCKETS, BucketLayout, key_types, layout_in
 from lakewarden.jobs.session.plans import JavaPlan, Plans, kind
 from lakewarden.jobs.session.write_plans.write_shapes import makes_delta
 
-__all__ = ["with_layout_on_record"]
+__all__ = ["require_hashed_columns", "with_layout_on_record"]
 
 _CREATED: Final = ("CreateTable", "CreateTableAsSelect", "ReplaceTable", "ReplaceTableAsSelect")
+_ALTERED: Final = "AlterTableSetPropertiesDeltaCommand"
 _BUCKETS: Final = ("BucketTransform", "SortedBucketTransform")
 
 
@@ -26,6 +27,26 @@ def with_layout_on_record(plans: Plans, session: Any, plan: JavaPlan) -> JavaPla
     layout = _layout(plans, told[0])
     kept = plans.scala_sequence(part for part in parts if kind(part) not in _BUCKETS)
     return _with(plan, kept, _specified(plans, plan.tableSpec(), layout))
+
+
+def require_hashed_columns(plans: Plans, plan: JavaPlan) -> None:
+    """Raise `UsageError` for an analysed statement that gives a table buckets by columns which it does not have, or
+    that are not hashed."""
+    match kind(plan):
+        case "CreateTable" | "ReplaceTable":
+            schema, properties = plan.tableSchema(), plan.tableSpec().properties()
+        case "CreateTableAsSelect" | "ReplaceTableAsSelect":
+            schema, properties = plan.query().schema(), plan.tableSpec().properties()
+        case _ if kind(plan) == _ALTERED:
+            schema, properties = plan.table().schema(), plan.configuration()
+        case _:
+            return
+    layout = layout_in(plans.texts(properties))
+    if layout is not None and key_types(str(schema.json()), layout) is None:
+        raise UsageError(
+            f"The table has no columns {', '.join(layout.columns)} of types that are hashed.",
+            hint="Buckets are by columns of whole numbers, decimals, texts, dates, timestamps, booleans or bytes.",
+        )
 
 
 def _layout(plans: Plans, transform: Any) -> BucketLayout:
