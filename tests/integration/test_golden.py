@@ -9,6 +9,7 @@ from lakewarden.catalog.formats.delta.reader import DeltaReader
 from lakewarden.catalog.formats.port import Observation
 from lakewarden.catalog.storage.file_store import canonical
 from support.builders.verdicts import Verdict, expected_verdicts, findings_of, verdict_of
+from support.cases import mostly_long
 
 ROOT = Path(__file__).parents[2]
 GOLDEN = ROOT.parent / "shared" / "golden"
@@ -61,7 +62,7 @@ def test_going_on_from_every_older_look_equals_reading_everything(name: str, tmp
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("name", READABLE)
+@pytest.mark.parametrize("name", mostly_long(READABLE, READABLE[::3]))
 def test_spark_sees_the_same(name: str, spark: SparkSession) -> None:
     path = str(GOLDEN / name)
     version, files = _snapshot(spark, path)

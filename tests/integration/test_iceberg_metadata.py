@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from lakewarden.catalog import failpoints
-from lakewarden.catalog.errors import ConflictError
+from lakewarden.catalog.errors import ConflictError, RefusedError
 from lakewarden.catalog.formats.port import CommitKind
 from lakewarden.jobs.engines.iceberg import column_statistics, own_metadata
 from lakewarden.jobs.engines.iceberg.java_tables import JavaTable, opened
@@ -133,20 +133,27 @@ def test_metadata_files_that_nobody_remembers_go_and_no_other(make: Make, catalo
 
 
 def test_another_tables_metadata_in_the_folder_stays(make: Make) -> None:
-    """`register_table` gave it a second name, and both have committed since: neither is in the other's line."""
+    """`register_table` gave it a second name, and both have committed since: neither is in the other's line. In its own
+    database that name is seen, and nothing is deleted."""
     table = appended(make, properties=SHORT)
+    elsewhere = f"{table.database}_too"
+    table.sql(f"CREATE NAMESPACE by_name.{elsewhere}")
     head = table.heads(table.location)
     assert head is not None and head.file is not None
     catalog = table.spark._jvm.org.apache.iceberg.hive.HiveCatalog()  # type: ignore[union-attr]  # Java's
     catalog.setConf(table.spark._jsparkSession.sessionState().newHadoopConf())
     catalog.initialize("again", {"uri": table.uri})
     names = table.spark._jvm.org.apache.iceberg.catalog.TableIdentifier  # type: ignore[union-attr]  # Java's
-    catalog.registerTable(names.parse(f"{table.database}.again"), head.file)
+    for place in (elsewhere, table.database):
+        catalog.registerTable(names.parse(f"{place}.again"), head.file)
     for number in range(4):
-        table.sql(f"INSERT INTO by_name.{table.database}.again VALUES ({100 + number}, 'a', NULL)")
+        table.sql(f"INSERT INTO by_name.{elsewhere}.again VALUES ({100 + number}, 'a', NULL)")
         table.append(10 + number)
+    with pytest.raises(RefusedError, match="has another name, .*again"):
+        table.care(join=False, clean=True)
+    catalog.dropTable(names.parse(f"{table.database}.again"), False)
     assert not table.care(join=False, clean=True).skipped
-    assert len(table.sql(f"SELECT id FROM by_name.{table.database}.again")) == 8
+    assert len(table.sql(f"SELECT id FROM by_name.{elsewhere}.again")) == 8
     assert table.rows() == [0, 1, 2, 3, 10, 11, 12, 13]
 
 
