@@ -1,21 +1,29 @@
-"""Metadata files that head's metadata does not remember any more: each was head once, and nothing reads it since.
+"""Metadata files that head's metadata does not remember any more: each was head once. Whoever goes back to a version of
+then finds the table's properties there; nothing else reads them since.
 
 They are found along the table's own line: the oldest file that head remembers tells those before it, and so on. What
 does not stand in that line stays: commits that failed, and whatever another table in the folder has.
 """
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from datetime import datetime
 from itertools import takewhile
+from typing import Final
 
 from lakewarden.catalog.formats.iceberg.contents import TableContents
 from lakewarden.catalog.formats.iceberg.errors import BrokenMetadataError
-from lakewarden.catalog.formats.iceberg.metadata import TableMetadata, parse_metadata
+from lakewarden.catalog.formats.iceberg.metadata import TableMetadata, TableSnapshot, parse_metadata
 from lakewarden.catalog.formats.iceberg.pointer import number_of
 from lakewarden.catalog.formats.iceberg.released import EXPIRING
 from lakewarden.catalog.storage.file_store import FileEntry
 
-__all__ = ["forgotten"]
+__all__ = ["Shown", "first_shown", "forgotten", "last_shown", "why_forgotten"]
+
+_FORGETFUL: Final = "write.metadata.delete-after-commit.enabled"
+
+Shown = Callable[[TableMetadata, TableContents, TableSnapshot | None], TableMetadata | None]
+"""Finds metadata in which a snapshot (None: that of an empty table) was main, by head's; None where there is none any
+more."""
 
 
 def forgotten(
@@ -63,3 +71,45 @@ def _line(metadata: TableMetadata, contents: TableContents) -> Iterator[str]:
             return
         if told.uuid != metadata.uuid:
             return
+
+
+def last_shown(
+    metadata: TableMetadata, contents: TableContents, wanted: TableSnapshot | None
+) -> TableMetadata | None:
+    """The last metadata in which a snapshot was main. Raises `BrokenMetadataError` for a file that may be it."""
+    return next((told for told in _over_time(metadata, contents) if _is_main(told, wanted)), None)
+
+
+def first_shown(
+    metadata: TableMetadata, contents: TableContents, wanted: TableSnapshot | None
+) -> TableMetadata | None:
+    """The first metadata in which a snapshot was main, whatever was main in between, if there is metadata from before
+    the snapshot was made. Raises as `last_shown`."""
+    first = None
+    for told in _over_time(metadata, contents):
+        if wanted is not None and wanted.id not in told.snapshots:
+            return first  # it was not made yet
+        if _is_main(told, wanted):
+            first = told
+    return None
+
+
+def why_forgotten(metadata: TableMetadata) -> str:
+    """What the table says of the metadata files that it does not remember, as the beginning of a hint."""
+    if metadata.properties.get(_FORGETFUL, "false").lower() != "true":
+        return ""
+    return f"The table's property {_FORGETFUL} has each commit delete such files. "
+
+
+def _is_main(told: TableMetadata, wanted: TableSnapshot | None) -> bool:
+    return (told.current and told.current.id) == (wanted and wanted.id)
+
+
+def _over_time(metadata: TableMetadata, contents: TableContents) -> Iterator[TableMetadata]:
+    """Head's metadata, then that of all files before it."""
+    yield metadata
+    for path in _line(metadata, contents):
+        told = parse_metadata(contents.read_own(path, by="the table's metadata"), path)
+        if told.uuid != metadata.uuid:
+            return
+        yield told

@@ -28,7 +28,13 @@ from lakewarden.catalog.formats.iceberg.observation import (
     observation_of,
     snapshot_in,
 )
-from lakewarden.catalog.formats.iceberg.old_metadata import forgotten
+from lakewarden.catalog.formats.iceberg.old_metadata import (
+    Shown,
+    first_shown,
+    forgotten,
+    last_shown,
+    why_forgotten,
+)
 from lakewarden.catalog.formats.iceberg.pointer import (
     HeadFile,
     catalogued_file,
@@ -168,12 +174,11 @@ class IcebergReader:
     def properties(self, location: str, *, version: int) -> Mapping[str, str]:
         """The properties in the last metadata in which the version was head: they are kept with the metadata, not with
         a snapshot."""
-        return next(self._when_head(location, version)).properties
+        return self._told(location, version, last_shown).properties
 
     def first_properties(self, location: str, *, version: int) -> Mapping[str, str]:
         """The properties in the first metadata in which the version was head."""
-        *_, first = self._when_head(location, version)
-        return first.properties
+        return self._told(location, version, first_shown).properties
 
     def restored(self, location: str, *, version: int) -> int | None:
         loaded = self._load(location)
@@ -225,23 +230,18 @@ class IcebergReader:
             loaded.metadata, loaded.file.path, loaded.contents, metadata_files(store), before, first=first
         )
 
-    def _when_head(self, location: str, version: int) -> Iterator[TableMetadata]:
-        """The metadata in which a version was head, that of the last time, newest first. Raises `UnreadableError` where
-        it is not all there any more."""
-        loaded, was = self._load(location), False
-        wanted = _snapshot(loaded.metadata, version)
-        for named in (None, *reversed(loaded.metadata.log)):
-            told = loaded.metadata
-            if named is not None:
-                told = parse_metadata(loaded.contents.read(named, by=loaded.name), named)
-            is_head = (told.current and told.current.id) == (wanted and wanted.id)
-            if was and not is_head:
-                return
-            was = is_head
-            if is_head:
-                yield told
+    def _told(self, location: str, version: int, shown: Shown) -> TableMetadata:
+        """Metadata in which a version was head. Raises `UnreadableError` where it is not there any more."""
+        loaded, because = self._load(location), ""
+        try:
+            told = shown(loaded.metadata, loaded.contents, _snapshot(loaded.metadata, version))
+        except BrokenMetadataError as broken:
+            told, because = None, f" {broken}"
+        if told is not None:
+            return told
         raise UnreadableError(
-            f"No metadata of {location} tells the properties of version {version} any more.", hint=_HINT
+            f"No metadata of {location} tells the properties of version {version} any more.{because}",
+            hint=f"{why_forgotten(loaded.metadata)}{_HINT}",
         )
 
     def _at(self, location: str, head: str) -> "_Loaded":
