@@ -281,7 +281,7 @@ def test_columns_and_properties_go_back_with_the_rows_and_come_again(table: Spar
     table.sql(f"INSERT INTO {table} VALUES (666, 'x', NULL)")
     table.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ('mine'='after', 'lakewarden.kept'='b', 'new'='c')")
     bad = table.seen
-    assert restored(table, before.version) == bad.version + 1
+    assert restored(table, before.version, "rollback-1-1") == bad.version + 1
     again = table.seen
     java = opened(table.spark, table.heads, table.location).base
     assert java.currentSnapshot().schemaId() == java.currentSchemaId(), (
@@ -309,10 +309,34 @@ def test_columns_that_were_changed_after_the_last_version_are_nobodys_to_take_ba
     assert table.seen.head == before.head
     table.sql(f"INSERT INTO {table} VALUES (7, 'x', NULL, 'k')")
     bad = table.seen
-    restored(table, 2)
+    restored(table, 2, "rollback-1-1")
     assert "kind" not in [one.path for one in table.seen.schema]
     restored(table, bad.version, "rollback-1-1-undo")
     assert (table.seen.schema, table.rows()) == (bad.schema, [1, 7, 666])
+
+
+@pytest.mark.parametrize(
+    ("change", "back"),
+    [
+        pytest.param("ADD COLUMN kind STRING", "DROP COLUMN kind", id="columns"),
+        pytest.param("SET TBLPROPERTIES ('mine'='new')", "UNSET TBLPROPERTIES ('mine')", id="properties"),
+    ],
+)
+def test_an_undo_does_not_take_back_what_an_owner_changed_before_a_compaction(
+    table: SparkIceberg, change: str, back: str
+) -> None:
+    for one in (1, 2, 666):
+        table.append(one)
+    restored(table, 2, "rollback-1-1")
+    table.sql(f"ALTER TABLE {table} {change}")
+    assert table.compact().committed_version == 5
+    seen = table.seen
+    with pytest.raises(PreconditionError, match="has changed (columns|properties) of .* since its rollback"):
+        restored(table, 3, "rollback-1-1-undo")
+    assert table.seen.head == seen.head
+    table.sql(f"ALTER TABLE {table} {back}")
+    restored(table, 3, "rollback-1-1-undo")
+    assert table.rows() == [1, 2, 666]
 
 
 def test_a_column_that_came_later_goes(table: SparkIceberg) -> None:

@@ -163,8 +163,9 @@ class IcebergEngine:
     def restore(self, location: str, *, requires: Head, to: int, apps: Sequence[str], run_id: str) -> int:
         table = self._at(location, requires)
         self._require_files(location, head=requires.version, to=to)
-        if run_id.endswith(UNDO):
-            self._require_untouched(location, head=requires.version)
+        undoes = self._made_by(location, run_id.removesuffix(UNDO)) if run_id.endswith(UNDO) else None
+        if undoes is not None:
+            self._require_untouched(location, head=requires.version, since=undoes)
         return restore(
             table,
             to=to,
@@ -172,6 +173,7 @@ class IcebergEngine:
             marks=self._marks(run_id),
             run_id=run_id,
             lasts=self._undo_for,
+            undoes=undoes,
         )
 
     def fence(
@@ -267,11 +269,21 @@ class IcebergEngine:
                 hint="Put it back from a backup; `lakewarden rollback show` says how far the rollback came.",
             )
 
-    def _require_untouched(self, location: str, *, head: int) -> None:
-        """Raise `PreconditionError` if somebody has changed properties since head was made, of which no version tells:
-        an undo would take that back."""
-        first = self._reader.first_properties(location, version=head)
-        if not_ours(first) != not_ours(self._reader.properties(location, version=head)):
+    def _made_by(self, location: str, run_id: str) -> int:
+        """The version that a run made, which is to be undone."""
+        made = next((one for one in self._reader.commits(location, after=0) if one.run_id == run_id), None)
+        if made is None:
+            raise PreconditionError(
+                f"{location} no longer tells which version its rollback made, and so not what was changed since.",
+                hint="Leave the table as it is (`undo --leave`).",
+            )
+        return made.version
+
+    def _require_untouched(self, location: str, *, head: int, since: int) -> None:
+        """Raise `PreconditionError` if somebody has changed properties since a version of ours was made, of which no
+        version tells: an undo would take that back."""
+        left = self._reader.first_properties(location, version=since)
+        if not_ours(left) != not_ours(self._reader.properties(location, version=head)):
             raise PreconditionError(
                 f"Somebody has changed properties of {location} since its rollback, which an undo would take back.",
                 hint="Change them back first, or leave the table as it is (`undo --leave`).",

@@ -38,13 +38,18 @@ def restore(
     marks: Mapping[str, str],
     run_id: str,
     lasts: timedelta,
+    undoes: int | None = None,
 ) -> int:
     """Make version `to` main again, with its schema and the table's `properties` of then; the new version. Tags on it
-    and on head last for so long; an undo takes away the one that was for it. Raises `ConflictError` if anybody
-    committed since the table was opened, `PreconditionError` if the version has expired, its columns would not fit, or
-    columns were changed since head was made."""
+    and on head last for so long; an undo takes away the one that was for it. `undoes` is the version that a rollback
+    made, where this is its undo. Raises `ConflictError` if anybody committed since the table was opened,
+    `PreconditionError` if the version has expired, its columns would not fit, or columns were changed since head was
+    made, or since what is undone."""
     head, target = table.base.currentSnapshot(), _snapshot(table, to)
-    _require_told(table, head)
+    if undoes is None:
+        _require_told(table, head)
+    else:
+        _require_same_columns(table, _snapshot(table, undoes))
     schema_id = target.schemaId()
     changes_schema = schema_id is not None and schema_id != table.base.currentSchemaId()
     if changes_schema:
@@ -53,7 +58,7 @@ def restore(
     told = {**marks, LEFT: str(left), RESTORED: str(to)}
     made = _same_files(table, target, told, schema_id if changes_schema else None)
     reach("iceberg.drafted")
-    is_undo = run_id.endswith(UNDO)
+    is_undo = undoes is not None
     tags = {_made(run_id): made} if is_undo else {_made(run_id): made, _left(run_id): head}
     lost, set_again = _differences(table, properties)
 
@@ -119,6 +124,17 @@ def _require_told(table: JavaTable, head: Any) -> None:
             f"Somebody has changed columns of {table.location} since version {head.sequenceNumber()} was made, "
             "which would be taken back, and no plan tells.",
             hint="Change them back, or append to the table first: then a plan has it.",
+        )
+
+
+def _require_same_columns(table: JavaTable, made: Any) -> None:
+    """Raise `PreconditionError` if the columns are not those that a rollback left, whether a version tells of that
+    since (a compaction has the columns of its time) or none."""
+    if made.schemaId() is not None and made.schemaId() != table.base.currentSchemaId():
+        raise PreconditionError(
+            f"Somebody has changed columns of {table.location} since its rollback (version {made.sequenceNumber()}), "
+            "which an undo would take back.",
+            hint="Change them back first, or leave the table as it is (`undo --leave`).",
         )
 
 
