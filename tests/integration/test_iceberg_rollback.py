@@ -142,6 +142,9 @@ def test_one_plan_takes_both_back_and_the_undo_brings_both_again(shop: Shop) -> 
     mine = f"{UNDO_TAGS}rollback-{rollback_id}-1"
     assert shop.tags() == [mine, f"{mine}-made"]
     shop.must("rollback", "show", rollback_id)
+    shop.raw.sql(f"ALTER TABLE {shop.raw} CREATE BRANCH audit")
+    shop.raw.sql(f"INSERT INTO {shop.raw}.branch_audit VALUES (7, 'x', NULL)")
+    assert shop.raw.rows() == GOOD[0], "main has nothing of it"
     shop.begin_undo(rollback_id)
     assert (shop.go_on(rollback_id), shop.contents()) == (RollbackState.COMPENSATED, BAD)
     assert (shop.tags(), shop.raw.missing()) == ([f"{mine}-made", f"{mine}-undo-made"], set())

@@ -3,11 +3,18 @@ whether the undo would take anything of somebody else's. Pure."""
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Final
 
+from lakewarden.catalog.errors import ConflictError
 from lakewarden.catalog.formats.port import Commit, CommitKind
 from lakewarden.catalog.lineage.versions import only_kept, version_of
+from lakewarden.catalog.model.rollbacks import marked_by
+from lakewarden.catalog.model.rows import RollbackRow, RollbackStep
+from lakewarden.jobs.rollback.journal.steps import TableStep
 
-__all__ = ["Since", "since_restore"]
+__all__ = ["Since", "set_back_since", "since_restore", "written_since"]
+
+_CAUSES: Final = {RollbackStep.CHANGE: "the statement changed it"}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -59,3 +66,28 @@ def _restores_to(commit: Commit, held: Collection[int]) -> bool:
 def _is_quiet(commit: Commit) -> bool:
     """Whether the commit changes nothing visible to readers of the table."""
     return commit.kind is CommitKind.MAINTENANCE and not commit.data_change
+
+
+def written_since(row: RollbackRow, step: TableStep, foreign: Commit) -> ConflictError:
+    """Somebody's commit keeps a step from being taken back."""
+    hint = (
+        "Undo that write first, by a RESTORE to the version before it, or leave the table "
+        "as it is (`undo --leave`)."
+    )
+    other = marked_by(foreign.run_id)
+    if other is not None:
+        hint = f"It was rollback {other}: `lakewarden rollback undo {other}` first."
+    return ConflictError(
+        f"{step.name} was written to after {_CAUSES.get(row.kind, 'its rollback')} "
+        f"(version {foreign.version}, {foreign.operation}); it stays as it is.",
+        hint=hint,
+    )
+
+
+def set_back_since(step: TableStep, made: int) -> ConflictError:
+    """Nobody can tell what came after the version that a step made."""
+    return ConflictError(
+        f"The head of {step.name} does not go back to version {made} any more, or versions in between have expired: "
+        "what was written since its rollback cannot be told, and it stays as it is.",
+        hint="Set head to a version that was made from it, or leave the table as it is (`undo --leave`).",
+    )

@@ -16,11 +16,17 @@ from lakewarden.catalog.formats.port import Commit, Head, LogProblem, Observatio
 from lakewarden.catalog.formats.registry import reader_of
 from lakewarden.catalog.lineage.versions import Effect, version_of
 from lakewarden.catalog.model.lineage_record import group_app
-from lakewarden.catalog.model.rollbacks import UNDO, marked_by
+from lakewarden.catalog.model.rollbacks import UNDO
 from lakewarden.catalog.model.rows import RollbackRow, RollbackStep
 from lakewarden.catalog.storage.file_store import StorageOptions
 from lakewarden.jobs.rollback.execute.commit_records import again_record, removal_record
-from lakewarden.jobs.rollback.execute.later_commits import Since, since_restore
+from lakewarden.jobs.rollback.execute.head_line import commits_since
+from lakewarden.jobs.rollback.execute.later_commits import (
+    Since,
+    set_back_since,
+    since_restore,
+    written_since,
+)
 from lakewarden.jobs.rollback.journal.steps import TableStep
 from lakewarden.jobs.rollback.plan.consents import Consent, flags_of
 from lakewarden.jobs.rollback.step_check import missing_files, require_same_head
@@ -31,7 +37,6 @@ __all__ = ["StepExecutor", "mark_found", "mark_of"]
 _ATTEMPTS: Final = 10
 _ON_ANY_HEAD: Final = (RollbackStep.REAPPLY, RollbackStep.CHANGE)
 """Steps that may be made on another version than the one that they were planned on."""
-_CAUSES: Final = {RollbackStep.CHANGE: "the statement changed it"}
 
 
 def mark_of(row: RollbackRow, *, undo: bool = False) -> str:
@@ -237,10 +242,16 @@ class StepExecutor:
                     "look at `lakewarden tables history`.",
                 )
             return None
-        commits = self.tools.reader(step.format).commits(step.location, after=last)
+        reader = self.tools.reader(step.format)
+        commits = commits_since(reader, step.location, after=last)
+        if commits is None:
+            every = reader.commits(step.location, after=last)
+            commits = tuple(one for one in every if one.run_id == undo)
+            if not commits:
+                raise set_back_since(step, last)
         since = since_restore(last, commits, ours, undo)
         if since.foreign is not None:
-            raise _written_since(row, step, since.foreign)
+            raise written_since(row, step, since.foreign)
         if row.kind is RollbackStep.CHANGE:
             step = replace(step, from_version=last - 1)  # whatever came before it is others'
         version = since.undone[0] if since.undone else self._take_back(row, step, since)
@@ -257,7 +268,7 @@ class StepExecutor:
             old = reader.properties(step.location, version=step.from_version)
             for name, commit in since.kept.items():
                 if name in old and name not in now:
-                    raise _written_since(row, step, commit)
+                    raise written_since(row, step, commit)
 
     def _set_again(self, row: RollbackRow, step: TableStep, since: Since, *, undone: int) -> None:
         """Properties that somebody has set since the restore, as they were before its undo. What somebody sets after
@@ -371,7 +382,8 @@ class StepExecutor:
         return seen
 
     def _moved(self, step: TableStep) -> ConflictError:
-        first = next(self.tools.reader(step.format).commits(step.location, after=step.from_version), None)
+        reader = self.tools.reader(step.format)
+        first = next(iter(commits_since(reader, step.location, after=step.from_version) or ()), None)
         what = "" if first is None else f" (version {first.version}, {first.operation})"
         return ConflictError(
             f"Somebody wrote to {step.name} after version {step.from_version}{what}; it was not touched.",
@@ -383,18 +395,3 @@ class StepExecutor:
 def _without(row: RollbackRow, step: TableStep) -> str:
     flag = flags_of(Consent.COLLATERAL, step.name, [step.to_version])
     return f"`lakewarden rollback resume {row.rollback_id} {flag}` goes on without it."
-
-
-def _written_since(row: RollbackRow, step: TableStep, foreign: Commit) -> ConflictError:
-    hint = (
-        "Undo that write first, by a RESTORE to the version before it, or leave the table "
-        "as it is (`undo --leave`)."
-    )
-    other = marked_by(foreign.run_id)
-    if other is not None:
-        hint = f"It was rollback {other}: `lakewarden rollback undo {other}` first."
-    return ConflictError(
-        f"{step.name} was written to after {_CAUSES.get(row.kind, 'its rollback')} "
-        f"(version {foreign.version}, {foreign.operation}); it stays as it is.",
-        hint=hint,
-    )

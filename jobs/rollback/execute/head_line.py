@@ -1,0 +1,31 @@
+"""The commits by which head came from a version: none that are on branches alone, and none that nobody published."""
+
+from collections.abc import Iterable
+
+from lakewarden.catalog.formats.port import Commit, TableReader
+
+__all__ = ["commits_since", "on_line"]
+
+
+def commits_since(reader: TableReader, location: str, *, after: int) -> tuple[Commit, ...] | None:
+    """The commits after a version by which head came from it, in order; None if that cannot be told."""
+    has_branches = bool(reader.references(location))
+    # Head before the log: of a commit that comes between the two looks, whoever acts on this head hears.
+    head = reader.probe(location, seen=None).latest if has_branches else None
+    return on_line(reader.commits(location, after=after), after=after, head=head)
+
+
+def on_line(commits: Iterable[Commit], *, after: int, head: int | None) -> tuple[Commit, ...] | None:
+    """Those of the commits after a version by which head came from it, in order. None if head does not go back to that
+    version, or the commits do not tell. `head` is None where versions are one line."""
+    if head is None:
+        return tuple(commits)
+    known = {one.version: one for one in commits}
+    line, version = list[Commit](), head
+    while version != after:
+        one = known.pop(version, None)
+        if one is None or one.parent is None:
+            return None
+        line.append(one)
+        version = one.parent
+    return tuple(reversed(line))
