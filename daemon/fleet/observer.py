@@ -311,6 +311,8 @@ class Observer:
         if before.head == seen.head or goes_on(before.version, seen.version, fresh):
             return before.left_behind
         rows = (*self._store.rows(LINEAGE).find(output_id=row.table_id), *fresh)
+        if all(one.output_version != seen.version for one in rows):
+            return before.left_behind  # no commit made what head shows: it was emptied, not moved back
         return left_versions(before, head=seen.version, format_id=seen.format_id, rows=rows)
 
     def _undone(

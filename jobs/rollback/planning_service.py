@@ -158,6 +158,7 @@ class Gatherer:
             places=places,
             newest={key: managed[key].format_ids[-1] for key in concerned if managed[key].format_ids},
             heads={key: one.version for key, one in seen.items() if isinstance(one, Observation)},
+            empty=frozenset(key for key, one in told.items() if _is_empty(one, seen[key])),
             runs=frozenset(one.run_id for one in request.seeds if isinstance(one, CommitsOf)),
         )
         first = plan_rollback(request, graph, histories, facts)
@@ -298,6 +299,13 @@ class Gatherer:
             head = Version(version=latest or 0, parent=parent, operation="unknown", effect=Effect.CHANGE)
             problem = LogProblem(check="log_readable", message=str(error))
             return _TableLog(problem, (head,) if hidden else (), hidden=hidden)
+
+
+def _is_empty(history: Sequence[Version], seen: Observation | LogProblem) -> bool:
+    """Whether head holds nothing, and no commit made it so."""
+    if isinstance(seen, LogProblem) or seen.version or seen.files:
+        return False
+    return all(one.version for one in history)
 
 
 def _ended_logs(managed: Mapping[str, TableRow], health: Rows[HealthRow]) -> Sequence[RewrittenLog]:

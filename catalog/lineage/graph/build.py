@@ -4,7 +4,7 @@ What a commit says and what a row says are added up: an edge that only one of th
 versions whose log entry is gone. Rows that speak of a predecessor at the same place are told apart by UUID.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -47,25 +47,28 @@ def build_graph(
     places: Mapping[str, str] | None = None,
     newest: Mapping[str, str] | None = None,
     heads: Mapping[str, int] | None = None,
+    empty: frozenset[str] = frozenset(),
     runs: frozenset[str] = frozenset(),
 ) -> VersionGraph:
     """The graph of everything that `rows` (columns `ROW_COLUMNS`) and `histories` speak of.
 
     Histories have to be read after the rows. `trusting` are the tables whose policy lets edges of confidence `plan`
     move them. `places` maps managed locations to `table_id`. `newest` has the last UUID of each table without a log, to
-    tell it from its predecessors. `heads` has the version at head where that is not the log's last. The graph finds the
-    commits of `runs`. Linear in rows and versions; an incremental read counts as as many edges as it read versions.
+    tell it from its predecessors. `heads` has the version at head where that is not the log's last. Those of `empty`
+    are at version 0, which no commit made and which holds nothing. The graph finds the commits of `runs`. Linear in
+    rows and versions; an incremental read counts as as many edges as it read versions.
     """
     encoded, known = encode_rows(rows, histories, places or {}, newest or {})
     reads = _log_reads(histories, known, places or {})
-    draft = draft_of(numbers(known, _pairs(encoded, histories, reads, known)))
+    draft = draft_of(numbers(known, _pairs(encoded, histories, reads, empty, known)))
     output = draft.numbering.nodes(encoded.output, encoded.column("output_version"))
     source = draft.numbering.nodes(encoded.input, encoded.column("input_version"))
     strong = _strong(encoded, known, trusting)
-    _say_heads(draft, histories, heads or {})
+    _say_heads(draft, histories, heads or {}, empty)
     _say_parents(draft, encoded, output)
     _say_rows(draft, encoded, output, source, strong)
     _say_effects(draft, histories, places or {})
+    _say_empty(draft, histories, empty)
     draft.resolve_parents()
     _say_edges(draft, encoded, output, source, strong)
     _log_edges(draft, reads)
@@ -121,12 +124,16 @@ def _log_reads(histories: Histories, known: Incarnations, places: Mapping[str, s
 
 
 def _pairs(
-    rows: NumberedLineage, histories: Histories, reads: Sequence[_Read], known: Incarnations
+    rows: NumberedLineage,
+    histories: Histories,
+    reads: Sequence[_Read],
+    empty: Iterable[str],
+    known: Incarnations,
 ) -> Iterator[tuple[pa.Array, pa.Array]]:
     yield rows.output, rows.column("output_version")
     yield rows.input, rows.column("input_version")
-    tables: list[int] = []
-    versions: list[int] = []
+    tables: list[int] = [known.index[table_id] for table_id in empty]
+    versions: list[int] = [0] * len(tables)
     for table_id, history in histories.items():
         tables.extend([known.index[table_id]] * len(history))
         versions.extend([one.version for one in history])
@@ -140,10 +147,14 @@ def _pairs(
     yield pa.array(tables, pa.int64()), pa.array(versions, pa.int64())
 
 
-def _say_heads(draft: GraphDraft, histories: Histories, heads: Mapping[str, int]) -> None:
+def _say_heads(
+    draft: GraphDraft, histories: Histories, heads: Mapping[str, int], empty: frozenset[str]
+) -> None:
     """Heads, as the logs have them."""
+    for table in map(draft.numbering.known.index.__getitem__, empty):
+        draft.heads[table] = draft.node(table, 0)
     for table_id, history in histories.items():
-        if history:
+        if history and table_id not in empty:
             table = draft.numbering.known.index[table_id]
             draft.heads[table] = draft.node(table, heads.get(table_id, history[-1].version))
 
@@ -229,6 +240,20 @@ def _say_effects(draft: GraphDraft, histories: Histories, places: Mapping[str, s
             draft.known[node] = 1 if known or told else 0
             if one.target is not None:
                 draft.targets[node] = draft.node(table, one.target)
+
+
+def _say_empty(draft: GraphDraft, histories: Histories, empty: Iterable[str]) -> None:
+    """Version 0 holds nothing, and comes from nothing, where head is there and empty, and where the log begins after it
+    with a commit that was made from nothing."""
+    begun_later = {
+        table_id
+        for table_id, history in histories.items()
+        if history and history[0].version > 0 and history[0].parent is None
+    }
+    for table_id in begun_later.union(empty):
+        node = draft.node(draft.numbering.known.index[table_id], 0)
+        if node != NO_NODE:
+            draft.effects[node], draft.known[node] = Effect.FRESH, 1
 
 
 def _say_edges(

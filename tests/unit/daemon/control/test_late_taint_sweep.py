@@ -91,7 +91,7 @@ class Late:
         self.world.reader.history.setdefault(place, []).append(commit)
         self.world.write(self.source)
 
-    def record_source(self) -> None:
+    def record_source(self, first: int = 0) -> None:
         """The source's log tells of its versions, and they come on record."""
         place = self.source.location or ""
         self.world.reader.history[place] = [
@@ -104,7 +104,7 @@ class Late:
                 added_files=1,
                 format_id=f"uuid-{place}",
             )
-            for version in range(8)
+            for version in range(first, 8)
         ]
         self.world.write(self.source)
         self.world.sweep()
@@ -250,6 +250,16 @@ def test_what_a_head_moved_by_hand_left_behind_is_known_too_until_it_comes_back(
     late.world.sweep()
     late.world.sweep()
     assert late.finding() is None
+
+
+def test_a_table_that_was_made_anew_without_rows_left_nothing_behind(late: Late) -> None:
+    late.record_source(first=1)
+    late.commit(read=4)
+    late.world.sweep()
+    late.world.write(late.source, version=0)  # which no commit made
+    late.world.sweep()
+    late.world.sweep()
+    assert late.world.health("db.source").left_behind == () and late.finding() is None
 
 
 def test_what_was_made_from_a_version_that_head_went_back_to_is_fine(late: Late) -> None:
