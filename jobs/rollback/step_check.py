@@ -17,7 +17,7 @@ from lakewarden.jobs.rollback.journal.steps import TableStep
 from lakewarden.jobs.rollback.plan.facts import Unreachable, VersionObstacle
 from lakewarden.jobs.runs.table_files import lacking
 
-__all__ = ["missing_files", "require_same_head", "unreachable", "verify_step"]
+__all__ = ["missing_files", "require_same_head", "unreachable", "verify_step", "why_not"]
 
 _UNTOUCHED: Final = "Nothing was changed."
 """True where these errors are raised to somebody. A rollback that finds the same when it has begun keeps the
@@ -44,8 +44,8 @@ def verify_step(step: TableStep, reader: TableReader, storage: Callable[[str], S
         return step.verified(head=seen.head)
     if not seen.capabilities.restore:
         raise RefusedError(
-            _not_ours(step, seen),
-            hint="Its own engine has to restore it; plan without it, or agree to skip it.",
+            why_not(step.name, seen),
+            hint="Its own engine has to restore it; a new plan asks whether it may stay as it is.",
         )
     if step.kind is RollbackStep.REMOVE_FILES:
         return step.verified(head=seen.head)
@@ -53,12 +53,12 @@ def verify_step(step: TableStep, reader: TableReader, storage: Callable[[str], S
     return step.verified(head=seen.head, apps=_apps(step, reader), properties=_ours(seen))
 
 
-def _not_ours(step: TableStep, seen: Observation) -> str:
+def why_not(name: str, seen: Observation) -> str:
+    """Why a table that is not ours to restore is not."""
     features = ", ".join(seen.capabilities.unsupported)
     if features:
-        return f"{step.name} uses {features}, which lakewarden does not write."
-    label = spec_of(step.format).label
-    return f"{step.name} stays as it is: lakewarden does not roll {label} tables back yet."
+        return f"{name} uses {features}, which lakewarden does not act on."
+    return f"{name} stays as it is: lakewarden does not roll {spec_of(seen.format).label} tables back yet."
 
 
 def require_same_head(step: TableStep, reader: TableReader) -> None:

@@ -10,7 +10,7 @@ from lakewarden.catalog.formats.registry import retention_of, spec_of
 from lakewarden.catalog.storage.file_store import StorageOptions
 from lakewarden.jobs.rollback.plan.facts import PropertyChange, TableFacts, Unreachable, VersionObstacle
 from lakewarden.jobs.rollback.plan.model import TablePlan
-from lakewarden.jobs.rollback.step_check import unreachable
+from lakewarden.jobs.rollback.step_check import unreachable, why_not
 
 __all__ = ["TargetCheck"]
 
@@ -28,10 +28,11 @@ class TargetCheck:
     def completed(self, facts: TableFacts, seen: Observation | LogProblem | None) -> TableFacts:
         """The facts, completed: whether the target can be restored, lost appends that are still whole, and other
         changes."""
-        reach = self._reach()
+        reach = self._reach(seen)
         if reach is not None:
             facts = replace(facts, unreachable={self.target: reach, **facts.unreachable})
-        moves_files = isinstance(seen, Observation) and seen.capabilities.moves_files
+        able = seen.capabilities if isinstance(seen, Observation) else None
+        moves_files = able is not None and able.restore and able.moves_files
         intact = self._intact() if moves_files else frozenset[int]()
         commits = self.reader.commits(self._location, after=self.target, upto=self.table.from_version)
         redefined = [commit for commit in commits if commit.format_id is not None]
@@ -51,7 +52,10 @@ class TargetCheck:
     def _location(self) -> str:
         return self.table.location or ""
 
-    def _reach(self) -> Unreachable | None:
+    def _reach(self, seen: Observation | LogProblem | None) -> Unreachable | None:
+        if isinstance(seen, Observation) and not seen.capabilities.restore:
+            message = why_not(self.table.name, seen)
+            return Unreachable(why=VersionObstacle.UNSUPPORTED, message=message)
         name, head = self.table.name, self.table.from_version
         return unreachable(
             self.reader, self.storage, self._location, name=name, head=head, target=self.target

@@ -1,6 +1,8 @@
-"""A table that Spark alone commits to, where Spark stays out: no rollback begins that would meet it half-way."""
+"""A table that Spark alone commits to, where Spark stays out, or that nobody here commits to: no rollback begins that
+would meet it half-way."""
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -12,7 +14,8 @@ from lakewarden.catalog.registry.service import Registry
 from lakewarden.catalog.storage.file_store import StorageOptions, canonical
 from lakewarden.catalog.system.own_rows import system_rows
 from lakewarden.catalog.system.store import DeltaSystemStore
-from lakewarden.jobs.rollback.plan.model import RollbackPlan
+from lakewarden.jobs.rollback.plan.consents import Consent, Consents
+from lakewarden.jobs.rollback.plan.model import RollbackPlan, Step
 from lakewarden.jobs.rollback.plan.request import BadVersions, RollbackRequest
 from lakewarden.jobs.rollback.planning_service import Gatherer
 from support.builders.callers import actor
@@ -23,7 +26,7 @@ NOW = datetime(2026, 6, 1, tzinfo=UTC)
 TRACKED = {"minReaderVersion": 1, "minWriterVersion": 7, "writerFeatures": ["domainMetadata", "rowTracking"]}
 
 
-def planned(folder: Path, protocol: dict[str, object] | None) -> RollbackPlan:
+def planned(folder: Path, protocol: dict[str, object] | None, *consents: Consent) -> RollbackPlan:
     """The plan that takes back version 1 of `db.derived` and of `db.source`, where Spark stays out of everything; the
     protocol is what a commit of `db.derived` upgrades it to."""
     clock, reader = ManualClock(moment=NOW), DeltaReader()
@@ -59,6 +62,7 @@ def planned(folder: Path, protocol: dict[str, object] | None) -> RollbackPlan:
         no_spark=lambda location: f"it would write to {location.rpartition('/')[2]} without a condition",
     )
     request = RollbackRequest(seeds=(BadVersions(table_id=read, versions=(1,)),), cascade=True)
+    request = replace(request, consents=Consents.to(*consents))
     return gatherer.gather(request).plan
 
 
@@ -71,6 +75,20 @@ def test_a_rollback_that_would_need_spark_where_it_stays_out_cannot_be_applied(t
         "Only Spark commits to db.derived for us, and it stays out: "
         "it would write to derived without a condition."
     )
+
+
+@pytest.mark.heavy
+def test_a_rollback_of_what_may_only_be_observed_cannot_be_applied_unless_somebody_agrees_to_leave_it(
+    tmp_path: Path,
+) -> None:
+    features = TRACKED | {"writerFeatures": ["unheardOf"]}
+    made = planned(tmp_path / "asking", features)
+    ((where, blocker),) = made.blockers()
+    assert (where.name, blocker.consents) == ("db.derived", (Consent.SKIP_UNREACHABLE,))
+    assert blocker.message == "db.derived uses unheardOf, which lakewarden does not act on."
+    left = planned(tmp_path / "agreed", features, Consent.SKIP_UNREACHABLE)
+    steps = {one.name: one.step for one in left.tables}
+    assert left.applicable and steps == {"db.source": Step.RESTORE, "db.derived": Step.NONE}
 
 
 @pytest.mark.heavy
