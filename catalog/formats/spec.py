@@ -80,7 +80,8 @@ class FormatSpec:
     located: Callable[[StorageOf, str], str] | None = None
     """Where the table lies whose head is the metadata file that a catalog names; None where catalogs name none."""
     commits_tell_properties: bool = True
-    """Whether a commit says that properties changed with it; else they change beside commits."""
+    """Whether a commit says that properties changed with it; else they change beside commits, and its engine's restore
+    leaves those alone that outlive it."""
     provider: str | None = None
     """What Spark calls it in a Hive metastore's entry. Without one, entries of its tables are its own engine's:
     neither checked nor written."""

@@ -177,5 +177,9 @@ def _apps(step: TableStep, reader: TableReader) -> tuple[str, ...]:
 
 
 def _ours(seen: Observation) -> tuple[tuple[str, str], ...]:
+    """The properties to be set again after a restore: none where properties are of no version, and a restore leaves
+    ours as they are."""
+    if not spec_of(seen.format).commits_tell_properties:
+        return ()
     keeps = retention_of(seen.format).keeps
     return tuple(sorted((key, value) for key, value in seen.properties.items() if keeps(key)))

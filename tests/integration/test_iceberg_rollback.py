@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 import lakewarden
 from lakewarden.catalog import failpoints
 from lakewarden.catalog.errors import ConflictError, PreconditionError
-from lakewarden.catalog.formats.iceberg.released import UNDO_TAGS
+from lakewarden.catalog.formats.iceberg.released import SNAPSHOT_AGE, UNDO_TAGS
 from lakewarden.catalog.formats.port import CommitKind
 from lakewarden.catalog.model.rows import RollbackState
 from lakewarden.daemon.installation.services import Services, open_services
@@ -99,6 +99,15 @@ class Shop:
         """All that may expire, by Iceberg's own procedure."""
         self.call("expire_snapshots", "older_than => TIMESTAMP '2999-01-01 00:00:00', retain_last => 1")
 
+    def keep(self, *, days: int) -> None:
+        """Its owner says for how long snapshots stay."""
+        age = timedelta(days=days) // timedelta(milliseconds=1)
+        self.raw.sql(f"ALTER TABLE {self.raw} SET TBLPROPERTIES ('{SNAPSHOT_AGE.name}'='{age}')")
+
+    @property
+    def kept_days(self) -> int:
+        return timedelta(milliseconds=int(self.raw.seen.properties[SNAPSHOT_AGE.name])).days
+
     def tags(self) -> list[str]:
         rows = self.raw.sql(f"SELECT name FROM {self.raw}.refs WHERE type = 'TAG'")
         return sorted(str(row[0]) for row in rows)
@@ -162,16 +171,19 @@ def test_a_worker_of_its_own_does_it_by_two_steps(shop: Shop) -> None:
 
 
 def test_killed_forwards_the_next_attempt_completes_it_once_on_iceberg(shop: Shop) -> None:
+    shop.keep(days=5)
     rollback_id = shop.begun()
     for point in points_of("test_killed_forwards_the_next_attempt_completes_it_once_on_iceberg"):
         killed_here(point, lambda: shop.go_on(rollback_id))
+    shop.keep(days=30)
     assert (shop.go_on(rollback_id), shop.contents()) == (RollbackState.DONE, GOOD)
     assert shop.raw.seen.version == 3, "there is one restore"
+    assert shop.kept_days == 30, "what its owner said meanwhile"
     shop.begin_undo(rollback_id)
     for point in ("iceberg.drafted", "iceberg.restored"):
         killed_here(point, lambda: shop.go_on(rollback_id))
     assert (shop.go_on(rollback_id), shop.contents()) == (RollbackState.COMPENSATED, BAD)
-    assert shop.raw.seen.version == 4
+    assert (shop.raw.seen.version, shop.kept_days) == (4, 30)
 
 
 @pytest.mark.parametrize("point", mostly_long(["rollback.intent", "iceberg.drafted"], ["iceberg.drafted"]))
