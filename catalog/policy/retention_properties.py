@@ -69,6 +69,8 @@ class RetentionProperties:
     files: Duration | None = None
     log: Duration | None = None
     cleanup: str | None = None
+    owners: tuple[str, ...] = ()
+    """Properties by which an owner says how long versions stay, and which are not ours to set."""
 
     def __bool__(self) -> bool:
         return any((self.files, self.log, self.cleanup))
@@ -116,8 +118,9 @@ class RetentionProperties:
         )
 
     def keeps(self, name: str) -> bool:
-        """Whether a table property is ours to keep through a restore: retention, log cleanup, requests to us."""
-        return self.carries(name) or name.startswith(_OURS)
+        """Whether a table property is ours to keep through a restore: retention, the owner's and ours, log cleanup,
+        requests to us."""
+        return self.carries(name) or name in self.owners or name.startswith(_OURS)
 
     def carries(self, name: str) -> bool:
         """Whether this property, in any case of letters, is a retention."""

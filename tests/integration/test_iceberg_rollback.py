@@ -118,6 +118,7 @@ CHANGES = {
     "columns": "ALTER TABLE {} ADD COLUMN kind STRING",
     "properties": "ALTER TABLE {} SET TBLPROPERTIES ('mine'='new')",
 }
+LEAST = "history.expire.min-snapshots-to-keep"
 GOOD, BAD = ([1, 2], [1, 2]), ([1, 2, 666], [1, 2, 666])
 
 
@@ -294,7 +295,8 @@ def test_columns_and_properties_go_back_with_the_rows_and_come_again(table: Spar
     before = table.seen
     table.sql(f"ALTER TABLE {table} RENAME COLUMN part TO region")
     table.sql(f"INSERT INTO {table} VALUES (666, 'x', NULL)")
-    table.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ('mine'='after', 'lakewarden.kept'='b', 'new'='c')")
+    table.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ('mine'='after', 'lakewarden.kept'='b', '{LEAST}'='9')")
+    table.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ('new'='c')")
     bad = table.seen
     assert restored(table, before.version, "rollback-1-1") == bad.version + 1
     again = table.seen
@@ -303,8 +305,8 @@ def test_columns_and_properties_go_back_with_the_rows_and_come_again(table: Spar
         "as for whoever reads this version later"
     )
     assert (again.schema, table.rows()) == (before.schema, [1])
-    own = {key: again.properties.get(key) for key in ("mine", "new", "lakewarden.kept")}
-    assert own == {"mine": "before", "new": None, "lakewarden.kept": "b"}
+    own = {key: again.properties.get(key) for key in ("mine", "new", "lakewarden.kept", LEAST)}
+    assert own == {"mine": "before", "new": None, "lakewarden.kept": "b", LEAST: "9"}
     restored(table, bad.version, "rollback-1-1-undo")
     undone = table.seen
     assert (undone.schema, undone.properties, table.rows()) == (bad.schema, bad.properties, [1, 666])

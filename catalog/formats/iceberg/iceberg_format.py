@@ -13,6 +13,8 @@ from lakewarden.catalog.policy.retention_properties import RetentionProperties
 
 __all__ = ["ICEBERG_FORMAT"]
 
+_OWNERS: Final = ("history.expire.min-snapshots-to-keep", "history.expire.max-ref-age-ms")
+
 ICEBERG_FORMAT: Final = FormatSpec(
     name=ICEBERG,
     label="Iceberg",
@@ -20,7 +22,7 @@ ICEBERG_FORMAT: Final = FormatSpec(
     catalogued=IcebergReader,
     located=located,
     upkeep=(Action.METADATA_CARE,),
-    retention=RetentionProperties(files=SNAPSHOT_AGE),
+    retention=RetentionProperties(files=SNAPSHOT_AGE, owners=_OWNERS),
     versions_kept=seconds_kept,
     keeps_statistics=True,
     commits_tell_properties=False,

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lakewarden.catalog.formats.registry import formats, has_versions, is_kept
+from lakewarden.catalog.formats.registry import carries_retention, formats, has_versions, is_kept
 from lakewarden.catalog.formats.spec import FormatSpec
 from lakewarden.catalog.policy.retention_properties import Duration, RetentionProperties
 from support.manifest_format import spec
@@ -26,6 +26,9 @@ def manifest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Format
 def test_retention_log_cleanup_and_requests_are_kept_through_a_restore() -> None:
     assert is_kept("delta.logRetentionDuration") and is_kept("delta.deletedFileRetentionDuration")
     assert is_kept("delta.enableExpiredLogCleanup") and is_kept("lakewarden.vacuum.retention")
+    assert is_kept("history.expire.max-snapshot-age-ms") and is_kept("history.expire.max-ref-age-ms")
+    assert is_kept("history.expire.min-snapshots-to-keep")
+    assert not carries_retention("history.expire.min-snapshots-to-keep"), "it is not ours to set"
     assert not is_kept("delta.appendOnly") and not is_kept("manifest.keep")
 
 
