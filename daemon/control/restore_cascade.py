@@ -9,7 +9,7 @@ journal and goes on by itself. Neither needs the operational database.
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import Final, Protocol
+from typing import Protocol
 
 import pyarrow.compute as pc
 
@@ -26,6 +26,7 @@ from lakewarden.catalog.model.rollbacks import Rollback, Undone, rollback_locks
 from lakewarden.catalog.model.rows import RollbackState, Source, TableRow, TableState
 from lakewarden.catalog.registry.marks import log_of
 from lakewarden.catalog.system.port import AUDIT, Fence
+from lakewarden.daemon.control.handled_restores import ENTRY, HandledRestores
 from lakewarden.daemon.control.run_recorder import DAEMON
 from lakewarden.daemon.fleet.fleet_cache import FleetCache
 from lakewarden.daemon.telemetry.log import get_log
@@ -46,9 +47,6 @@ from lakewarden.jobs.rollback.planning_service import Gathered
 
 __all__ = ["CascadeDriver", "OpenRestores", "RestoreCascadeDriver"]
 
-_ENTRY: Final = "restored-"
-"""How the id of the audit entry of a RESTORE begins."""
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class OpenRestores:
@@ -58,6 +56,8 @@ class OpenRestores:
     row: TableRow
     restores: tuple[RestoreCommit, ...] = ()
     left: tuple[Undone, ...] = ()
+    back: tuple[str, ...] = ()
+    """The ids of the entries that are to say that versions are not left behind any more."""
     downstream: frozenset[str]
 
     @property
@@ -66,16 +66,6 @@ class OpenRestores:
         return (
             f"a RESTORE of {self.row.name}" if self.restores else f"moving the head of {self.row.name} back"
         )
-
-    def entries(self) -> Iterator[tuple[str, str]]:
-        """The id of each audit entry that is to be written, and what it is about."""
-        for restore in self.restores:
-            yield _entry(restore), f"RESTORE of {self.row.name} in version {restore.version}"
-        for left in self.left:
-            yield (
-                _entry(left),
-                f"{self.row.name}, whose head left versions {left.first} to {left.last} behind",
-            )
 
 
 class CascadeDriver(Protocol):
@@ -95,39 +85,38 @@ class RestoreCascadeDriver:
     rollbacks: RollbackService
     cache: FleetCache
     notifier: Notifier
-    _closed: set[str] = field(default_factory=set)
-    _closed_as_of: int = -1
+    _handled: HandledRestores = field(default_factory=HandledRestores)
+    _handled_as_of: int = -1
 
     def open(self) -> Sequence[OpenRestores]:
         governed, reverted_ranges = self.cache.governed(), self.cache.reverted_ranges
-        found: dict[str, list[RestoreCommit | Undone]] = {}
-        every: Iterable[RestoreCommit | Undone] = (
-            *reverted_ranges.plain_restores(),
-            *chain.from_iterable(reverted_ranges.left_behind().values()),
-        )
-        for one in every:
-            known = governed.get(one.table_id)
-            if known is not None and _is_looked_at(known.row) and _entry(one) not in self._closed:
-                found.setdefault(one.table_id, []).append(one)
-        if not found:
-            return ()
-        readers = self.cache.downstream()
-        found = {table_id: some for table_id, some in found.items() if readers.get(table_id)}
-        if not found:
-            return ()
-        self._look_up()
+        looked_at = {key: known.row for key, known in governed.items() if _is_looked_at(known.row)}
+        left = tuple(chain.from_iterable(reverted_ranges.left_behind().values()))
+        every: Iterable[RestoreCommit | Undone] = (*reverted_ranges.plain_restores(), *left)
+        found = [one for one in every if one.table_id in looked_at and not self._handled.has(one)]
+        readers = self.cache.downstream() if found else {}
+        found = [one for one in found if readers.get(one.table_id)]
+        if found or self._handled_as_of < 0:
+            self._look_up()
+        still_open = [one for one in found if not self._handled.has(one)]
+        back = {key: ids for key, ids in self._handled.returned(left).items() if key in looked_at}
         return tuple(
             OpenRestores(
-                row=governed[table_id].row,
-                restores=tuple(one for one in still_open if isinstance(one, RestoreCommit)),
-                left=tuple(one for one in still_open if isinstance(one, Undone)),
-                downstream=_reached(table_id, readers),
+                row=looked_at[table_id],
+                restores=tuple(one for one in mine if isinstance(one, RestoreCommit)),
+                left=tuple(one for one in mine if isinstance(one, Undone)),
+                back=back.get(table_id, ()),
+                downstream=_reached(table_id, readers) if mine else frozenset(),
             )
-            for table_id, some in sorted(found.items())
-            if (still_open := [one for one in some if _entry(one) not in self._closed])
+            for table_id in sorted({*back, *(one.table_id for one in still_open)})
+            if (mine := [one for one in still_open if one.table_id == table_id]) or table_id in back
         )
 
     def carry(self, one: OpenRestores, fence: Fence) -> bool:
+        for entry in one.back:
+            self._record(one.row, entry, f"{one.row.name} no longer leaves these versions behind", fence)
+        if not (one.restores or one.left):
+            return False
         journal = self.rollbacks.journal.all()
         held = rollback_locks(journal)
         if not held.keys().isdisjoint({one.row.table_id, *one.downstream}):
@@ -241,36 +230,33 @@ class RestoreCascadeDriver:
 
     def _close(self, one: OpenRestores, what: str, fence: Fence) -> None:
         """Put on record what came of it: it is open no longer."""
-        for entry, about in one.entries():
-            with run(
-                self.rollbacks.services,
-                DAEMON,
-                declared.FOLLOW_RESTORE,
-                one.row.table_id,
-                on=f"{about}: {what}",
-                fence=fence,
-                audit_id=entry,
-            ):
-                pass  # what was to be done is done: only the entry is left to write
-            self._closed.add(entry)
+        for restore in one.restores:
+            about = f"RESTORE of {one.row.name} in version {restore.version}"
+            self._record(one.row, self._handled.entry(restore), f"{about}: {what}", fence)
+        for left in one.left:
+            about = f"{one.row.name}, whose head left versions {left.first} to {left.last} behind"
+            self._record(one.row, self._handled.entry(left), f"{about}: {what}", fence)
+
+    def _record(self, row: TableRow, entry: str, said: str, fence: Fence) -> None:
+        services = self.rollbacks.services
+        with run(
+            services, DAEMON, declared.FOLLOW_RESTORE, row.table_id, on=said, fence=fence, audit_id=entry
+        ):
+            pass  # what was to be done is done: only the entry is left to write
+        self._handled.add([entry])
 
     def _look_up(self) -> None:
-        """Learn which RESTOREs have an entry. Asked only while one seems open."""
+        """Learn what has an entry. Asked once, and then only while something seems open."""
         rows = self.rollbacks.services.store.rows(AUDIT)
-        if rows.version != self._closed_as_of:
+        if rows.version != self._handled_as_of:
             ids = rows.arrow(["audit_id"]).column("audit_id")
-            self._closed.update(ids.filter(pc.starts_with(ids, _ENTRY)).to_pylist())
-            self._closed_as_of = rows.version
+            self._handled.add(ids.filter(pc.starts_with(ids, ENTRY)).to_pylist())
+            self._handled_as_of = rows.version
 
 
 def _is_looked_at(row: TableRow) -> bool:
     """A table that is quarantined waits until it is healed; system tables are nobody's source."""
     return row.source is not Source.SELF and row.state is TableState.ACTIVE
-
-
-def _entry(one: RestoreCommit | Undone) -> str:
-    versions = f"{one.version}" if isinstance(one, RestoreCommit) else f"left-{one.first}-{one.last}"
-    return f"{_ENTRY}{one.table_id}-{versions}-{one.format_id}"
 
 
 def _reached(table_id: str, readers: Mapping[str, Iterable[str]]) -> frozenset[str]:
