@@ -162,12 +162,11 @@ class Gatherer:
             runs=frozenset(one.run_id for one in request.seeds if isinstance(one, CommitsOf)),
         )
         first = plan_rollback(request, graph, histories, facts)
-        looked = {
+        facts |= {
             table.table_id: self._looked(table, managed.get(table.table_id), facts, seen.get(table.table_id))
             for table in first.tables
         }
         names = {key: row.name for key, row in managed.items()}
-        facts |= looked
         return Gathered(
             plan=with_streams(
                 plan_rollback(request, graph, histories, facts),

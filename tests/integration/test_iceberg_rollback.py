@@ -152,7 +152,8 @@ def test_one_plan_takes_both_back_and_the_undo_brings_both_again(shop: Shop) -> 
     mine = f"{UNDO_TAGS}rollback-{rollback_id}-1"
     assert shop.tags() == [mine, f"{mine}-made"]
     shop.must("rollback", "show", rollback_id)
-    shop.raw.sql(f"ALTER TABLE {shop.raw} CREATE BRANCH audit")
+    java = opened(shop.spark, shop.raw.heads, shop.raw.location)
+    java.table.manageSnapshots().createBranch("audit").commit()
     shop.raw.sql(f"INSERT INTO {shop.raw}.branch_audit VALUES (7, 'x', NULL)")
     assert shop.raw.rows() == GOOD[0], "main has nothing of it"
     shop.begin_undo(rollback_id)
@@ -342,18 +343,22 @@ def test_columns_that_were_changed_after_the_last_version_are_nobodys_to_take_ba
 def test_an_undo_does_not_take_back_what_an_owner_changed_before_a_compaction(
     table: SparkIceberg, change: str, back: str
 ) -> None:
-    for one in (1, 2, 666):
+    for one in (1, 2, 3, 666):
         table.append(one)
-    restored(table, 2, "rollback-1-1")
+    restored(table, 3, "rollback-1-1")
     table.sql(f"ALTER TABLE {table} {change}")
-    assert table.compact().committed_version == 5
+    before = table.seen
+    compacted = table.engine.compact(
+        table.location, requires=before.at, partitions=None, target_bytes=2**20, run_id="c"
+    )
     seen = table.seen
+    assert compacted.version == seen.version == before.version + 1
     with pytest.raises(PreconditionError, match="has changed (columns|properties) of .* since its rollback"):
-        restored(table, 3, "rollback-1-1-undo")
+        restored(table, 4, "rollback-1-1-undo")
     assert table.seen.head == seen.head
     table.sql(f"ALTER TABLE {table} {back}")
-    restored(table, 3, "rollback-1-1-undo")
-    assert table.rows() == [1, 2, 666]
+    restored(table, 4, "rollback-1-1-undo")
+    assert table.rows() == [1, 2, 3, 666]
 
 
 def test_a_column_that_came_later_goes(table: SparkIceberg) -> None:
