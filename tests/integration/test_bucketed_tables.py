@@ -192,14 +192,13 @@ def test_what_is_written_anew_is_in_its_buckets_again(tables: Lake) -> None:
         "CREATE TABLE made (id INT, x DOUBLE) USING delta CLUSTERED BY (idd) INTO 4 BUCKETS",
         "CREATE TABLE made USING delta CLUSTERED BY (x) INTO 4 BUCKETS AS SELECT id, CAST(id AS FLOAT) AS x FROM t",
         "CREATE OR REPLACE TABLE t USING delta CLUSTERED BY (idd) INTO 4 BUCKETS AS SELECT id FROM s",
-        "ALTER TABLE t CLUSTERED BY (id, nope) INTO 3 BUCKETS",
     ],
 )
 def test_buckets_by_columns_that_are_not_hashed_are_refused(tables: Lake, statement: str) -> None:
-    before = str(tables.log("t").metadata().configuration), tables.rows("t")
+    before = tables.log("t").version(), tables.rows("t")
     with pytest.raises(UsageError, match="no columns .* of types that are hashed"):
         tables.sql(statement)
-    assert (str(tables.log("t").metadata().configuration), tables.rows("t")) == before
+    assert (tables.log("t").version(), tables.rows("t")) == before
     assert tables.sql("SHOW TABLES LIKE 'made'") == []
 
 

@@ -11,7 +11,6 @@ from lakewarden.jobs.session.write_plans.write_shapes import makes_delta
 __all__ = ["require_hashed_columns", "with_layout_on_record"]
 
 _CREATED: Final = ("CreateTable", "CreateTableAsSelect", "ReplaceTable", "ReplaceTableAsSelect")
-_ALTERED: Final = "AlterTableSetPropertiesDeltaCommand"
 _BUCKETS: Final = ("BucketTransform", "SortedBucketTransform")
 
 
@@ -37,8 +36,6 @@ def require_hashed_columns(plans: Plans, plan: JavaPlan) -> None:
             schema, properties = plan.tableSchema(), plan.tableSpec().properties()
         case "CreateTableAsSelect" | "ReplaceTableAsSelect":
             schema, properties = plan.query().schema(), plan.tableSpec().properties()
-        case _ if kind(plan) == _ALTERED:
-            schema, properties = plan.table().schema(), plan.configuration()
         case _:
             return
     layout = layout_in(plans.texts(properties))
