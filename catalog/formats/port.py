@@ -184,6 +184,8 @@ class Commit:
     data_change: bool = False
     added_files: int = 0
     removed_files: int = 0
+    idle: bool | None = None
+    """Whether no file at all came or went, those that hold deletes included; None: the two numbers above tell all."""
     blind_append: bool | None = None
     engine: str | None = None
     user: str | None = None

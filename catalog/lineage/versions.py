@@ -98,7 +98,7 @@ class Version:
     """The places of tables that nobody managed when it read them: once somebody does, everything is known (empty
     where more than that is missing)."""
     idle: bool = False
-    """The commit neither added nor removed a file: there is nothing to lose."""
+    """The commit neither added nor removed a file, not one of deletes either: there is nothing to lose."""
     recorded: bool = False
     """The commit carries a credible record of its own."""
     committed_at: datetime | None = None
@@ -263,12 +263,16 @@ def _version(
         user=None if record is None else record.user,
         format_id=commit.format_id or format_id,
         transactions=commit.transactions,
-        idle=commit.added_files == 0 and commit.removed_files == 0,
+        idle=_is_idle(commit),
         recorded=record is not None,
         committed_at=commit.committed_at,
         engine=commit.engine,
         writer=commit.user,
     )
+
+
+def _is_idle(commit: Commit) -> bool:
+    return commit.added_files + commit.removed_files == 0 if commit.idle is None else commit.idle
 
 
 def _agrees(recorded: Operation, derived: Operation | None, commit: Commit) -> bool:
@@ -284,7 +288,7 @@ def _keeps_rows(commit: Commit) -> bool:
     numbers of streams, is believed, too."""
     if commit.kind in _KEEP_ROWS:
         return True
-    is_idle = not commit.data_change and commit.added_files + commit.removed_files == 0
+    is_idle = not commit.data_change and _is_idle(commit)
     return is_idle and commit.parent is not None and _only_renumbers(commit)
 
 

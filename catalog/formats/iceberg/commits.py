@@ -26,6 +26,9 @@ LEFT: Final = "lakewarden.left"
 commit that made it."""
 RESTORED: Final = "lakewarden.restored"
 """Key of the version whose files such a snapshot has."""
+_FILES: Final = ("added-data-files", "deleted-data-files", "added-delete-files", "removed-delete-files")
+_TOTAL: Final = "total-data-files"
+"""Who writes this, counts files at all."""
 _KINDS: Final = {
     "append": CommitKind.APPEND,
     "delete": CommitKind.DELETE,
@@ -55,6 +58,7 @@ def commit_of(metadata: TableMetadata, snapshot: TableSnapshot, names: SnapshotN
         data_change=restored is not None or snapshot.operation != COMPACTION,
         added_files=as_whole(told.get("added-data-files", "")) or 0,
         removed_files=as_whole(told.get("deleted-data-files", "")) or 0,
+        idle=_TOTAL in told and not any(as_whole(told.get(key, "0")) != 0 for key in _FILES),
         engine=engine or None,
         run_id=told.get(RUN_ID) if names.in_main or LEFT in told else None,
         installation=told.get(INSTALLATION),

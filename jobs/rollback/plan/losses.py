@@ -3,7 +3,7 @@
 Not among them: what a later overwrite had removed from head before (but a change of columns outlives it, up
 to a CREATE OR REPLACE); a RESTORE, which makes no rows of its own (what it had brought back is listed commit
 by commit); properties, which are listed beside the commits, and maintenance; a commit that neither added nor
-removed a file; what somebody agreed to lose as unknown;
+removed a file, of rows or of deletes; what somebody agreed to lose as unknown;
 and a change of columns after the very version that the table was asked to go back to, if it was there then.
 """
 
