@@ -210,6 +210,9 @@ class Commit:
     transactions: tuple[tuple[str, int], ...] = ()
     redefines: bool = False
     """Whether the commit changed metadata or protocol: properties and features may be others since."""
+    changes_columns: bool = False
+    """Whether columns changed with it or, beside commits, since the version that it was made from. Only commits of
+    formats say it in which a change of columns is no commit of its own."""
     ends_vacuum: bool = False
     """Whether this commit ends a vacuum that was carried out in full."""
     branches: tuple[str, ...] = ()

@@ -99,6 +99,8 @@ class Version:
     where more than that is missing)."""
     idle: bool = False
     """The commit neither added nor removed a file, not one of deletes either: there is nothing to lose."""
+    changes_columns: bool = False
+    """As in `Commit`."""
     recorded: bool = False
     """The commit carries a credible record of its own."""
     committed_at: datetime | None = None
@@ -264,6 +266,7 @@ def _version(
         format_id=commit.format_id or format_id,
         transactions=commit.transactions,
         idle=_is_idle(commit),
+        changes_columns=commit.changes_columns,
         recorded=record is not None,
         committed_at=commit.committed_at,
         engine=commit.engine,
@@ -302,7 +305,7 @@ def _restored(commit: Commit) -> int | None:
 
 
 def _touch(commit: Commit) -> Touch:
-    if commit.kind is CommitKind.SCHEMA:
+    if commit.kind is CommitKind.SCHEMA or commit.changes_columns:
         return Touch.SCHEMA
     redefines = commit.kind is not CommitKind.MAINTENANCE and commit.format_id is not None
     return Touch.PROPERTIES if redefines and not only_kept(commit) else Touch.MAINTENANCE

@@ -121,7 +121,8 @@ def _chosen(plan: RollbackPlan) -> tuple[_Chosen, Mapping[str, int]]:
 def _versions(table: TablePlan, role: CommitReason) -> Sequence[int]:
     match role:
         case CommitReason.LOST:
-            return [one.version for one in table.collateral]
+            bad = set(table.tainted)  # of those, only a change of columns is lost that came with them
+            return [one.version for one in table.collateral if one.version not in bad]
         case CommitReason.UNKNOWN:
             return table.unknown
         case CommitReason.TAINTED:

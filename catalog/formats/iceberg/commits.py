@@ -67,10 +67,22 @@ def commit_of(metadata: TableMetadata, snapshot: TableSnapshot, names: SnapshotN
         lineage_verdict=reading.verdict,
         format_id=metadata.uuid if snapshot.parent_id is None else None,
         redefines=schema_id != snapshot.schema_id,
+        changes_columns=_changes_columns(metadata, snapshot, parent),
         restored=restored,
         branches=names.branches,
         tags=names.tags,
     )
+
+
+def _changes_columns(metadata: TableMetadata, snapshot: TableSnapshot, parent: TableSnapshot | None) -> bool:
+    """Whether its columns are others than those it was made from; where that has expired, than those of any snapshot
+    that is older."""
+    if snapshot.parent_id is None:
+        return False  # a table made anew
+    if parent is not None:
+        return parent.schema_id != snapshot.schema_id
+    older = (one for one in metadata.snapshots.values() if one.sequence < snapshot.sequence)
+    return any(one.schema_id != snapshot.schema_id for one in older)
 
 
 def _transactions(told: Mapping[str, str]) -> tuple[tuple[str, int], ...]:

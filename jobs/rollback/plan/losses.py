@@ -9,6 +9,7 @@ and a change of columns after the very version that the table was asked to go ba
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from lakewarden.catalog.lineage.graph.graph import VersionGraph
 from lakewarden.catalog.lineage.versions import Effect, Touch, Version
@@ -18,6 +19,9 @@ from lakewarden.jobs.rollback.plan.restore_points import Line, shaping
 from lakewarden.jobs.rollback.plan.taint import Taint
 
 __all__ = ["Losses", "counted", "rows_of"]
+
+_CHANGE_OF_COLUMNS: Final = "change of columns"
+"""What is lost of a version of which nobody misses the rows."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -40,31 +44,46 @@ class Losses:
         return tuple(self._listed())
 
     def _listed(self) -> Iterator[Lost]:
-        missed = [node for node in self.line.lost if not self.taint.counts.own(node) and self._is_loss(node)]
-        held = self.graph.live(self.line.head) if missed else set[int]()
-        shape = shaping(self.graph, self.line.head, self.history) if missed else set[int]()
-        for node in missed:
+        rows = {node for node in self.line.lost if self._made_rows(node)}
+        columns = {node for node in self.line.lost if self._made_columns(node)}
+        held = self.graph.live(self.line.head) if rows else set[int]()
+        shape = shaping(self.graph, self.line.head, self.history) if columns else set[int]()
+        for node in self.line.lost:
             version = self.graph.versions[node]
             # Of what may be tainted, that which nobody has decided on yet is asked about as such.
             doubtful = self.taint.wide.own(node)
-            there = node in (shape if self.graph.effects[node] == Effect.ALIAS else held)
-            if there and (not doubtful or self.keeps_unknown(version)):
+            decided = not doubtful or self.keeps_unknown(version)
+            if node in rows and node in held and decided:
                 yield self._lost(version, unknown=doubtful)
+            elif node in columns and node in shape and (decided or self._is_never_asked(node)):
+                yield self._lost_columns(version)
 
-    def _is_loss(self, node: int) -> bool:
+    def _made_rows(self, node: int) -> bool:
         one = self.history.get(self.graph.versions[node])
         effect = self.graph.effects[node] if one is None else one.effect
-        if one is None or effect != Effect.ALIAS:
-            return effect not in (Effect.ALIAS, Effect.RESTORE) and not (one is not None and one.idle)
+        is_content = effect not in (Effect.ALIAS, Effect.RESTORE) and not (one is not None and one.idle)
+        return is_content and not self.taint.counts.own(node)
+
+    def _made_columns(self, node: int) -> bool:
+        """Whether a version brought other columns. Where they change beside commits, they came with whatever was
+        committed next: it says nothing of who changed them, or why, that its rows are bad."""
+        one = self.history.get(self.graph.versions[node])
+        if one is None or not (one.touch is Touch.SCHEMA or one.changes_columns):
+            return False
         named = self.taint.named.get(self.graph.table_of(node))
-        return one.touch is Touch.SCHEMA and not (named is not None and named.keep < node <= named.head)
+        is_called_bad = one.effect is Effect.ALIAS and self.taint.counts.own(node)
+        return not is_called_bad and not (named is not None and named.keep < node <= named.head)
+
+    def _is_never_asked(self, node: int) -> bool:
+        """Whether its rows go without a question: they are bad, or nothing has them any more."""
+        return self.taint.counts.own(node) or node not in self.line.unknown
 
     def _lost(self, version: int, *, unknown: bool) -> Lost:
         one = self.history.get(version)
         if one is None:
             return Lost(version=version, operation="unknown", touch=Touch.CONTENT, unknown=unknown)
         # A stream's batch comes again by itself, once its number has gone back with the table.
-        can = one.blind and version in self.fitting and not one.transactions
+        can = one.blind and version in self.fitting and not (one.transactions or one.changes_columns)
         return Lost(
             version=version,
             operation=one.operation,
@@ -76,6 +95,16 @@ class Losses:
             can_reapply=can,
             reapplied=can and self.reapply,
             unknown=unknown,
+        )
+
+    def _lost_columns(self, version: int) -> Lost:
+        one = self.history[version]
+        return Lost(
+            version=version,
+            operation=_CHANGE_OF_COLUMNS if one.changes_columns else one.operation,
+            touch=Touch.SCHEMA,
+            run_id=one.run_id,
+            user=one.user,
         )
 
 
