@@ -15,6 +15,7 @@ __all__ = [
     "GROUP",
     "carries_retention",
     "formats",
+    "has_branches",
     "has_versions",
     "is_kept",
     "provider_of",
@@ -68,6 +69,12 @@ def is_kept(name: str) -> bool:
 def has_versions(format_: str | None) -> bool:
     """Whether tables of this format (by an engine's name for it) have versions, unlike plain files."""
     return format_ in formats() or format_ in _ELSEWHERE
+
+
+def has_branches(format_: TableFormat | None) -> bool:
+    """Whether the versions of tables of a format are no line; not known of one that is not installed."""
+    spec = formats().get(format_ or DELTA)
+    return spec is not None and spec.has_branches
 
 
 def provider_of(format_: TableFormat | None) -> str | None:

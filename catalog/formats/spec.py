@@ -82,6 +82,9 @@ class FormatSpec:
     commits_tell_properties: bool = True
     """Whether a commit says that properties changed with it; else they change beside commits, and its engine's restore
     leaves those alone that outlive it."""
+    has_branches: bool = False
+    """Whether versions may lie beside one another, and head be set to any of them without a commit: then numbers tell
+    which of two was made first and nothing else, and what is not in head's line may expire before what is older."""
     provider: str | None = None
     """What Spark calls it in a Hive metastore's entry. Without one, entries of its tables are its own engine's:
     neither checked nor written."""

@@ -14,11 +14,12 @@ __all__ = ["marked", "standing_marks"]
 
 
 def standing_marks(
-    marks: Iterable[Mark], history: Sequence[Version], head_id: str | None
+    marks: Iterable[Mark], history: Sequence[Version], head_id: str | None, *, branching: bool = False
 ) -> tuple[Mark, ...]:
     """The marks on versions of this log; `head_id` is the table's UUID now, None if it cannot be read.
 
-    If the log no longer tells the UUID of a version, the UUID has to be one in the log.
+    If the log no longer tells the UUID of a version, the UUID has to be one in the log. Of a `branching` log, versions
+    after its last may have expired.
     """
     if not history:
         return ()
@@ -27,7 +28,7 @@ def standing_marks(
     last = history[-1].version
 
     def stands(mark: Mark) -> bool:
-        if mark.version > last or mark.format_id is None:
+        if mark.format_id is None or (mark.version > last and not branching):
             return mark.version <= last
         stamp = told.get(mark.version)
         return mark.format_id == stamp if stamp is not None else mark.format_id in known
@@ -36,9 +37,13 @@ def standing_marks(
 
 
 def marked(
-    marks: Iterable[Mark], verdict: MarkVerdict, history: Sequence[Version], head_id: str | None
+    marks: Iterable[Mark],
+    verdict: MarkVerdict,
+    history: Sequence[Version],
+    head_id: str | None,
+    *,
+    branching: bool = False,
 ) -> tuple[int, ...]:
-    """The versions of this log with a verdict, in order."""
-    return tuple(
-        sorted(one.version for one in standing_marks(marks, history, head_id) if one.verdict is verdict)
-    )
+    """The versions of this log with a verdict, in order; `branching` as for `standing_marks`."""
+    standing = standing_marks(marks, history, head_id, branching=branching)
+    return tuple(sorted(one.version for one in standing if one.verdict is verdict))

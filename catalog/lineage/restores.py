@@ -10,11 +10,11 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from lakewarden.catalog.formats.port import Commit, CommitKind
-from lakewarden.catalog.lineage.edges import RESTORE
+from lakewarden.catalog.lineage.edges import ALIAS, RESTORE, parent_of
 from lakewarden.catalog.lineage.graph.incarnations import may_be_same
-from lakewarden.catalog.lineage.versions import Effect, Version
+from lakewarden.catalog.lineage.versions import Effect, Version, effect_of
 from lakewarden.catalog.model.rollbacks import Undone, is_mark
-from lakewarden.catalog.model.rows import LineageRow
+from lakewarden.catalog.model.rows import NO_PARENT, UNKNOWN_PARENT, LineageRow
 
 __all__ = [
     "RESTORE_OPERATIONS",
@@ -22,6 +22,7 @@ __all__ = [
     "informed",
     "is_foreign_restore",
     "is_rewound",
+    "remembered",
     "restored_away",
     "restores_of",
     "still_undone",
@@ -149,6 +150,37 @@ def informed(history: Sequence[Version], restores: Iterable[RestoreCommit]) -> t
         return replace(one, target=targets.pop(), known=True) if len(targets) == 1 else one
 
     return tuple(told(one) if _is_blind(one) else one for one in history)
+
+
+def remembered(
+    history: Sequence[Version], rows: Iterable[LineageRow], format_id: str | None
+) -> tuple[Version, ...]:
+    """The versions of a log that branches, and those that only `rows` of its table tell any more, for `taken_back`;
+    what a version was made from, too, where the log has forgotten it. `format_id` is the table's UUID."""
+    told: dict[int, Version] = {}
+    for row in rows:
+        if may_be_same(row.output_format_id, format_id):
+            told.setdefault(row.output_version, _of_row(row))
+
+    def completed(one: Version) -> Version:
+        row = told.get(one.version)
+        return replace(one, parent=row.parent) if one.parent == UNKNOWN_PARENT and row is not None else one
+
+    known = {**told, **{one.version: completed(one) for one in history}}
+    return tuple(known[version] for version in sorted(known))
+
+
+def _of_row(row: LineageRow) -> Version:
+    parent, effects = parent_of(row), {ALIAS: Effect.ALIAS, RESTORE: Effect.RESTORE}
+    return Version(
+        version=row.output_version,
+        parent=None if parent == NO_PARENT else parent,
+        operation=row.operation,
+        effect=effects.get(row.operation, effect_of(row.operation)),
+        target=row.input_version if row.operation == RESTORE else None,
+        run_id=row.run_id,
+        format_id=row.output_format_id,
+    )
 
 
 def is_foreign_restore(one: Version) -> bool:

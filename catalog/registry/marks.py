@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from lakewarden.catalog.errors import NotFoundError, RefusedError
 from lakewarden.catalog.formats.port import Observation
+from lakewarden.catalog.formats.registry import has_branches
 from lakewarden.catalog.lineage.marks import standing_marks
 from lakewarden.catalog.lineage.versions import Version, history_of
 from lakewarden.catalog.model.rows import Mark, MarkVerdict, Source, TableRow
@@ -68,7 +69,7 @@ def marks_of(registry: Registry, row: TableRow) -> tuple[tuple[Mark, bool], ...]
         return ()
     history, head = log_of(registry, row)
     head_id = None if head is None else head.format_id
-    standing = standing_marks(row.marks, history, head_id)
+    standing = standing_marks(row.marks, history, head_id, branching=has_branches(row.format))
     return tuple((mark, mark in standing) for mark in row.marks)
 
 
@@ -99,7 +100,10 @@ def _format_id(
     if version in told:
         return told[version] or (None if any(told.values()) else head_id)
     recorded = registry.store.rows(LINEAGE).find(output_id=row.table_id, output_version=version)
-    if not recorded or not history or version > history[-1].version:
+    if history and version > history[-1].version:
+        own = has_branches(row.format) and head_id is not None
+        recorded = [one for one in recorded if own and one.output_format_id == head_id]
+    if not recorded or not history:
         raise NotFoundError(
             f"{row.name} has no version {version}.", hint="`lakewarden tables history` shows those it has."
         )

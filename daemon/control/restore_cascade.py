@@ -15,17 +15,19 @@ import pyarrow.compute as pc
 
 from lakewarden.catalog.errors import LakewardenError, UnreadableError
 from lakewarden.catalog.failpoints import reach
+from lakewarden.catalog.formats.registry import has_branches
 from lakewarden.catalog.lineage.restores import (
     RestoreCommit,
     informed,
     is_foreign_restore,
+    remembered,
     taken_back,
 )
 from lakewarden.catalog.lineage.versions import Version
 from lakewarden.catalog.model.rollbacks import Rollback, Undone, rollback_locks
 from lakewarden.catalog.model.rows import RollbackState, Source, TableRow, TableState
 from lakewarden.catalog.registry.marks import log_of
-from lakewarden.catalog.system.port import AUDIT, Fence
+from lakewarden.catalog.system.port import AUDIT, LINEAGE, Fence
 from lakewarden.daemon.control.handled_restores import ENTRY, HandledRestores
 from lakewarden.daemon.control.run_recorder import DAEMON
 from lakewarden.daemon.fleet.fleet_cache import FleetCache
@@ -123,6 +125,9 @@ class RestoreCascadeDriver:
             return False  # what is under way there has to come to its end first
         log, seen = log_of(self.rollbacks.services.registry, one.row)
         history = informed(log, self._on_record(one.row))
+        if has_branches(one.row.format):  # what head left may have expired since
+            rows = self.rollbacks.services.store.rows(LINEAGE).find(output_id=one.row.table_id)
+            history = remembered(history, rows, None if seen is None else seen.format_id)
         planned = [_seeds(each, one.row) for each in journal if _waits_for(each, one.row)]
         restores = {each.version for each in one.restores}
         left = (
@@ -198,7 +203,7 @@ class RestoreCascadeDriver:
     def _nothing(self, one: OpenRestores, history: Sequence[Version]) -> str:
         """Why nothing was taken back. A RESTORE that does not say where it went is told: somebody has to find out."""
         if not one.restores:
-            return "the log no longer has them, or they changed nothing"
+            return "nothing tells of them any more, or they changed nothing"
         told = {each.version: each for each in history if is_foreign_restore(each)}
         if any(each.version not in told for each in one.restores):
             return "the log does not have it"

@@ -14,7 +14,7 @@ from lakewarden.catalog.clock import Clock
 from lakewarden.catalog.errors import UnreadableError
 from lakewarden.catalog.formats.heads import HEAD_COLUMNS, SweptHead, swept_heads
 from lakewarden.catalog.formats.port import LogProblem, Observation, TableReader
-from lakewarden.catalog.formats.registry import reader_of, spec_of
+from lakewarden.catalog.formats.registry import has_branches, reader_of, spec_of
 from lakewarden.catalog.garbage_collection import uncollected
 from lakewarden.catalog.lineage.graph.build import ROW_COLUMNS, build_graph
 from lakewarden.catalog.lineage.graph.graph import VersionGraph
@@ -160,6 +160,7 @@ class Gatherer:
             heads={key: one.version for key, one in seen.items() if isinstance(one, Observation)},
             empty=frozenset(key for key, one in told.items() if _is_empty(one, seen[key])),
             runs=frozenset(one.run_id for one in request.seeds if isinstance(one, CommitsOf)),
+            branching=frozenset(key for key, row in managed.items() if has_branches(row.format)),
         )
         first = plan_rollback(request, graph, histories, facts)
         facts |= {
@@ -359,5 +360,11 @@ def _clean(
     return frozenset(
         (key, version)
         for key, history in histories.items()
-        for version in marked(managed[key].marks, MarkVerdict.CLEAN, history, format_ids.get(key))
+        for version in marked(
+            managed[key].marks,
+            MarkVerdict.CLEAN,
+            history,
+            format_ids.get(key),
+            branching=has_branches(managed[key].format),
+        )
     )

@@ -26,5 +26,6 @@ ICEBERG_FORMAT: Final = FormatSpec(
     versions_kept=seconds_kept,
     keeps_statistics=True,
     commits_tell_properties=False,
+    has_branches=True,
     sign=Sign(folder=FOLDER, endings=(".metadata.json", ".metadata.json.gz", "version-hint.text")),
 )

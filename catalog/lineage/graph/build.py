@@ -18,7 +18,7 @@ from lakewarden.catalog.lineage.graph.incarnations import Histories, Incarnation
 from lakewarden.catalog.lineage.graph.numbering import NumberedLineage, encode_rows, numbers
 from lakewarden.catalog.lineage.versions import Effect, effect_of
 from lakewarden.catalog.model.lineage_record import Operation
-from lakewarden.catalog.model.rows import Confidence
+from lakewarden.catalog.model.rows import NO_PARENT, UNKNOWN_PARENT, Confidence
 
 __all__ = ["ROW_COLUMNS", "TRUSTED", "build_graph"]
 
@@ -49,18 +49,20 @@ def build_graph(
     heads: Mapping[str, int] | None = None,
     empty: frozenset[str] = frozenset(),
     runs: frozenset[str] = frozenset(),
+    branching: frozenset[str] = frozenset(),
 ) -> VersionGraph:
     """The graph of everything that `rows` (columns `ROW_COLUMNS`) and `histories` speak of.
 
     Histories have to be read after the rows. `trusting` are the tables whose policy lets edges of confidence `plan`
     move them. `places` maps managed locations to `table_id`. `newest` has the last UUID of each table without a log, to
     tell it from its predecessors. `heads` has the version at head where that is not the log's last. Those of `empty`
-    are at version 0, which no commit made and which holds nothing. The graph finds the commits of `runs`. Linear in
+    are at version 0, which no commit made and which holds nothing. The graph finds the commits of `runs`. Of
+    `branching` tables, numbers do not tell what a version was made from: where nobody says it, a line ends. Linear in
     rows and versions; an incremental read counts as as many edges as it read versions.
     """
-    encoded, known = encode_rows(rows, histories, places or {}, newest or {})
+    encoded, known = encode_rows(rows, histories, places or {}, newest or {}, branching)
     reads = _log_reads(histories, known, places or {})
-    draft = draft_of(numbers(known, _pairs(encoded, histories, reads, empty, known)))
+    draft = draft_of(numbers(known, _pairs(encoded, histories, reads, empty, known)), branching)
     output = draft.numbering.nodes(encoded.output, encoded.column("output_version"))
     source = draft.numbering.nodes(encoded.input, encoded.column("input_version"))
     strong = _strong(encoded, known, trusting)
@@ -164,6 +166,11 @@ def _say_parents(draft: GraphDraft, rows: NumberedLineage, output: pa.Array) -> 
     told, version = rows.column("output_parent"), rows.column("output_version")
     odd = pc.fill_null(pc.not_equal(pc.add(told, 1), version), False)
     draft.odd_parents.update(zip(output.filter(odd).to_pylist(), told.filter(odd).to_pylist(), strict=True))
+    mine = pc.is_in(rows.output, value_set=pa.array(sorted(draft.branching), pa.int64()))
+    mine = pc.and_(mine, pc.fill_null(pc.not_equal(told, UNKNOWN_PARENT), False))
+    for node, parent in zip(output.filter(mine).to_pylist(), told.filter(mine).to_pylist(), strict=True):
+        if node is not None:
+            draft.descends(node, parent)
 
 
 def _say_runs(
@@ -231,7 +238,7 @@ def _say_effects(draft: GraphDraft, histories: Histories, places: Mapping[str, s
         table = draft.numbering.known.index[table_id]
         for one in history:
             node = draft.node(table, one.version)
-            draft.descends(node, one.parent)
+            draft.descends(node, NO_PARENT if one.parent is None else one.parent)
             # A row that takes a write for maintenance was made when an operation without rows was taken for that.
             told = draft.known[node] and (draft.effects[node] != Effect.ALIAS or one.effect is Effect.ALIAS)
             known = one.known or (bool(one.once_managed) and places.keys() >= set(one.once_managed))

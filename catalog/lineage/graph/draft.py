@@ -1,17 +1,18 @@
 """The version graph while it is made: numbered nodes, what is known of each, and edges found so far. Pure."""
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakewarden.catalog.lineage.graph.graph import NO_NODE, EdgeArrays, VersionGraph
+from lakewarden.catalog.lineage.graph.incarnations import base_of
 from lakewarden.catalog.lineage.graph.numbering import Numbering, packed
 from lakewarden.catalog.lineage.versions import Effect
 from lakewarden.catalog.model.arrow_columns import whole
-from lakewarden.catalog.model.rows import NO_PARENT
+from lakewarden.catalog.model.rows import NO_PARENT, UNKNOWN_PARENT
 
 __all__ = ["GraphDraft", "draft_of", "finished"]
 
@@ -31,14 +32,18 @@ class GraphDraft:
     """1 where every input is known."""
     heads: list[int]
     """By table, the node of its head."""
+    branching: frozenset[int] = frozenset()
+    """The numbers of tables whose versions are no line."""
     targets: dict[int, int] = field(default_factory=dict)
     runs: dict[str, tuple[int, ...]] = field(default_factory=dict)
     odd_parents: dict[int, int] = field(default_factory=dict)
     """Parents of nodes, where the parent is not the version below."""
     parents: dict[int, int] = field(default_factory=dict)
     """The nodes of odd parents that are there."""
+    placed: set[int] = field(default_factory=set)
+    """The nodes of branching tables of which somebody says what they were made from."""
     begun: set[int] = field(default_factory=set)
-    """The tables whose first version is known."""
+    """The nodes that were made from nothing."""
     told: list[pa.Table] = field(default_factory=list)
     """Edges as Arrow columns `input`, `output`, `flags`."""
     inputs: list[int] = field(default_factory=list)
@@ -58,11 +63,15 @@ class GraphDraft:
         self.outputs.append(reader)
         self.flags.append(flags)
 
-    def descends(self, node: int, parent: int | None) -> None:
-        """Which version a node was made from, as a log tells it."""
-        told = NO_PARENT if parent is None else parent
-        if told + 1 != self.versions[node]:
-            self.odd_parents[node] = told
+    def descends(self, node: int, parent: int) -> None:
+        """Which version a node was made from, as a row or a log tells it; a log that has forgotten it overrules
+        nobody."""
+        if self.owners[node] in self.branching:
+            if parent == UNKNOWN_PARENT and node in self.placed:
+                return
+            self.placed.add(node)
+        if parent + 1 != self.versions[node]:
+            self.odd_parents[node] = parent
         elif self.odd_parents:
             self.odd_parents.pop(node, None)
 
@@ -94,10 +103,14 @@ class GraphDraft:
                 return range(low, high), False
             line.append(node)
             version = self._told_parent(node)
-        return line[::-1], True
+        if version in (after, NO_PARENT):
+            return line[::-1], True
+        return range(low, high), False
 
     def _told_parent(self, node: int) -> int:
-        """The version that a node was made from: the one below, where nobody says anything else."""
+        """The version that a node was made from: the one below, where nobody says anything else and numbers tell."""
+        if self.owners[node] in self.branching and node not in self.placed:
+            return UNKNOWN_PARENT
         return self.odd_parents.get(node, self.versions[node] - 1)
 
     def restored(self, pairs: Iterable[tuple[int | None, int | None]]) -> None:
@@ -107,16 +120,20 @@ class GraphDraft:
                 self.targets[node] = target
 
     def resolve_parents(self) -> None:
-        """Find the nodes of parents. Where one is missing, what came in between is not known; nor what a RESTORE to
-        nowhere is."""
+        """Find the nodes of parents. Where one is missing, what came in between is not known, and the line of a
+        branching table ends; nor is known what a RESTORE to nowhere is."""
         before_owner, before = -1, NO_PARENT
         for node, (owner, version) in enumerate(zip(self.owners, self.versions, strict=True)):
-            parent = self.odd_parents.get(node, version - 1)
+            branches = owner in self.branching
+            is_placed = not branches or node in self.placed
+            parent = self.odd_parents.get(node, version - 1) if is_placed else UNKNOWN_PARENT
             if owner != before_owner:
                 before = NO_PARENT
-                if parent == NO_PARENT:
-                    self.begun.add(owner)
+            if parent == NO_PARENT:
+                self.begun.add(node)
             is_missing = parent != before and not self._has_odd_parent(node, owner, parent)
+            if is_missing and branches:
+                self.parents[node] = NO_NODE
             if is_missing and self.effects[node] not in (Effect.FRESH, Effect.RESTORE):
                 self.known[node] = 0
             if self.effects[node] == Effect.RESTORE and node not in self.targets:
@@ -132,8 +149,9 @@ class GraphDraft:
         return True
 
 
-def draft_of(numbering: Numbering) -> GraphDraft:
-    """A draft in which nothing is known yet: every version is a change with unknown inputs."""
+def draft_of(numbering: Numbering, branching: Collection[str] = ()) -> GraphDraft:
+    """A draft in which nothing is known yet: every version is a change with unknown inputs. `branching` are tables
+    whose versions, and those of what was there before them, are no line."""
     first = [0] * (len(numbering.known.tables) + 1)
     for pair in pc.value_counts(numbering.owners()).to_pylist():
         first[pair["values"] + 1] = pair["counts"]
@@ -148,6 +166,9 @@ def draft_of(numbering: Numbering) -> GraphDraft:
         effects=bytearray([Effect.CHANGE]) * size,
         known=bytearray(size),
         heads=[NO_NODE] * len(numbering.known.tables),
+        branching=frozenset(
+            number for number, name in enumerate(numbering.known.tables) if base_of(name) in branching
+        ),
     )
 
 

@@ -72,11 +72,11 @@ class VersionGraph:
     heads: "array[int]"
     """By table, the node of the newest version that is surely its own; `NO_NODE` if there is none."""
     parents: Mapping[int, int]
-    """The parents that are not the node before; `NO_NODE`: made from nothing."""
+    """The parents that are not the node before; `NO_NODE`: made from nothing, or nobody knows from what."""
     children: Mapping[int, Sequence[int]]
     """The same by parent."""
     begun: frozenset[int]
-    """The numbers of tables whose first version is known."""
+    """The nodes that were made from nothing."""
     targets: Mapping[int, int]
     """What a RESTORE, or taking files away, went back to."""
     restores: Mapping[int, Sequence[int]]
@@ -111,14 +111,14 @@ class VersionGraph:
         return self.tables[self.owners[node]]
 
     def parent(self, node: int) -> int:
-        """The node of the version that this one was made from, `NO_NODE` for a table's first."""
+        """The node of the version that this one was made from, `NO_NODE` for a table's first and where a line ends."""
         if node in self.parents:
             return self.parents[node]
         return node - 1 if node > self.first[self.owners[node]] else NO_NODE
 
-    def begins(self, table_id: str) -> bool:
-        """Whether a table's first version is known."""
-        return self.index[table_id] in self.begun
+    def begins(self, node: int) -> bool:
+        """Whether the way back from a version leads to one that was made from nothing."""
+        return any(one in self.begun for one in self.ancestors(node))
 
     def origin(self, node: int) -> int:
         """The version whose content a node carries on: its parent, or its target for a RESTORE and for

@@ -7,7 +7,7 @@ in the graph, as tables of their own that nobody can roll back.
 """
 
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -23,6 +23,7 @@ Histories = Mapping[str, Sequence[Version]]
 Uuid = tuple[int, str]
 """A table, by number, and a UUID that it or a predecessor had."""
 _MARK: Final = "#"
+_ENDLESS: Final = 2**63 - 1
 
 
 def is_predecessor(table_id: str) -> bool:
@@ -53,13 +54,21 @@ class Uuids:
 class Incarnations:
     """Numbers tables: those given, and predecessors as they are met. `tables` by number."""
 
-    def __init__(self, tables: Sequence[str], histories: Histories, uuids: Uuids) -> None:
+    def __init__(
+        self, tables: Sequence[str], histories: Histories, uuids: Uuids, branching: Collection[str] = ()
+    ) -> None:
+        """`branching`: the tables whose newest versions may expire before older ones. Of those, whatever is named
+        with their UUID was there."""
         self.tables = list(tables)
         self.index = {name: number for number, name in enumerate(tables)}
+        self._branching = frozenset(self.index[name] for name in branching if name in self.index)
         self._logs = [histories.get(name, ()) for name in tables]
         sole = [{one.format_id for one in log} for log in self._logs]
         self._sole = pa.array([next(iter(ids)) if len(ids) == 1 else None for ids in sole], pa.string())
-        self._last = pa.array([log[-1].version if log else None for log in self._logs], pa.int64())
+        lasts = [log[-1].version if log else None for log in self._logs]
+        for number in self._branching:
+            lasts[number] = None if lasts[number] is None else _ENDLESS
+        self._last = pa.array(lasts, pa.int64())
         self._begun = uuids.begun
         self._replaced = {**uuids.replaced, **_told_by(self._logs)}
         self._logless = pa.array(sorted(uuids.newest), pa.int64())
@@ -72,18 +81,20 @@ class Incarnations:
 
     def locate(self, table: int, version: int, format_id: str | None) -> int | None:
         """The number of the table that a version is of; None if it is of a predecessor that cannot be told, or of this
-        log, which does not reach so far: it was read meanwhile, or what was written down of it is wrong."""
+        log, which does not reach so far: it was read meanwhile, or what was written down of it is wrong. A log that
+        branches has lost it then."""
         known = table < len(self._logs)
         if not known or not (self._logs[table] or self._own[table]):
             return table
         last = self._logs[table][-1].version if self._logs[table] else version
+        beyond = table if table in self._branching else None
         if format_id is None:
-            return table if version <= last else None
+            return table if version <= last else beyond
         first = self._first(table, format_id)
         if version <= last and not self._is_elsewhere(table, version, first):
             return table
         if version > last and first in self._own[table]:
-            return None
+            return beyond
         return self._predecessor(table, first)
 
     def locate_all(self, tables: pa.Array, versions: pa.Array, format_ids: pa.Array) -> pa.Array:

@@ -1,7 +1,7 @@
 """Versions of many tables as numbers 0, 1, 2, ...: sorted by table, then by version. Pure, in Arrow."""
 
 from array import array
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -58,12 +58,16 @@ class NumberedLineage:
 
 
 def encode_rows(
-    rows: pa.Table, histories: Histories, places: Mapping[str, str], newest: Mapping[str, str]
+    rows: pa.Table,
+    histories: Histories,
+    places: Mapping[str, str],
+    newest: Mapping[str, str],
+    branching: Collection[str] = (),
 ) -> tuple[NumberedLineage, Incarnations]:
     """The rows with numbered tables, those of `histories` included.
 
     `places` gives the `table_id` of a location that is managed now and was not when the row was written, `newest` the
-    last UUID of tables whose log is not there.
+    last UUID of tables whose log is not there, `branching` those whose versions are no line.
     """
     outputs, inputs = coded(rows.column("output_id")), coded(rows.column("input_id"))
     names = pc.unique(pa.concat_arrays([outputs.dictionary, inputs.dictionary]))
@@ -82,7 +86,7 @@ def encode_rows(
     logless = {index[name]: one for name, one in newest.items() if name in index and not histories.get(name)}
     nothing = _spread(pc.equal(inputs.dictionary, NOTHING), inputs)
     uuids = replace(_uuids(said, nothing, [*cut, *logless]), newest=logless)
-    known = Incarnations(tables, histories, uuids)
+    known = Incarnations(tables, histories, uuids, branching)
     versions, read_id = said.column("input_version"), said.column("input_format_id")
     output = known.locate_all(made, said.column("output_version"), said.column("output_format_id"))
     source = known.locate_all(told, versions, read_id)

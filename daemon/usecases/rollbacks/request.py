@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 
 from lakewarden.catalog.errors import NotFoundError, PreconditionError, UsageError
 from lakewarden.catalog.formats.port import Observation
+from lakewarden.catalog.formats.registry import has_branches
 from lakewarden.catalog.lineage.marks import marked
 from lakewarden.catalog.model.rows import GONE, MarkVerdict, TableRow
 from lakewarden.catalog.registry.marks import log_of, require_rewindable
@@ -142,7 +143,8 @@ def _marked(registry: Registry, row: TableRow) -> tuple[int, ...]:
     if not row.marks:
         return ()
     history, head = log_of(registry, row)
-    return marked(row.marks, MarkVerdict.BAD, history, None if head is None else head.format_id)
+    head_id = None if head is None else head.format_id
+    return marked(row.marks, MarkVerdict.BAD, history, head_id, branching=has_branches(row.format))
 
 
 def _nothing_marked(sentence: str) -> NotFoundError:

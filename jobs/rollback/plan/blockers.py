@@ -36,7 +36,7 @@ class Case:
     in_log: bool
     """Whether the log still has the target."""
     from_start: bool
-    """Whether the table's first version is known."""
+    """Whether the table's way back is known down to a version that was made from nothing."""
     undoable: tuple[int, ...]
     """The versions whose files can be removed."""
     undoable_if_kept: bool

@@ -24,6 +24,8 @@ class Line:
     head: int
     target: int
     """`NO_NODE` if no version is clean."""
+    begins: bool
+    """The way back that a clean version was looked for on leads to a version that was made from nothing."""
     lost: tuple[int, ...]
     """What head has and target has not."""
     tainted: tuple[int, ...]
@@ -44,12 +46,13 @@ def line_of(graph: VersionGraph, taint: Taint, table_id: str, history: dict[int,
     if start != head and _only_maintenance(graph, range(start + 1, head + 1), history):
         start = head
     target = next((node for node in graph.ancestors(start) if not taint.counts.state(node)), NO_NODE)
-    own = [node for node in graph.nodes(table_id) if node <= head and taint.wide.own(node)]
+    own = [node for node in graph.nodes(table_id) if taint.wide.own(node)]
     doubtful = [node for node in own if not taint.sure.own(node)]
     held = graph.live(head) | graph.live(target) if doubtful else ()
     return Line(
         head=head,
         target=target,
+        begins=graph.begins(start),
         lost=_lost(graph, head, target),
         tainted=tuple(node for node in own if taint.sure.own(node)),
         unknown=tuple(node for node in doubtful if node in held),

@@ -134,7 +134,7 @@ def _case(scene: _Scene, table_id: str) -> Case | None:
         head=graph.versions[line.head],
         target=target,
         in_log=target in history,
-        from_start=graph.begins(table_id),
+        from_start=line.begins,
         undoable=removable(_keeps_unknown(scene, table_id)),
         undoable_if_kept=bool(line.unknown and removable(lambda version: True)),
         collateral=_losses(scene, line, history, fitting).listed(),

@@ -147,7 +147,7 @@ def _nodes_of(
                     table_id,
                     RollbackPoint(keep=begin, head=_existing(graph, table_id, planned, facts)),
                 )
-            return {_existing(graph, table_id, one, facts) for one in bad}
+            return {_recorded(graph, table_id, one, facts) for one in bad}
         case CommitsOf(run_id=run_id):
             return _of_run(run_id, graph)
         case _:
@@ -264,8 +264,11 @@ def _declared(graph: VersionGraph, facts: Mapping[str, TableFacts]) -> Mapping[s
 
 
 def _unknown(graph: VersionGraph, owner: int, untouched: Mapping[int, int]) -> Iterable[int]:
+    """Those of a table that came after what is untouched, head's or not: what lies on a branch was read, too."""
+    if graph.heads[owner] == NO_NODE:
+        return ()
     begin = max(graph.first[owner], untouched.get(owner, NO_NODE) + 1)
-    return (node for node in range(begin, graph.heads[owner] + 1) if not graph.known[node])
+    return (node for node in range(begin, graph.first[owner + 1]) if not graph.known[node])
 
 
 def _weak_readers(graph: VersionGraph, sure: Closure, cleared: frozenset[int]) -> list[int]:

@@ -30,7 +30,7 @@ from lakewarden.jobs.rollback.plan.request import RollbackRequest
 from lakewarden.jobs.rollback.plan.rollback_planner import plan_rollback
 from support.builders.tables_by_hand import facts
 
-__all__ = ["ONE_FILE", "SnapshotTable", "graph_of", "location", "plan_of", "planned", "uuid_of"]
+__all__ = ["NOW", "ONE_FILE", "SnapshotTable", "graph_of", "location", "plan_of", "planned", "uuid_of"]
 
 NOW: Final = datetime(2026, 1, 1, tzinfo=UTC)
 _BEGIN: Final = 1_700_000_000_000
@@ -205,6 +205,7 @@ def graph_of(
         newest={one: uuid_of(one) for one in ids},
         heads={one.table_id: one.main or 0 for one in every},
         runs=runs,
+        branching=frozenset(ids),
     )
 
 

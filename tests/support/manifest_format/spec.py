@@ -15,7 +15,11 @@ from support.manifest_format.reader import NAME, ManifestReader
 __all__ = ["MANIFEST_FORMAT", "forget", "install"]
 
 MANIFEST_FORMAT: Final = FormatSpec(
-    name=NAME, label="Manifest", reader=ManifestReader, sign=Sign(folder=FOLDER, endings=(".json",))
+    name=NAME,
+    label="Manifest",
+    reader=ManifestReader,
+    sign=Sign(folder=FOLDER, endings=(".json",)),
+    has_branches=True,
 )
 
 

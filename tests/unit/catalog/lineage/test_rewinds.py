@@ -66,7 +66,7 @@ def test_what_was_left_behind_is_told_and_is_no_content_of_head(table: Branched)
     assert [one.parent for one in history] == [None, table.made, table.kept, table.kept]
     graph = build_graph(codec(LINEAGE).encode([]), {"t": history})
     head, left = graph.head("t"), graph.node("t", table.left)
-    assert graph.versions[graph.parent(head)] == table.kept and graph.begins("t")
+    assert graph.versions[graph.parent(head)] == table.kept and graph.begins(graph.head("t"))
     assert {graph.versions[node] for node in graph.live(head)} == {table.made, table.kept, last}
     assert not graph.closure([left]).state(head)
     assert graph.closure([graph.node("t", table.kept)]).state(head)
@@ -80,7 +80,7 @@ def test_rows_on_record_tell_the_same_when_the_log_is_gone(table: Branched) -> N
     assert rows[0].output_parent == NO_PARENT
     graph = build_graph(codec(LINEAGE).encode(rows), {})
     head, left = graph.head("t"), graph.node("t", table.left)
-    assert graph.begins("t") and graph.parent(graph.nodes("t")[0]) == NO_NODE
+    assert graph.begins(graph.head("t")) and graph.parent(graph.nodes("t")[0]) == NO_NODE
     assert graph.versions[graph.parent(head)] == table.kept
     assert not graph.closure([left]).state(head) and all(graph.known)
 
