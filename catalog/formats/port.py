@@ -312,6 +312,9 @@ class Observation:
     checkpoint_version: int | None = None
     commits_since_checkpoint: int = 0
     first_version: int = 0
+    left: tuple[int, ...] = ()
+    """Versions that head showed, or that what it showed was made from, and is not made from any more though no commit
+    took them back: somebody set it to an older one. In order, as far as the log tells."""
     last_vacuum_at: datetime | None = None
     last_compaction_at: datetime | None = None
     last_write_at: datetime | None = None

@@ -15,7 +15,7 @@ from lakewarden.catalog.lineage.graph.incarnations import may_be_same
 from lakewarden.catalog.model.rollbacks import Undone
 from lakewarden.catalog.model.rows import HealthRow, LeftVersions, LineageRow
 
-__all__ = ["goes_on", "left_by", "left_versions"]
+__all__ = ["goes_on", "is_told", "left_by", "left_versions"]
 
 _MOST: Final = 50
 """So many ranges of one table are kept, the newest: each is a move that somebody made by hand."""
@@ -30,18 +30,24 @@ def goes_on(before: int, now: int, fresh: Iterable[LineageRow]) -> bool:
     return version == before
 
 
+def is_told(version: int, left: Iterable[LeftVersions], format_id: str) -> bool:
+    """Whether it is on record that head of this table left a version."""
+    return any(one.format_id == format_id and one.first <= version <= one.last for one in left)
+
+
 def left_versions(
-    before: HealthRow, *, head: int, format_id: str, rows: Iterable[LineageRow]
+    before: HealthRow, *, head: int, format_id: str, rows: Iterable[LineageRow], shown: Iterable[int] = ()
 ) -> tuple[LeftVersions, ...]:
     """What head, which is at version `head` now, has left behind: now, and earlier unless it came back to it.
 
     `rows` is the table's lineage, new versions included. Where that does not tell how the two heads are related,
-    nothing is added.
+    nothing is added. `shown` are versions that the log says were in head, and are not any more: also between two looks.
     """
     parents = _parents(row for row in rows if may_be_same(row.output_format_id, format_id))
     line = frozenset(_line(parents, head))
     known = [one for one in before.left_behind if one.format_id == format_id]
-    left = {version for version in parents if any(one.first <= version <= one.last for one in known)}
+    left = {version for version in parents if is_told(version, known, format_id)}
+    left.update(version for version in shown if version in parents and version > min(line))
     if before.version is not None and _is_of(before, format_id) and min(line) <= before.version:
         left.update(version for version in _line(parents, before.version) if version > min(line))
     left -= line

@@ -99,7 +99,7 @@ def _format_id(
     told = {one.version: one.format_id for one in history}
     if version in told:
         return told[version] or (None if any(told.values()) else head_id)
-    recorded = registry.store.rows(LINEAGE).find(output_id=row.table_id, output_version=version)
+    recorded = list(registry.store.rows(LINEAGE).find(output_id=row.table_id, output_version=version))
     if history and version > history[-1].version:
         own = has_branches(row.format) and head_id is not None
         recorded = [one for one in recorded if own and one.output_format_id == head_id]

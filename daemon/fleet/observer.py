@@ -17,7 +17,7 @@ from lakewarden.catalog.formats.heads import head_on_record
 from lakewarden.catalog.formats.linked_folders import linked_folders
 from lakewarden.catalog.formats.port import LogProblem, Observation, ProbeResult, TableReader
 from lakewarden.catalog.formats.registry import reader_of
-from lakewarden.catalog.lineage.left_versions import goes_on, left_versions
+from lakewarden.catalog.lineage.left_versions import goes_on, is_told, left_versions
 from lakewarden.catalog.lineage.recording import NO_STREAMS, rows_from
 from lakewarden.catalog.lineage.restores import is_rewound
 from lakewarden.catalog.lineage.reverted_reads import undone_reads
@@ -301,19 +301,21 @@ class Observer:
         fresh: tuple[LineageRow, ...],
         rewritten: RewrittenLog | None,
     ) -> tuple[LeftVersions, ...]:
-        """Versions that head no longer goes back to. Lineage is read only where head did not just go on."""
+        """Versions that head no longer goes back to. Lineage is read only where head did not just go on, or came back
+        from elsewhere meanwhile."""
         if before is None:
             return ()
         if rewritten is not None:
             return (*before.left_behind, rewritten.left())
         if isinstance(seen, LogProblem) or row.source is Source.SELF or before.version is None:
             return before.left_behind
-        if before.head == seen.head or goes_on(before.version, seen.version, fresh):
+        is_known = all(is_told(one, before.left_behind, seen.format_id) for one in seen.left)
+        if is_known and (before.head == seen.head or goes_on(before.version, seen.version, fresh)):
             return before.left_behind
         rows = (*self._store.rows(LINEAGE).find(output_id=row.table_id), *fresh)
         if all(one.output_version != seen.version for one in rows):
             return before.left_behind  # no commit made what head shows: it was emptied, not moved back
-        return left_versions(before, head=seen.version, format_id=seen.format_id, rows=rows)
+        return left_versions(before, head=seen.version, format_id=seen.format_id, rows=rows, shown=seen.left)
 
     def _undone(
         self, subject: Subject, fresh: tuple[LineageRow, ...], on_record: OnRecord

@@ -10,6 +10,7 @@ from lakewarden.catalog.formats.files_elsewhere import common_folders, folder_el
 from lakewarden.catalog.formats.iceberg.backlog import backlog_of
 from lakewarden.catalog.formats.iceberg.commits import is_compaction
 from lakewarden.catalog.formats.iceberg.file_paths import FilePaths
+from lakewarden.catalog.formats.iceberg.left_snapshots import left_by_main
 from lakewarden.catalog.formats.iceberg.manifests import ManifestFile
 from lakewarden.catalog.formats.iceberg.metadata import PartitionField, TableMetadata, TableSnapshot
 from lakewarden.catalog.formats.iceberg.schema import columns_of, countable
@@ -105,6 +106,7 @@ def observation_of(
         protocol=(metadata.format_version, metadata.format_version),
         capabilities=capabilities_of(obstacles),
         first_version=line[-1].sequence if line else 0,
+        left=left_by_main(metadata),
         last_compaction_at=_last(one.at for one in line if is_compaction(one) and _rewrote_files(one)),
         last_write_at=_last(one.at for one in line if not is_compaction(one)),
         elsewhere=elsewhere,

@@ -63,15 +63,15 @@ class GraphDraft:
         self.outputs.append(reader)
         self.flags.append(flags)
 
-    def descends(self, node: int, parent: int) -> None:
+    def descends(self, node: int, told: int) -> None:
         """Which version a node was made from, as a row or a log tells it; a log that has forgotten it overrules
         nobody."""
         if self.owners[node] in self.branching:
-            if parent == UNKNOWN_PARENT and node in self.placed:
+            if told == UNKNOWN_PARENT and node in self.placed:
                 return
             self.placed.add(node)
-        if parent + 1 != self.versions[node]:
-            self.odd_parents[node] = parent
+        if told + 1 != self.versions[node]:
+            self.odd_parents[node] = told
         elif self.odd_parents:
             self.odd_parents.pop(node, None)
 

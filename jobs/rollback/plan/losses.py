@@ -44,7 +44,7 @@ class Losses:
         return tuple(self._listed())
 
     def _listed(self) -> Iterator[Lost]:
-        rows = {node for node in self.line.lost if self._made_rows(node)}
+        rows = {node for node in self.line.lost if not self.taint.counts.own(node) and self._is_loss(node)}
         columns = {node for node in self.line.lost if self._made_columns(node)}
         held = self.graph.live(self.line.head) if rows else set[int]()
         shape = shaping(self.graph, self.line.head, self.history) if columns else set[int]()
@@ -58,11 +58,11 @@ class Losses:
             elif node in columns and node in shape and (decided or self._is_never_asked(node)):
                 yield self._lost_columns(version)
 
-    def _made_rows(self, node: int) -> bool:
+    def _is_loss(self, node: int) -> bool:
+        """Whether a version changed rows."""
         one = self.history.get(self.graph.versions[node])
         effect = self.graph.effects[node] if one is None else one.effect
-        is_content = effect not in (Effect.ALIAS, Effect.RESTORE) and not (one is not None and one.idle)
-        return is_content and not self.taint.counts.own(node)
+        return effect not in (Effect.ALIAS, Effect.RESTORE) and not (one is not None and one.idle)
 
     def _made_columns(self, node: int) -> bool:
         """Whether a version brought other columns. Where they change beside commits, they came with whatever was

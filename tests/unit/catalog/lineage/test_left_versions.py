@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from lakewarden.catalog.lineage.left_versions import goes_on, left_by, left_versions
+from lakewarden.catalog.lineage.left_versions import goes_on, is_told, left_by, left_versions
 from lakewarden.catalog.model.rows import Confidence, HealthRow, LeftVersions, LineageRow
 
 NOW = datetime(2026, 11, 25, tzinfo=UTC)
@@ -93,3 +93,17 @@ def test_the_rows_of_new_versions_tell_whether_head_went_on(
 def test_it_is_told_as_what_was_taken_back() -> None:
     (one,) = left_by(health(16, LEFT))
     assert (one.first, one.last, one.by) == (25, 25, "moving head back to version 16")
+
+
+def test_what_head_showed_between_two_looks_is_left_behind_as_well() -> None:
+    def found(before: HealthRow, shown: tuple[int, ...], head: int = 51) -> list[tuple[int, int, int]]:
+        left = left_versions(before, head=head, format_id=UUID, rows=rows(), shown=shown)
+        return [(one.first, one.last, one.back_to) for one in left]
+
+    assert found(health(25), (33, 42)) == [(33, 42, 16)]
+    assert found(health(25), (33, 42, 60)) == [(33, 42, 16)], "of 60 nothing is on record"
+    again = left_versions(health(25), head=51, format_id=UUID, rows=rows(), shown=(33, 42))
+    assert found(health(51, *again), ()) == [(33, 42, 16)], "it stays, once the log has forgotten it"
+    assert found(health(51, *again), (25,), head=42) == [(25, 25, 16), (51, 51, 16)]
+    assert all(is_told(one, again, UUID) for one in (33, 42)) and not is_told(33, again, "other")
+    assert not is_told(25, again, UUID)

@@ -262,6 +262,24 @@ def test_a_table_that_was_made_anew_without_rows_left_nothing_behind(late: Late)
     assert late.world.health("db.source").left_behind == () and late.finding() is None
 
 
+def test_what_head_showed_only_between_two_sweeps_is_known_from_the_log(late: Late) -> None:
+    late.record_source()
+    log = late.world.reader.history[late.source.location or ""]
+    log += [replace(log[7], version=8, parent=7), replace(log[7], version=9, parent=7)]
+    late.commit(read=8)
+    late.world.write(late.source, version=9, left=(8,))
+    late.world.sweep()
+    late.world.sweep()
+    finding = late.finding()
+    assert finding is not None
+    assert finding.message == (
+        "Version 1 was made from version 8 of db.source, which moving head back to version 7 took back."
+    )
+    before = len(late.world.store.commits)
+    late.world.sweep()
+    assert late.world.store.commits[before:] == []
+
+
 def test_what_was_made_from_a_version_that_head_went_back_to_is_fine(late: Late) -> None:
     late.record_source()
     late.commit(read=3)
