@@ -219,6 +219,10 @@ class Commit:
     """The branches that have it, main first; none in formats without branches, and where all have gone back past it."""
     tags: tuple[str, ...] = ()
     """The tags on it."""
+    beside: bool = False
+    """Whether it was made on a branch, or to be published later, and the log shows that head never had it."""
+    copied: int | None = None
+    """The version whose changes it made once more."""
 
 
 class ReferenceKind(StrEnum):

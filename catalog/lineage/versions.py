@@ -101,6 +101,9 @@ class Version:
     """The commit neither added nor removed a file, not one of deletes either: there is nothing to lose."""
     changes_columns: bool = False
     """As in `Commit`."""
+    beside: bool = False
+    """As in `Commit`, as is what it copied."""
+    copied: int | None = None
     recorded: bool = False
     """The commit carries a credible record of its own."""
     committed_at: datetime | None = None
@@ -267,6 +270,8 @@ def _version(
         transactions=commit.transactions,
         idle=_is_idle(commit),
         changes_columns=commit.changes_columns,
+        beside=commit.beside,
+        copied=commit.copied,
         recorded=record is not None,
         committed_at=commit.committed_at,
         engine=commit.engine,

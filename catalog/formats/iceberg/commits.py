@@ -29,6 +29,8 @@ RESTORED: Final = "lakewarden.restored"
 _FILES: Final = ("added-data-files", "deleted-data-files", "added-delete-files", "removed-delete-files")
 _TOTAL: Final = "total-data-files"
 """Who writes this, counts files at all."""
+_STAGED: Final = "wap.id"
+_PICKED: Final = "source-snapshot-id"
 _KINDS: Final = {
     "append": CommitKind.APPEND,
     "delete": CommitKind.DELETE,
@@ -71,7 +73,17 @@ def commit_of(metadata: TableMetadata, snapshot: TableSnapshot, names: SnapshotN
         restored=restored,
         branches=names.branches,
         tags=names.tags,
+        beside=not (names.in_main or names.was_main) and (bool(names.branches) or _STAGED in told),
+        copied=_copied(metadata, told),
     )
+
+
+def _copied(metadata: TableMetadata, told: Mapping[str, str]) -> int | None:
+    """The version that was cherry-picked; None where it has expired, too."""
+    picked = told.get(_PICKED)
+    if picked is None:
+        return None
+    return next((one.sequence for one in metadata.snapshots.values() if str(one.id) == picked), None)
 
 
 def _changes_columns(metadata: TableMetadata, snapshot: TableSnapshot, parent: TableSnapshot | None) -> bool:

@@ -22,6 +22,8 @@ class SnapshotNames:
     """Those whose line it is in, main first."""
     tags: tuple[str, ...] = ()
     """Those that point to it."""
+    was_main: bool = False
+    """Main was at it, or at one that was made from it, and was set to another, as far as the log of its moves goes."""
 
     @property
     def in_main(self) -> bool:
@@ -33,6 +35,7 @@ class SnapshotNames:
 class _Names:
     branches: list[str] = field(default_factory=list)
     tags: list[str] = field(default_factory=list)
+    was_main: bool = False
 
 
 def snapshot_names(metadata: TableMetadata) -> Mapping[int, SnapshotNames]:
@@ -44,8 +47,15 @@ def snapshot_names(metadata: TableMetadata) -> Mapping[int, SnapshotNames]:
             continue
         for one in metadata.line(snapshot):
             found[one.id].branches.append(name)
+    for left in metadata.left_at:
+        for one in metadata.line(metadata.snapshots.get(left)):
+            if found[one.id].was_main:
+                break
+            found[one.id].was_main = True
     return {
-        snapshot: SnapshotNames(branches=tuple(names.branches), tags=tuple(names.tags))
+        snapshot: SnapshotNames(
+            branches=tuple(names.branches), tags=tuple(names.tags), was_main=names.was_main
+        )
         for snapshot, names in found.items()
     }
 

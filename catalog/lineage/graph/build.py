@@ -247,6 +247,10 @@ def _say_effects(draft: GraphDraft, histories: Histories, places: Mapping[str, s
             draft.known[node] = 1 if known or told else 0
             if one.target is not None:
                 draft.targets[node] = draft.node(table, one.target)
+            if one.beside:
+                draft.beside.add(node)
+            if one.copied is not None:
+                draft.copies.append((node, draft.node(table, one.copied)))
 
 
 def _say_empty(draft: GraphDraft, histories: Histories, empty: Iterable[str]) -> None:

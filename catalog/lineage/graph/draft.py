@@ -44,6 +44,10 @@ class GraphDraft:
     """The nodes of branching tables of which somebody says what they were made from."""
     begun: set[int] = field(default_factory=set)
     """The nodes that were made from nothing."""
+    beside: set[int] = field(default_factory=set)
+    """The nodes that head never had."""
+    copies: list[tuple[int, int]] = field(default_factory=list)
+    """Nodes with the changes of others, and those."""
     told: list[pa.Table] = field(default_factory=list)
     """Edges as Arrow columns `input`, `output`, `flags`."""
     inputs: list[int] = field(default_factory=list)
@@ -195,6 +199,8 @@ def finished(draft: GraphDraft) -> VersionGraph:
         parents=draft.parents,
         children=_inverted(draft.parents.items()),
         begun=frozenset(draft.begun),
+        beside=frozenset(draft.beside),
+        twins=_inverted([*draft.copies, *((one, other) for other, one in draft.copies)]),
         targets=draft.targets,
         runs=draft.runs,
         restores=_inverted(draft.targets.items()),

@@ -77,6 +77,10 @@ class VersionGraph:
     """The same by parent."""
     begun: frozenset[int]
     """The nodes that were made from nothing."""
+    beside: frozenset[int]
+    """The nodes that a log says were never in head."""
+    twins: Mapping[int, Sequence[int]]
+    """The nodes that made the same changes, each by the others."""
     targets: Mapping[int, int]
     """What a RESTORE, or taking files away, went back to."""
     restores: Mapping[int, Sequence[int]]
@@ -118,7 +122,12 @@ class VersionGraph:
 
     def begins(self, node: int) -> bool:
         """Whether the way back from a version leads to one that was made from nothing."""
-        return any(one in self.begun for one in self.ancestors(node))
+        passed = set[int]()
+        for one in self.ancestors(node):
+            if one in self.begun or one in passed:
+                return one in self.begun
+            passed.add(one)
+        return False
 
     def origin(self, node: int) -> int:
         """The version whose content a node carries on: its parent, or its target for a RESTORE and for
@@ -126,6 +135,12 @@ class VersionGraph:
         if self.effects[node] == Effect.RESTORE:
             return self.targets.get(node, self.parent(node))
         return self.parent(node)
+
+    def line(self, node: int) -> Iterator[int]:
+        """The node and those that were head before it, a RESTORE's content among them or not, newest first."""
+        while node != NO_NODE:
+            yield node
+            node = self.parent(node)
 
     def kept(self, node: int) -> Iterator[int]:
         """The versions that a node, which took the files of others away, kept on top of its origin."""

@@ -1,6 +1,6 @@
 """Where a table's head comes from: its line of versions, what of it is tainted, where it goes back to. Pure."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -43,7 +43,7 @@ def line_of(graph: VersionGraph, taint: Taint, table_id: str, history: dict[int,
     """The way back of one table. A version that was named is gone back to exactly, if it is clean itself."""
     head = graph.head(table_id)
     start = taint.named[table_id].keep if table_id in taint.named else head
-    if start != head and _only_maintenance(graph, range(start + 1, head + 1), history):
+    if start != head and _only_maintenance(graph, start, head, history):
         start = head
     target = next((node for node in graph.ancestors(start) if not taint.counts.state(node)), NO_NODE)
     own = [node for node in graph.nodes(table_id) if taint.wide.own(node)]
@@ -120,9 +120,15 @@ def _leaves_no_rows_behind(one: Version, history: Mapping[int, Version]) -> bool
     return all(said.effect in (Effect.ALIAS, Effect.RESTORE) for said in passed)
 
 
-def _only_maintenance(graph: VersionGraph, nodes: Sequence[int], history: dict[int, Version]) -> bool:
-    versions = [history.get(graph.versions[node]) for node in nodes]
-    return all(one is not None and one.touch is Touch.MAINTENANCE for one in versions)
+def _only_maintenance(graph: VersionGraph, start: int, head: int, history: dict[int, Version]) -> bool:
+    """Whether head came from a version by maintenance alone."""
+    for node in graph.line(head):
+        if node <= start:
+            return node == start
+        said = history.get(graph.versions[node])
+        if said is None or said.touch is not Touch.MAINTENANCE:
+            return False
+    return False
 
 
 def shaping(graph: VersionGraph, node: int, history: Mapping[int, Version]) -> set[int]:

@@ -65,7 +65,7 @@ def taint_of(request: RollbackRequest, graph: VersionGraph, facts: Mapping[str, 
     named: dict[str, RollbackPoint] = {}
     found: set[int] = set()
     for seed in request.seeds:
-        found |= _nodes_of(seed, graph, facts, named)
+        found |= _with_twins(graph, _nodes_of(seed, graph, facts, named))
     seeds = frozenset(found - cleared)
     sure = graph.closure(seeds, cleared=cleared)
     untouched = _untouched(graph, seeds)
@@ -135,7 +135,9 @@ def _nodes_of(
             begin = _existing(graph, table_id, version, facts)
             head = graph.head(table_id)
             _name(named, table_id, RollbackPoint(keep=begin, head=head))
-            return {node for node in range(begin + 1, head + 1) if _is_content(graph.effects[node])}
+            beside = graph.beside - frozenset(graph.line(head))
+            later = (node for node in range(begin + 1, head + 1) if node not in beside)
+            return {node for node in later if _is_content(graph.effects[node])}
         case BadVersions(table_id=table_id, versions=versions):
             return {_recorded(graph, table_id, version, facts) for version in versions}
         case ToVersionAsPlanned(table_id=table_id, version=version, head=planned, bad=bad, leaves=leaves):
@@ -152,6 +154,16 @@ def _nodes_of(
             return _of_run(run_id, graph)
         case _:
             assert_never(seed)
+
+
+def _with_twins(graph: VersionGraph, nodes: set[int]) -> set[int]:
+    """The nodes, and those that made the same changes: what was cherry-picked, and where to."""
+    found, todo = set(nodes), list(nodes)
+    while todo:
+        new = set(graph.twins.get(todo.pop(), ())) - found
+        found |= new
+        todo += new
+    return found
 
 
 def _name(named: dict[str, RollbackPoint], table_id: str, one: RollbackPoint) -> None:

@@ -191,3 +191,42 @@ def test_a_bad_commit_of_a_branch_is_told_of_whatever_its_number() -> None:
     for head in (3, 1):
         one = planned(plan_of(to(1), a, b.set_back(head)), "b")
         assert one is not None and (one.from_version, one.tainted, one.step) == (head, (2,), Step.NONE)
+
+
+# seeds
+
+
+def test_what_main_never_had_is_no_seed_of_a_version_to_go_back_to() -> None:
+    a = SnapshotTable(table_id="a").write(1).write(2, branch="dev").write(3)
+    plan = plan_of(to(1), a, reader(2, "b"), reader(3))
+    assert ways(plan) == {"a": (3, 1), "c": (2, 1)}
+
+
+def test_what_main_had_is_a_seed_though_another_branch_has_it_still() -> None:
+    came_over = SnapshotTable(table_id="a").write(1).write(2, branch="dev").set_back(2).write(3)
+    assert ways(plan_of(to(1), came_over, reader(2))) == {"a": (3, 1), "c": (2, 1)}
+    went = SnapshotTable(table_id="a").write(1).write(2, branch="dev").set_back(2).set_back(1).write(3)
+    assert ways(plan_of(to(1), went, reader(2))) == {"a": (3, 1), "c": (2, 1)}, "the log of moves shows it"
+    ours = SnapshotTable(table_id="a").write(1).write(2).restored(3, to=1, run_id="rollback-r-1").write(4)
+    ours.branches["kept"], ours.moves = 2, []
+    assert ways(plan_of(to(1), ours, reader(2))) == {"a": (4, 1), "c": (2, 1)}, "a rollback of ours tells it"
+
+
+def test_what_was_published_by_a_copy_is_as_bad_as_the_copy_and_the_other_way_round() -> None:
+    a = SnapshotTable(table_id="a").write(1).write(2, on=1, aside=True, operation=None, **{"wap.id": "w"})
+    a.write(3).write(4, operation=None, source_snapshot_id="200", **{"published-wap-id": "w"})
+    expected = {"a": (4, 3), "b": (2, 1), "c": (2, 1)}
+    assert ways(plan_of(to(3), a, reader(2, "b"), reader(4))) == expected
+    assert ways(plan_of(bad(2), a, reader(2, "b"), reader(4))) == expected
+    assert ways(plan_of(to(3), a.expire(2), reader(4))) == {"a": (4, 3), "c": (2, 1)}
+
+
+def test_what_was_staged_and_never_published_is_no_seed_of_a_version_to_go_back_to() -> None:
+    a = SnapshotTable(table_id="a").write(1).write(2, on=1, aside=True, **{"wap.id": "w"}).write(3)
+    assert ways(plan_of(to(1), a, reader(2))) == {"a": (3, 1)}
+
+
+def test_a_version_on_a_way_that_main_has_left_is_gone_back_to_though_only_maintenance_came_later() -> None:
+    a = SnapshotTable(table_id="a").write(1).write(2).set_back(1).compacted(3)
+    assert ways(plan_of(to(2), a)) == {"a": (3, 2)}
+    assert ways(plan_of(to(1), a)) == {"a": (3, 3)}, "nothing but maintenance came after it"
