@@ -156,8 +156,12 @@ def _nothing_marked(sentence: str) -> NotFoundError:
 
 def _refuse_expired(registry: Registry, row: TableRow, version: int) -> None:
     location = row.location or ""
-    seen = registry.reader_at(location, row.name).observe(location)
+    reader = registry.reader_at(location, row.name)
+    seen = reader.observe(location)
     if isinstance(seen, Observation) and version < seen.first_version:
+        beside = reader.commits(location, after=-1, upto=version) if has_branches(row.format) else ()
+        if any(one.version == version for one in beside):
+            return  # not on head's way back any more, and there all the same: a tag or a branch has it
         raise PreconditionError(
             f"Version {version} of {row.name} has expired: "
             f"its log goes back to version {seen.first_version}.",

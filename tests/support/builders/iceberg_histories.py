@@ -75,9 +75,12 @@ class SnapshotTable:
         **summary: str,
     ) -> "SnapshotTable":
         """A governed write (`operation` None: by a stranger), made on main or on another snapshot (0: on nothing). It
-        goes to main, to a `branch`, or is kept `aside`."""
+        goes to main, to a `branch`, or is kept `aside`. In `summary`, `added_data_files` is `added-data-files`, `wap__id`
+        is `wap.id`."""
         parent = (self.main or 0) if on is None else on
-        told = {key.replace("_", "-"): value for key, value in summary.items()} or dict(ONE_FILE)
+        told = {key.replace("__", ".").replace("_", "-"): value for key, value in summary.items()} or dict(
+            ONE_FILE
+        )
         if operation is not None:
             record = LineageRecord(
                 run_id=f"run-{number}",

@@ -213,8 +213,8 @@ def test_what_main_had_is_a_seed_though_another_branch_has_it_still() -> None:
 
 
 def test_what_was_published_by_a_copy_is_as_bad_as_the_copy_and_the_other_way_round() -> None:
-    a = SnapshotTable(table_id="a").write(1).write(2, on=1, aside=True, operation=None, **{"wap.id": "w"})
-    a.write(3).write(4, operation=None, source_snapshot_id="200", **{"published-wap-id": "w"})
+    a = SnapshotTable(table_id="a").write(1).write(2, on=1, aside=True, operation=None, wap__id="w")
+    a.write(3).write(4, operation=None, source_snapshot_id="200", published_wap_id="w")
     expected = {"a": (4, 3), "b": (2, 1), "c": (2, 1)}
     assert ways(plan_of(to(3), a, reader(2, "b"), reader(4))) == expected
     assert ways(plan_of(bad(2), a, reader(2, "b"), reader(4))) == expected
@@ -222,7 +222,7 @@ def test_what_was_published_by_a_copy_is_as_bad_as_the_copy_and_the_other_way_ro
 
 
 def test_what_was_staged_and_never_published_is_no_seed_of_a_version_to_go_back_to() -> None:
-    a = SnapshotTable(table_id="a").write(1).write(2, on=1, aside=True, **{"wap.id": "w"}).write(3)
+    a = SnapshotTable(table_id="a").write(1).write(2, on=1, aside=True, wap__id="w").write(3)
     assert ways(plan_of(to(1), a, reader(2))) == {"a": (3, 1)}
 
 
