@@ -75,8 +75,8 @@ class SnapshotTable:
         **summary: str,
     ) -> "SnapshotTable":
         """A governed write (`operation` None: by a stranger), made on main or on another snapshot (0: on nothing). It
-        goes to main, to a `branch`, or is kept `aside`. In `summary`, `added_data_files` is `added-data-files`, `wap__id`
-        is `wap.id`."""
+        goes to main, to a `branch`, or is kept `aside`. In `summary`, `added_files` means
+        `added-files`, and `wap__id` `wap.id`."""
         parent = (self.main or 0) if on is None else on
         told = {key.replace("__", ".").replace("_", "-"): value for key, value in summary.items()} or dict(
             ONE_FILE
