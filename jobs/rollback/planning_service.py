@@ -167,12 +167,11 @@ class Gatherer:
             table.table_id: self._looked(table, managed.get(table.table_id), facts, seen.get(table.table_id))
             for table in first.tables
         }
-        names = {key: row.name for key, row in managed.items()}
         return Gathered(
             plan=with_streams(
                 plan_rollback(request, graph, histories, facts),
                 self._streams(rows, histories, places),
-                names,
+                {key: row.name for key, row in managed.items()},
             ),
             rows=managed,
             format_ids=ids,
