@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Protocol
 
 from lakewarden.catalog.errors import ClosedTableError
-from lakewarden.catalog.model.rows import RowKind, TableRow
+from lakewarden.catalog.model.rows import GONE, RowKind, TableRow
 from lakewarden.catalog.policy.access import Caller
 from lakewarden.catalog.policy.scopes import govern, scopes_by_name, unmanaged_policy
 from lakewarden.catalog.system.port import TABLES, Rows, SystemStore
@@ -29,7 +29,7 @@ def require_open(store: SystemStore, caller: Caller, sources: Iterable[Sighted])
     """Raise `ClosedTableError` if one of them is closed to `caller`, who only reads.
 
     A table is closed under its name as well as at its place, so that a second entry of the catalog opens nothing. One
-    that is not managed goes by the policies of its scopes.
+    that is not managed goes by the policies of its scopes. What was dropped opens nothing, and stays closed.
     """
     rows = store.rows(TABLES)
     scopes = scopes_by_name(rows.find(kind=RowKind.SCOPE))
@@ -53,5 +53,8 @@ def _closed(
     for row in found:
         if govern(row, scopes).policy.settings.access_closed:
             yield row.name, row.owner
-    if not found and unmanaged_policy(source.name, scopes).settings.access_closed:
+    if (
+        all(row.state in GONE for row in found)
+        and unmanaged_policy(source.name, scopes).settings.access_closed
+    ):
         yield source.name, None

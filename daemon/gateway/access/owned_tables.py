@@ -1,7 +1,7 @@
 """Tables whose rows somebody may change who may only read all others: the own ones, by what the system table says."""
 
 from lakewarden.catalog.errors import NotAllowedError
-from lakewarden.catalog.model.rows import DELTA, RowKind
+from lakewarden.catalog.model.rows import DELTA, GONE, RowKind
 from lakewarden.catalog.policy.access import Caller
 from lakewarden.catalog.system.port import TABLES, SystemStore
 from lakewarden.daemon.gateway.access.closed_tables import Sighted
@@ -11,10 +11,13 @@ __all__ = ["require_own"]
 
 def require_own(store: SystemStore, caller: Caller, source: Sighted) -> None:
     """Raise `NotAllowedError` unless the table is managed and this is its owner: by its place, whatever its name. An
-    entry of another format at that place is another table: what is written there has no log that could be undone."""
+    entry of another format at that place is another table: what is written there has no log that could be undone. One
+    that was dropped is nobody's here, and what lies there now may be another's."""
     found = [] if source.location is None else list(store.rows(TABLES).find(location=source.location))
     owners = {
-        row.owner for row in found if row.kind is RowKind.TABLE and (row.format or DELTA) == source.format
+        row.owner
+        for row in found
+        if row.kind is RowKind.TABLE and row.state not in GONE and (row.format or DELTA) == source.format
     }
     if owners == {caller.name}:
         return

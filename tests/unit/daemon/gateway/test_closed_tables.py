@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 import pytest
 
 from lakewarden.catalog.errors import NotAllowedError
-from lakewarden.catalog.model.rows import PolicySettings, RowKind, Source, TableRow
+from lakewarden.catalog.model.rows import GONE, PolicySettings, RowKind, Source, TableRow, TableState
 from lakewarden.daemon.gateway.access.closed_tables import require_open
 from lakewarden.daemon.gateway.access.owned_tables import require_own
 from support.builders.callers import actor
@@ -79,6 +79,27 @@ def test_what_is_not_managed_goes_by_its_scopes() -> None:
     assert not is_open(scope("hr.*", CLOSED), name="hr.unknown")
     assert not is_open(scope("*", OPEN), scope("hr.*", CLOSED), name="hr.unknown")
     assert is_open(scope("*", OPEN), name="hr.unknown")
+
+
+@pytest.mark.parametrize("state", GONE)
+def test_what_was_dropped_opens_nothing_and_stays_closed(state: TableState) -> None:
+    gone = replace(PAY, state=state)
+    assert not is_open(replace(gone, policy=CLOSED))
+    assert not is_open(replace(gone, policy=OPEN), scope("hr.*", CLOSED))
+    assert is_open(replace(gone, policy=OPEN))
+
+
+@pytest.mark.parametrize("state", GONE)
+def test_who_owned_a_dropped_table_owns_nothing_at_its_place(state: TableState) -> None:
+    """Another table may have been made there."""
+    store, seen = FakeSystemStore(), Seen("hr.pay", PAY.location)
+    store.create([replace(PAY, state=state)])
+    with pytest.raises(NotAllowedError, match="ana may not change rows"):
+        require_own(store, actor("ana"), seen)
+    store.create([replace(PAY, state=state), replace(PAY, row=2, table_id="new", owner="bo")])
+    require_own(store, actor("bo"), seen)
+    with pytest.raises(NotAllowedError, match=r"owner: bo\)"):
+        require_own(store, actor("ana"), seen)
 
 
 @pytest.mark.parametrize(
