@@ -11,6 +11,7 @@ from typing import Any
 from lakewarden.jobs.session.iceberg.snapshot_reads import (
     is_fixed,
     is_iceberg,
+    key_of,
     pinned_leaf,
     read_of_table,
     unpinned_read,
@@ -52,13 +53,15 @@ def pin(
 
     Cached data stays what it is: it has the versions it was computed from (unless `cached` is false). The
     target itself, read without a version, is left to the transaction of the write,
-    which reads it at its own version and notices conflicts. `snapshots`, by location, are those that other queries of
-    the same statement read; what is new is added.
+    which reads it at its own version and notices conflicts. `snapshots`, by location (of Iceberg tables by `key_of`),
+    are those that other queries of the same statement read, and that of a target whose commit does not see to it; what
+    is new is added.
     """
     cache = session.sharedState().cacheManager()
     if cached and not cache.isEmpty():
         plan = cache.useCachedData(plan)
     snapshots = {} if snapshots is None else snapshots
+    given = frozenset(snapshots)
     pairs: list[tuple[Any, Any]] = []
     reads: list[Read] = []
     fixed: list[Read] = []
@@ -85,7 +88,7 @@ def pin(
             read = unpinned_read(leaf.table()) if pinned is None else read_of_table(pinned.table())
             if pinned is not None and is_fixed(leaf):
                 fixed.append(read)
-            elif read.location == target and pinned is not None:
+            elif read.location == target and pinned is not None and key_of(leaf.table()) in given:
                 own = True
             else:
                 reads.append(read)

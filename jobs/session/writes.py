@@ -112,9 +112,9 @@ class Read:
     format_id: str | None = None
 
     @property
-    def key(self) -> tuple[str, str, int | None, int | None]:
-        """What makes two reads the same."""
-        return (self.format, self.location, self.version, self.from_version)
+    def key(self) -> tuple[str, str, int | None, int | None, str | None]:
+        """What makes two reads the same. Two tables may lie in one folder."""
+        return (self.format, self.location, self.version, self.from_version, self.format_id)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -391,5 +391,5 @@ def compare(recorded: Sequence[Read], executed: Sequence[Read] | None, target: s
     )
 
 
-def _versioned(reads: Sequence[Read]) -> Mapping[tuple[str, str, int | None, int | None], Read]:
+def _versioned(reads: Sequence[Read]) -> Mapping[tuple[str, str, int | None, int | None, str | None], Read]:
     return {read.key: read for read in reads if read.version is not None}

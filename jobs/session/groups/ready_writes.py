@@ -85,8 +85,11 @@ def ready_writes(recorder: WriteRecorder, draft: Draft) -> tuple[ReadyWrite, ...
         mean_what_is_written(own, done.dialect)
         found.append(_ready_write(recorder, draft, step, own, snapshots, done.chosen))
     _refuse_one_place_twice(found)
-    versions = {place: int(snapshot.version()) for place, snapshot in snapshots.items()}
-    return tuple(replace(one, read_at=versions.get(one.location)) for one in found)
+    return tuple(replace(one, read_at=_version_of(snapshots.get(one.location))) for one in found)
+
+
+def _version_of(snapshot: Any | None) -> int | None:
+    return None if snapshot is None else int(snapshot.version())
 
 
 def _ready_write(

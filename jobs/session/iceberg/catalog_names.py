@@ -143,7 +143,8 @@ def _snapshot_numbered(plans: Plans, session: Any, parts: Sequence[str], version
     metadata = found.catalog().loadTable(found.identifier()).table().operations().current()
     ids = {int(one.sequenceNumber()): int(one.snapshotId()) for one in plans.items(metadata.snapshots())}
     number = int(version)
-    return str(ids[number]) if number in ids and number not in ids.values() else None
+    # 0 is that of all snapshots from format version 1, and means none of them.
+    return str(ids[number]) if number and number in ids and number not in ids.values() else None
 
 
 def _insert_into(plans: Plans, plan: JavaPlan, table: JavaPlan) -> JavaPlan:

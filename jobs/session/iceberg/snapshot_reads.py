@@ -16,7 +16,9 @@ __all__ = [
     "head_of",
     "is_fixed",
     "is_iceberg",
+    "key_of",
     "location_of_table",
+    "name_of_table",
     "pinned_leaf",
     "read_of_scan",
     "read_of_table",
@@ -28,6 +30,7 @@ _PACKAGE: Final = "org.apache.iceberg.spark."
 _TABLE: Final = "SparkTable"
 _PLAIN: Final = "BaseTable"
 """A table's own rows; the tables that tell of its metadata are of other classes."""
+_CHANGELOG: Final = "SparkChangelogTable"
 _MAIN: Final = "main"
 _FROZEN: Final = "StaticTableOperations"
 _NOT_ENCRYPTED: Final = "PlaintextEncryptionManager"
@@ -41,7 +44,7 @@ def is_iceberg(table: Any) -> bool:
 
 
 def pinned_leaf(plans: Plans, leaf: JavaPlan, known: dict[str, Any]) -> JavaPlan | None:
-    """The leaf, reading one snapshot; None where that cannot be done. `known` has the metadata, by location, in which
+    """The leaf, reading one snapshot; None where that cannot be done. `known` has the metadata, by `key_of`, in which
     the statement has read tables before; what is new is added."""
     table = leaf.table()
     if not _is_whole(table) or not leaf.options().isEmpty():
@@ -50,7 +53,7 @@ def pinned_leaf(plans: Plans, leaf: JavaPlan, known: dict[str, Any]) -> JavaPlan
         return leaf
     own, pinned = table.table().operations().current(), None
     if _is_at_head(table, own):
-        seen = own if is_fixed(leaf) else known.setdefault(_location(table.table()), own)
+        seen = own if is_fixed(leaf) else known.setdefault(key_of(table), own)
         pinned = _pinned(plans, table, seen, None)
     if pinned is None and table.snapshotId() is not None:
         # A version, a branch or a tag that the statement names: also that of head, with the columns that it had.
@@ -95,7 +98,7 @@ def read_of_scan(table: Any, scan: Any) -> Read:
 
 def unpinned_read(table: Any) -> Read:
     """A read of which nobody can say of which version it is."""
-    return Read(location=_location(table.table()), format=_FORMAT)
+    return Read(location=location_of_table(table), format=_FORMAT)
 
 
 def _is_whole(table: Any) -> bool:
@@ -127,8 +130,34 @@ def head_of(table: Any) -> Any | None:
 
 
 def location_of_table(table: Any) -> str:
-    """Where a table is: canonical; as the table has it where that is no place."""
-    return _location(table.table())
+    """Where a table is: canonical; as the table has it where that is no place. Of what tells of a table, such as its
+    changes or its snapshots, where that table is."""
+    return _location(_inner(table))
+
+
+def name_of_table(table: Any, catalog: str) -> str:
+    """The table of which rows, a branch, changes or metadata are read, by its name in a catalog as tables are managed
+    under it: `db.t`, `a_b.t` for one in the namespace `a.b`."""
+    inner = _inner(table)
+    named = inner if kind(inner) == _PLAIN else inner.table()
+    namespace, dot, name = str(named.name()).removeprefix(f"{catalog}.").rpartition(".")
+    return f"{namespace.replace('.', '_')}{dot}{name}"
+
+
+def key_of(table: Any) -> str:
+    """What tells a table from others, in one statement: another may lie in the same folder, and under another name it
+    may be at another version."""
+    inner = table.table()
+    return f"{_location(inner)} {inner.uuid()} {str(inner.name()).lower()}"
+
+
+def _inner(table: Any) -> Any:
+    """Iceberg's own table behind one of Spark's."""
+    if kind(table) != _CHANGELOG:
+        return table.table()
+    held = table.getClass().getDeclaredField("table")  # nothing else gives it away
+    held.setAccessible(True)
+    return held.get(table)
 
 
 def _is_at_head(table: Any, metadata: Any) -> bool:

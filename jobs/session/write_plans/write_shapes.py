@@ -7,6 +7,7 @@ from typing import Any, Final
 from lakewarden.catalog.errors import UsageError
 from lakewarden.catalog.model.lineage_record import Operation
 from lakewarden.jobs.session.iceberg.new_tables import NewTable, new_table
+from lakewarden.jobs.session.iceberg.snapshot_reads import key_of
 from lakewarden.jobs.session.iceberg.staged_writes import StagedWrite
 from lakewarden.jobs.session.iceberg.written_tables import WrittenTable, operation_of, written_table
 from lakewarden.jobs.session.judgement.write_options import USER_METADATA, require_no_marks, user_metadata_of
@@ -41,7 +42,8 @@ class Shape:
     staged: StagedWrite | NewTable | None = None
     """What commits it; None for Delta's own transaction."""
     heads: Mapping[str, Any] = field(default_factory=dict)
-    """What the target is read at, by its location, where the format's own transaction does not see to that."""
+    """What the target is read at, by what tells it from others, where the format's own transaction does not see to
+    that."""
 
     @property
     def format(self) -> str:
@@ -172,7 +174,7 @@ def _staged(plans: Plans, plan: JavaPlan, target: WrittenTable, *, is_merge: boo
         locate=lambda: target.location,
         known=target.version,
         staged=StagedWrite(plans, target),
-        heads={target.location: target.base},
+        heads={key_of(target.table): target.base},
     )
 
 
