@@ -18,6 +18,7 @@ __all__ = [
     "has_branches",
     "has_versions",
     "is_kept",
+    "moves_head",
     "provider_of",
     "reader_of",
     "readers",
@@ -57,7 +58,12 @@ def retention_of(format_: TableFormat | None) -> RetentionProperties:
 
 def carries_retention(name: str) -> bool:
     """Whether a table property of any format here says how long something is kept."""
-    return any(spec.retention.carries(name) for spec in formats().values())
+    return any(spec.retention.carries(name) or name.lower() in spec.forgetting for spec in formats().values())
+
+
+def moves_head(name: str) -> bool:
+    """Whether to set this property of a table, of any format here, puts it to another version or to other metadata."""
+    return any(name.lower() in spec.moving for spec in formats().values())
 
 
 def is_kept(name: str) -> bool:

@@ -72,6 +72,11 @@ class FormatSpec:
     """How its own metadata is cared for: the actions that not every format has."""
     retention: RetentionProperties = NO_PROPERTIES
     """The properties by which its tables keep what a policy promises."""
+    forgetting: frozenset[str] = frozenset()
+    """Other table properties that say how long something is kept, and are not ours to set: in small letters."""
+    moving: frozenset[str] = frozenset()
+    """Table properties by which an engine puts a table to another version, or an entry of a catalog to other
+    metadata: in small letters."""
     versions_kept: Callable[[Mapping[str, str]], float | None] = lambda properties: 0.0
     """The seconds for which a table's versions stay by properties that are its owner's, and not ours to set; None where
     one of them makes no sense."""

@@ -59,6 +59,7 @@ __all__ = [
 
 _QUERIES: Final = ("DELTA_UNSUPPORTED_SUBQUERY", "UNSUPPORTED_SUBQUERY_EXPRESSION_CATEGORY")
 """What Delta and Spark call queries in places where a command has none."""
+_OUR_MARKS: Final = "spark.sql.iceberg.snapshot-property.lakewarden."
 _OWN_TYPE: Final = "__CHAR_VARCHAR_TYPE_STRING"
 _LOST_COLUMN: Final = "DELTA_MERGE_RESOLVED_ATTRIBUTE_MISSING_FROM_INPUT"
 _SEVERAL: Final = (
@@ -260,4 +261,8 @@ def require_sensible(key: str, value: str | None) -> None:
         raise NotAllowedError(
             f"userMetadata may not have the key '{USER_KEY}': it is that of lakewarden's own record.",
             hint="Give it another name.",
+        )
+    if key.startswith(_OUR_MARKS):
+        raise NotAllowedError(
+            f"{key} would make snapshots look like lakewarden's own.", hint="Give the property another name."
         )

@@ -11,6 +11,7 @@ from pyhive.exc import OperationalError
 from lakewarden.catalog.system.port import TABLES
 from support.security.attacks import ATTACKS, Attack, Role
 from support.security.besieged import USERS, Besieged
+from support.security.iceberg_attacks import BY_CATALOG, BY_NAME, ICEBERG_ATTACKS
 
 pytestmark = pytest.mark.spark
 
@@ -23,6 +24,11 @@ REFUSALS = (
     "UNRESOLVED_ROUTINE",
     "UNRESOLVABLE_TABLE_VALUED_FUNCTION",
     "is not a Delta table",
+    "without a record",
+    "would make snapshots look like",
+    "UNSUPPORTED_SQL_UDF_USAGE",
+    "Several tables are changed by one statement by those alone",
+    "There is no table delta.",
     "System tables are changed with UPDATE",
 )
 """How a refusal begins or what it names: a word of ours, or that what is asked for is not to be found in such a
@@ -33,9 +39,65 @@ def tries(attacks: tuple[Attack, ...]) -> list[object]:
     return [pytest.param(one, role, id=f"{one.name}, by {role}") for one in attacks for role in one.allowed]
 
 
+def tries_again(attacks: tuple[Attack, ...], *, few: bool = True) -> list[object]:
+    """The same of what is tried on Delta tables as well: by the roles between which the line is drawn in every run."""
+    return [
+        pytest.param(
+            one,
+            role,
+            id=f"{one.name}, by {role}",
+            marks=() if few and role in at_the_line(one) else pytest.mark.long,
+        )
+        for one in attacks
+        for role in one.allowed
+    ]
+
+
+def at_the_line(attack: Attack) -> set[Role]:
+    """The last who is refused, and the first who is not."""
+    kept_out = [role for role, allowed in attack.allowed.items() if not allowed]
+    let_in = [role for role, allowed in attack.allowed.items() if allowed]
+    return {*kept_out[-1:], *let_in[:1]}
+
+
 @pytest.mark.parametrize(("attack", "role"), tries(ATTACKS))
 def test_what_is_promised_is_kept(besieged: Besieged, attack: Attack, role: Role) -> None:
     attempt(besieged, attack, role)
+
+
+@pytest.mark.parametrize(("attack", "role"), tries_again(BY_NAME))
+def test_what_is_promised_is_kept_of_iceberg_tables(besieged: Besieged, attack: Attack, role: Role) -> None:
+    attempt(besieged, attack, role)
+
+
+@pytest.mark.parametrize(("attack", "role"), tries_again(BY_CATALOG, few=False))
+def test_what_is_promised_is_kept_by_the_names_of_their_catalog(
+    besieged: Besieged, attack: Attack, role: Role
+) -> None:
+    attempt(besieged, attack, role)
+
+
+@pytest.mark.parametrize(("attack", "role"), tries_again(ICEBERG_ATTACKS))
+def test_what_is_promised_is_kept_of_what_only_iceberg_has(
+    besieged: Besieged, attack: Attack, role: Role
+) -> None:
+    attempt(besieged, attack, role)
+
+
+@pytest.mark.parametrize(
+    ("role", "statement", "said"),
+    [
+        (Role.READER, "SELECT x FROM iced.closed.branch_b", "may not query"),
+        (Role.READER, "SELECT x FROM iced.closed.changes", "may not query"),
+    ],
+)
+def test_names_are_judged_as_what_they_mean_in_the_session(
+    besieged: Besieged, role: Role, statement: str, said: str
+) -> None:
+    with besieged.connect(USERS[role], besieged.tokens[role]) as connection, connection.cursor() as cursor:
+        cursor.execute("USE iceberg")
+        with pytest.raises(OperationalError, match=said):
+            cursor.execute(statement)
 
 
 def attempt(besieged: Besieged, attack: Attack, role: Role) -> None:
@@ -47,6 +109,8 @@ def attempt(besieged: Besieged, attack: Attack, role: Role) -> None:
         plain=besieged.warehouse / "shop.db" / "plain",
         away=besieged.services.settings.home.parent / "away",
         user=user,
+        first=0 if "shop." in attack.text else 1,
+        **besieged.names,
         long="x" * 2_000_000,
     )
     try:
@@ -68,6 +132,10 @@ def test_no_attack_has_left_anything(besieged: Besieged) -> None:
     for table, rows in (("open", [(1,)]), ("own", [(1,)]), ("closed", [(7,)]), ("plain", [("a",)])):
         admin.execute(f"SELECT * FROM shop.{table}")
         assert admin.fetchall() == rows, table
+    for table, row in (("open", 1), ("own", 1), ("closed", 7), ("loose", 1)):
+        admin.execute(f"SELECT * FROM iced.{table}")
+        assert admin.fetchall() == [(row,)], table
+    assert besieged.snapshots == besieged.made
     admin.execute("SHOW TABLES IN shop")
     assert {row[1] for row in admin.fetchall()} >= {"open", "own", "closed", "plain", "behind"}
     admin.execute("SHOW DATABASES")

@@ -14,6 +14,26 @@ from lakewarden.catalog.policy.retention_properties import RetentionProperties
 __all__ = ["ICEBERG_FORMAT"]
 
 _OWNERS: Final = ("history.expire.min-snapshots-to-keep", "history.expire.max-ref-age-ms")
+_FORGETTING: Final = frozenset(
+    {
+        "gc.enabled",
+        "history.expire.max-ref-age-ms",
+        "history.expire.min-snapshots-to-keep",
+        "write.metadata.delete-after-commit.enabled",
+        "write.metadata.previous-versions-max",
+    }
+)
+_MOVING: Final = frozenset(
+    {
+        # Spark's catalog obeys them instead of keeping them:
+        "current-snapshot-id",
+        "cherry-pick-snapshot-id",
+        # a metastore's entry is an Iceberg table by them, and has its head:
+        "metadata_location",
+        "previous_metadata_location",
+        "table_type",
+    }
+)
 
 ICEBERG_FORMAT: Final = FormatSpec(
     name=ICEBERG,
@@ -23,6 +43,8 @@ ICEBERG_FORMAT: Final = FormatSpec(
     located=located,
     upkeep=(Action.METADATA_CARE,),
     retention=RetentionProperties(files=SNAPSHOT_AGE, owners=_OWNERS),
+    forgetting=_FORGETTING,
+    moving=_MOVING,
     versions_kept=seconds_kept,
     keeps_statistics=True,
     commits_tell_properties=False,

@@ -1,6 +1,8 @@
 """Which tables a plan names: those a query reads, and those that a command is about, whatever it calls them."""
 
+import re
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -8,7 +10,13 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from lakewarden.jobs.session.iceberg.snapshot_reads import is_iceberg, unpinned_read
+from lakewarden.catalog.errors import UsageError
+from lakewarden.jobs.engines.spark.names import quoted
+from lakewarden.jobs.session.iceberg.snapshot_reads import (
+    is_iceberg,
+    location_of_table,
+    name_of_table,
+)
 from lakewarden.jobs.session.judgement.statement_kinds import StatementKind, kind_of
 from lakewarden.jobs.session.plans import JavaPlan, Plans, kind
 from lakewarden.jobs.session.reads import location_of
@@ -17,6 +25,16 @@ __all__ = ["Affected", "PlanTables", "QueriedTable"]
 
 _PLAN: Final = "org.apache.spark.sql.catalyst.plans.logical.LogicalPlan"
 _SCRIPT: Final = "org.apache.spark.sql.catalyst.plans.logical.CompoundPlanStatement"
+_NAMING: Final = frozenset(
+    {
+        "AddPartitionField", "CreateOrReplaceBranch", "CreateOrReplaceTag", "DropBranch", "DropIdentifierFields",
+        "DropPartitionField", "DropTag", "ReplacePartitionField", "SetIdentifierFields",
+        "SetWriteDistributionAndOrdering",
+    }
+)  # fmt: skip
+"""Statements of Iceberg's that hold no more than the name of their table, analysed, too."""
+_BETWEEN: Final = re.compile(r"[\s`'\"]+")
+_ABSOLUTE: Final = re.compile(r"(?:[A-Za-z][\w+.-]*:)?/")
 _NO_PARTS: Final = (str, int, float, bool, bytes, type(None))
 
 
@@ -57,6 +75,11 @@ class PlanTables:
         name = kind(leaf)
         if name == "DataSourceV2Relation":
             identifier, table = leaf.identifier().get(), leaf.table()
+            if is_iceberg(table):  # of which also its branches and what tells of it have names
+                catalog = str(leaf.catalog().get().name())
+                return QueriedTable(
+                    name_of_table(table, catalog).lower(), location_of_table(table), "iceberg"
+                )
             location, provider = (table.properties().get(key) for key in ("location", "provider"))
             return QueriedTable(
                 name=".".join((*identifier.namespace(), identifier.name())).lower(),
@@ -80,6 +103,9 @@ class PlanTables:
         found: set[Affected] = set()
         for part in self._parts(command):
             found |= self._located(session, part)
+        if kind(command) in _NAMING:
+            name = ".".join(quoted(str(part)) for part in self._plans.sequence(command.table()))
+            found |= self._named(session, session.sessionState().catalogManager().currentCatalog(), name)
         for below in self._plans.sequence(command.children()):
             if kind_of(kind(below)) in (
                 StatementKind.WRITES,
@@ -89,8 +115,8 @@ class PlanTables:
         return frozenset(found)
 
     def called(self, session: Any, call: JavaPlan) -> Iterator[Affected | None]:
-        """The tables that the arguments of a parsed CALL name, if its procedure is one of Iceberg's; None for an
-        argument that is no plain value."""
+        """The tables and folders that the arguments of a parsed CALL name, if its procedure is one of Iceberg's; None
+        for an argument that is no plain value."""
         manager = session.sessionState().catalogManager()
         first = str(call.procedure().nameParts().apply(0))
         catalog = manager.catalog(first) if manager.isCatalogRegistered(first) else manager.currentCatalog()
@@ -102,6 +128,14 @@ class PlanTables:
                 yield None
             elif value.dataType().typeName() == "string" and value.value() is not None:
                 yield from self._named(session, catalog, str(value.value()))
+                yield from self._places(str(value.value()))
+
+    def _places(self, text: str) -> Iterator[Affected]:
+        """The paths in a text, such as `parquet`.`/a/b`."""
+        for word in _BETWEEN.split(text):
+            if _ABSOLUTE.match(word):
+                with suppress(UsageError, Py4JJavaError):  # no place of which a table could be
+                    yield Affected(self._place(word))
 
     def _named(self, session: Any, catalog: Any, text: str) -> frozenset[Affected]:
         """The table of a catalog with this name; nothing where the text is none."""
@@ -153,7 +187,7 @@ class PlanTables:
                 uuid = str(part.deltaLog().unsafeVolatileSnapshot().metadata().id())
                 return frozenset({Affected(location_of(part.path()), uuid)})
             case "SparkTable" if is_iceberg(part):
-                return frozenset({Affected(unpinned_read(part).location, str(part.table().uuid()))})
+                return frozenset({Affected(location_of_table(part), str(part.table().uuid()))})
             case "RowLevelOperationTable":
                 return self._located(session, part.table())
             case "V1Table":

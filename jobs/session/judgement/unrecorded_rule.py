@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from lakewarden.catalog.errors import NotAllowedError
-from lakewarden.catalog.formats.registry import carries_retention
+from lakewarden.catalog.formats.registry import carries_retention, moves_head
 from lakewarden.jobs.session.judgement.plan_tables import PlanTables
 from lakewarden.jobs.session.judgement.said import called, kind_said
 from lakewarden.jobs.session.judgement.statement_kinds import StatementKind
@@ -25,6 +25,14 @@ _REMOVING: Final = {
 }
 """Statements that take a table from its place, by the class of the analysed plan."""
 _SYSTEM_DATABASE: Final = "lakewarden"
+_MAIN: Final = "main"
+_REFERENCES: Final = {
+    "CreateOrReplaceBranch": "CREATE OR REPLACE BRANCH",
+    "CreateOrReplaceTag": "CREATE OR REPLACE TAG",
+    "DropBranch": "DROP BRANCH",
+    "DropTag": "DROP TAG",
+}
+"""Statements about what keeps a version, by the class of the plan."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,6 +80,8 @@ class UnrecordedRule:
             self.directory.require_writable(one.location)
             if kind_ is not StatementKind.DEFINES:
                 self.directory.require_unmanaged(one.location, called(self.plans, plan), one.format_id)
+            elif (moving := self._moving(analysed)) is not None:
+                self.directory.require_unmanaged(one.location, moving, one.format_id)
             elif kind(analysed) in _REMOVING:
                 self.directory.require_removable(
                     _REMOVING[kind(analysed)], location=one.location, format_id=one.format_id
@@ -90,18 +100,36 @@ class UnrecordedRule:
             self.directory.require_writable(one.location)
             self.directory.require_unmanaged(one.location, "CALL", one.format_id)
 
+    def _moving(self, analysed: JavaPlan) -> str | None:
+        """What a statement is called by which a table has other rows, although it is none that writes; None for any
+        other."""
+        name = kind(analysed)
+        if name == "CreateOrReplaceBranch" and analysed.replace() and str(analysed.branch()) == _MAIN:
+            return f"{_REFERENCES[name]} {_MAIN}"
+        return next((f"a change of {key}" for key in self._properties(analysed) if moves_head(key)), None)
+
     def _forgetting(self, analysed: JavaPlan) -> str | None:
-        """What a statement is called by which Delta may sooner delete earlier versions; None for any other."""
+        """What a statement is called by which earlier versions may sooner be deleted; None for any other."""
+        name = kind(analysed)
+        if name == "AlterTableDropFeature":
+            return "DROP FEATURE"
+        if name in _REFERENCES and (name.startswith("Drop") or analysed.replace()):
+            return _REFERENCES[name]
+        return next(
+            (f"a change of {key}" for key in self._properties(analysed) if carries_retention(key)), None
+        )
+
+    def _properties(self, analysed: JavaPlan) -> list[str]:
+        """The properties of a table that a statement sets, or takes away."""
         match kind(analysed):
-            case "AlterTableDropFeature":
-                return "DROP FEATURE"
-            case "SetTableProperties":
-                keys = list(self.plans.texts(analysed.properties()))
+            case "SetTableProperties" | "AlterTableSetPropertiesCommand":
+                return list(self.plans.texts(analysed.properties()))
             case "UnsetTableProperties":
-                keys = [str(key) for key in self.plans.sequence(analysed.propertyKeys())]
+                return [str(key) for key in self.plans.sequence(analysed.propertyKeys())]
+            case "AlterTableUnsetPropertiesCommand":
+                return [str(key) for key in self.plans.sequence(analysed.propKeys())]
             case _:
-                return None
-        return next((f"a change of {key}" for key in keys if carries_retention(key)), None)
+                return []
 
     def _only_looks(self, session: Any, plan: JavaPlan) -> bool:
         if kind(plan) != "UnresolvedExecuteImmediate":

@@ -71,6 +71,8 @@ _STORED: Final = frozenset({"parquet", "orc", "textfile", "sequencefile"})
 """Likewise, for STORED AS."""
 _PLACES: Final = ("path", "url", "uri", "file", "location", "class", "provider", "codec")
 """An option whose name has one of these may name a place or a program."""
+_PROPERTIES: Final = (".class", "_handler", "-impl", ".impl", "location", ".path", ".schema.url")
+"""A property of a table whose name ends like this may do so."""
 
 
 class Writing:
@@ -105,6 +107,8 @@ class Writing:
                 raise _refused("LOCATION")
             elif name in _SPECIFIED:
                 self._require_specified(node.tableSpec())
+            elif name in ("CreateTableLikeCommand", "SetTableProperties"):
+                _require_plain_properties(self._plans.texts(node.properties()))
 
     def require_read(self, plan: JavaPlan, analysed: JavaPlan) -> None:
         """What a statement says tells all: a writer may read every table of the catalog."""
@@ -157,8 +161,10 @@ class Writing:
             self._require_stored_plainly(serde)
         options = self._plans.sequence(spec.optionExpression().options())
         _require_plain_options(str(option._1()) for option in options)
-        if any(key.lower().startswith("option.") for key in self._plans.texts(spec.properties())):
+        properties = self._plans.texts(spec.properties())
+        if any(key.lower().startswith("option.") for key in properties):
             raise _refused("options as properties (option.*)")
+        _require_plain_properties(properties)
 
     def _require_stored_plainly(self, serde: Any) -> None:
         stored = self._plans.option(serde.storedAs())
@@ -172,6 +178,13 @@ def _require_plain_options(options: Iterable[str]) -> None:
     for option in options:
         if any(part in option.lower() for part in _PLACES):
             raise _refused(f"the option {option}")
+
+
+def _require_plain_properties(properties: Iterable[str]) -> None:
+    """A property may say where files are written, which class does that, and where an entry's rows are."""
+    for key in properties:
+        if key.lower().endswith(_PROPERTIES):
+            raise _refused(f"the property {key}")
 
 
 def _refused(what: str) -> NotAllowedError:

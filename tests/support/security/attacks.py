@@ -1,6 +1,7 @@
 """What somebody with a token may try at a gateway, and what is promised of it, role by role: one list.
 
-`tests/security` tries all of it; docs/reference/security.md is made from it.
+`tests/security` tries all of it; docs/reference/security.md is made from it. What is about tables is tried on Iceberg
+tables as well, by both of their names; iceberg_attacks.py has what only they have.
 """
 
 from collections.abc import Mapping
@@ -9,7 +10,17 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Final
 
-__all__ = ["ATTACKS", "Attack", "Role"]
+__all__ = [
+    "ALL_BUT_ADMINS_REFUSED",
+    "ATTACKS",
+    "CLOSED",
+    "OWN",
+    "REFUSED",
+    "Attack",
+    "Role",
+    "from_role",
+    "refused",
+]
 
 
 class Role(StrEnum):
@@ -26,8 +37,8 @@ class Role(StrEnum):
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Attack:
     """One statement. `{home}` is the home of the gateway, `{closed}` and `{plain}` are where a closed table and one
-    that is not managed lie, `{away}` is a folder that is not there. By role: whether it is let through; who is not
-    named is not tried.
+    that is not managed lie, `{away}` is a folder that is not there, `{first}` the first version of a table. By role:
+    whether it is let through; who is not named is not tried.
 
     `answer` is what it says then: `{user}` is who asked.
     """
@@ -38,24 +49,25 @@ class Attack:
     answer: str | None = None
 
 
-def _from(lowest: Role | None, *, but: Role | None = None) -> Mapping[Role, bool]:
+def from_role(lowest: Role | None, *, but: Role | None = None) -> Mapping[Role, bool]:
     """Let through from this role on (None: for nobody that is tried); `but` is not tried."""
     roles = list(Role)
     first = len(roles) if lowest is None else roles.index(lowest)
     return MappingProxyType({role: at >= first for at, role in enumerate(roles) if role is not but})
 
 
-def _refused(*roles: Role) -> Mapping[Role, bool]:
+def refused(*roles: Role) -> Mapping[Role, bool]:
     return MappingProxyType(dict.fromkeys(roles, False))
 
 
-_FOR_ADMINS: Final = _from(Role.ADMIN)
-_FOR_ALL_BUT_ADMINS: Final = _from(None, but=Role.ADMIN)
-_CLOSED: Final = MappingProxyType(
+_FOR_ADMINS: Final = from_role(Role.ADMIN)
+REFUSED: Final = from_role(None)
+ALL_BUT_ADMINS_REFUSED: Final = from_role(None, but=Role.ADMIN)
+CLOSED: Final = MappingProxyType(
     {Role.NONE: False, Role.READER: False, Role.OWNER: True, Role.WRITER: True, Role.ADMIN: True}
 )
 """Of a closed table of the owner's."""
-_OWN: Final = _CLOSED
+OWN: Final = CLOSED
 _PROGRAM: Final = "SELECT TRANSFORM(x) USING 'cat' AS (x STRING) FROM shop.open"
 
 ATTACKS: Final = (
@@ -63,27 +75,40 @@ ATTACKS: Final = (
     Attack(
         name="system tables",
         text="SELECT name FROM lakewarden.tables WHERE row = 0",
-        allowed=_from(Role.NONE),
+        allowed=from_role(Role.NONE),
         answer="lakewarden.tables",
     ),
-    Attack(name="an open table", text="SELECT x FROM shop.open", allowed=_from(Role.READER), answer="1"),
-    Attack(name="names", text="SHOW TABLES IN shop", allowed=_from(Role.READER)),
-    Attack(name="time zone", text="SET spark.sql.session.timeZone = UTC", allowed=_from(Role.READER)),
+    Attack(name="an open table", text="SELECT x FROM shop.open", allowed=from_role(Role.READER), answer="1"),
+    Attack(name="names", text="SHOW TABLES IN shop", allowed=from_role(Role.READER)),
+    Attack(name="time zone", text="SET spark.sql.session.timeZone = UTC", allowed=from_role(Role.READER)),
     # closed tables
-    Attack(name="a closed table", text="SELECT x FROM shop.closed", allowed=_CLOSED),
-    Attack(name="a view of one", text="SELECT x FROM shop.behind", allowed=_CLOSED),
+    Attack(name="a closed table", text="SELECT x FROM shop.closed", allowed=CLOSED),
+    Attack(name="a view of one", text="SELECT x FROM shop.behind", allowed=CLOSED),
     Attack(
         name="one in a condition",
         text="SELECT 1 WHERE EXISTS (SELECT 1 FROM shop.closed)",
-        allowed=_CLOSED,
+        allowed=CLOSED,
     ),
-    Attack(name="one in a WITH", text="WITH c AS (TABLE shop.closed) SELECT * FROM c", allowed=_CLOSED),
-    Attack(name="one as of a version", text="SELECT x FROM shop.closed VERSION AS OF 0", allowed=_CLOSED),
-    Attack(name="statistics of one", text="DESCRIBE TABLE EXTENDED shop.closed x", allowed=_CLOSED),
+    Attack(name="one in a WITH", text="WITH c AS (TABLE shop.closed) SELECT * FROM c", allowed=CLOSED),
+    Attack(
+        name="one as of a version", text="SELECT x FROM shop.closed VERSION AS OF {first}", allowed=CLOSED
+    ),
+    Attack(name="statistics of one", text="DESCRIBE TABLE EXTENDED shop.closed x", allowed=CLOSED),
     Attack(
         name="one as the source of a write",
         text="INSERT INTO shop.own SELECT x FROM shop.closed WHERE false",
-        allowed=_OWN,
+        allowed=OWN,
+    ),
+    Attack(name="one behind a function", text="SELECT shop.peek()", allowed=from_role(Role.WRITER)),
+    Attack(
+        name="one behind a function in a change",
+        text="UPDATE shop.own SET x = shop.peek() WHERE x = 99",
+        allowed=refused(Role.NONE, Role.READER, Role.OWNER),
+    ),
+    Attack(
+        name="one behind a function in a condition",
+        text="DELETE FROM shop.own WHERE x = shop.peek() + 99",
+        allowed=refused(Role.NONE, Role.READER, Role.OWNER),
     ),
     # paths and addresses
     Attack(name="a file", text="SELECT * FROM text.`{home}/tokens.json`", allowed=_FOR_ADMINS),
@@ -96,86 +121,92 @@ ATTACKS: Final = (
     Attack(
         name="a table at a path",
         text="CREATE TABLE shop.spy USING text LOCATION '{home}'",
-        allowed=_FOR_ALL_BUT_ADMINS,
+        allowed=ALL_BUT_ADMINS_REFUSED,
     ),
     Attack(
         name="a table by an option",
         text="CREATE TABLE shop.spy USING text OPTIONS (path '{home}')",
-        allowed=_FOR_ALL_BUT_ADMINS,
+        allowed=ALL_BUT_ADMINS_REFUSED,
     ),
     Attack(
         name="a database at a path",
         text="CREATE DATABASE spy LOCATION '{home}/away'",
-        allowed=_FOR_ALL_BUT_ADMINS,
+        allowed=ALL_BUT_ADMINS_REFUSED,
     ),
     Attack(
         name="a table of another server's",
         text="CREATE TABLE shop.spy USING jdbc "
         "OPTIONS (url 'jdbc:derby:{home}/away;create=true', dbtable 'x')",
-        allowed=_FOR_ALL_BUT_ADMINS,
+        allowed=ALL_BUT_ADMINS_REFUSED,
     ),
     Attack(
         name="a folder to write to",
         text="INSERT OVERWRITE DIRECTORY '{away}' USING csv SELECT 1",
-        allowed=_FOR_ALL_BUT_ADMINS,
+        allowed=ALL_BUT_ADMINS_REFUSED,
     ),
     Attack(
         name="a file to load",
         text="LOAD DATA LOCAL INPATH '{home}/tokens.json' INTO TABLE shop.plain",
-        allowed=_FOR_ALL_BUT_ADMINS,
+        allowed=ALL_BUT_ADMINS_REFUSED,
     ),
     Attack(
         name="a table moved to a path",
         text="ALTER TABLE shop.plain SET LOCATION '{home}'",
-        allowed=_FOR_ALL_BUT_ADMINS,
+        allowed=ALL_BUT_ADMINS_REFUSED,
     ),
-    Attack(name="a folder to convert", text="CONVERT TO DELTA '{away}'", allowed=_FOR_ALL_BUT_ADMINS),
-    Attack(name="a folder to vacuum", text="VACUUM '{plain}'", allowed=_FOR_ALL_BUT_ADMINS),
+    Attack(
+        name="a folder in a change of two tables",
+        text="UPDATE shop.own JOIN shop.open ON own.x = open.x JOIN delta.`{closed}` AS c ON c.x = own.x + 99 "
+        "SET own.x = c.x, open.x = c.x",
+        allowed=ALL_BUT_ADMINS_REFUSED,
+    ),
+    Attack(name="a folder to convert", text="CONVERT TO DELTA '{away}'", allowed=ALL_BUT_ADMINS_REFUSED),
+    Attack(name="a folder to vacuum", text="VACUUM '{plain}'", allowed=ALL_BUT_ADMINS_REFUSED),
     Attack(
         name="changes by path",
         text="SELECT * FROM table_changes_by_path('{closed}', 0)",
-        allowed=_FOR_ALL_BUT_ADMINS,
+        allowed=ALL_BUT_ADMINS_REFUSED,
     ),
     # programs
     Attack(name="TRANSFORM", text=_PROGRAM, allowed=_FOR_ADMINS),
     Attack(
         name="TRANSFORM in a write",
         text="INSERT INTO shop.own SELECT TRANSFORM(x) USING 'cat' AS (x INT) FROM shop.own",
-        allowed=_FOR_ALL_BUT_ADMINS,
+        allowed=ALL_BUT_ADMINS_REFUSED,
     ),
     Attack(name="reflect", text="SELECT reflect('java.lang.System', 'getenv', 'PATH')", allowed=_FOR_ADMINS),
     Attack(
         name="java_method",
         text="SELECT java_method('java.lang.System', 'getenv', 'PATH')",
-        allowed=_FOR_ALL_BUT_ADMINS,
+        allowed=ALL_BUT_ADMINS_REFUSED,
     ),
-    Attack(name="ADD JAR", text="ADD JAR '{away}.jar'", allowed=_FOR_ALL_BUT_ADMINS),
-    Attack(name="ADD FILE", text="ADD FILE '{home}/tokens.json'", allowed=_FOR_ALL_BUT_ADMINS),
+    Attack(name="ADD JAR", text="ADD JAR '{away}.jar'", allowed=ALL_BUT_ADMINS_REFUSED),
+    Attack(name="ADD FILE", text="ADD FILE '{home}/tokens.json'", allowed=ALL_BUT_ADMINS_REFUSED),
     Attack(
         name="a function from a jar",
         text="CREATE FUNCTION shop.f AS 'a.B' USING JAR '{away}.jar'",
-        allowed=_FOR_ALL_BUT_ADMINS,
+        allowed=ALL_BUT_ADMINS_REFUSED,
     ),
     Attack(
         name="a function of a class",
         text="CREATE TEMPORARY FUNCTION f AS 'org.apache.hadoop.hive.ql.udf.generic.GenericUDFReflect'",
-        allowed=_FOR_ALL_BUT_ADMINS,
+        allowed=ALL_BUT_ADMINS_REFUSED,
     ),
     Attack(
         name="a catalog of a class",
         text="SET spark.sql.catalog.evil = org.apache.spark.sql.Evil",
-        allowed=_FOR_ALL_BUT_ADMINS,
+        allowed=ALL_BUT_ADMINS_REFUSED,
     ),
     Attack(
-        name="files by name again", text="SET spark.sql.runSQLOnFiles = true", allowed=_FOR_ALL_BUT_ADMINS
+        name="files by name again", text="SET spark.sql.runSQLOnFiles = true", allowed=ALL_BUT_ADMINS_REFUSED
     ),
     Attack(
         name="another storage's address",
         text="SET spark.hadoop.fs.s3a.endpoint = evil.example.org",
-        allowed=_FOR_ALL_BUT_ADMINS,
+        allowed=ALL_BUT_ADMINS_REFUSED,
     ),
-    Attack(name="all settings", text="SET", allowed=_FOR_ALL_BUT_ADMINS),
-    Attack(name="settings as they were", text="RESET", allowed=_FOR_ALL_BUT_ADMINS),
+    Attack(name="all settings", text="SET", allowed=ALL_BUT_ADMINS_REFUSED),
+    Attack(name="settings as they were", text="RESET", allowed=ALL_BUT_ADMINS_REFUSED),
     Attack(
         name="the gateway's environment",
         text="SELECT '${{env:PATH}}'",
@@ -186,132 +217,137 @@ ATTACKS: Final = (
     Attack(
         name="a statement in a text",
         text="EXECUTE IMMEDIATE 'VACUUM shop.open RETAIN 0 HOURS'",
-        allowed=_FOR_ALL_BUT_ADMINS,
+        allowed=ALL_BUT_ADMINS_REFUSED,
     ),
     Attack(
         name="a script",
         text="BEGIN DELETE FROM shop.open; END",
-        allowed=_refused(Role.NONE, Role.READER, Role.OWNER),
+        allowed=refused(Role.NONE, Role.READER, Role.OWNER),
     ),
     Attack(
         name="a table by a text",
         text="INSERT INTO IDENTIFIER('shop.' || 'open') SELECT 2",
-        allowed=_refused(Role.NONE, Role.READER, Role.OWNER),
+        allowed=refused(Role.NONE, Role.READER, Role.OWNER),
     ),
     # changes
-    Attack(name="rows of an own table", text="INSERT INTO shop.own SELECT 1 WHERE false", allowed=_OWN),
-    Attack(name="rows of an own table, changed", text="UPDATE shop.own SET x = 1 WHERE x = 99", allowed=_OWN),
+    Attack(name="rows of an own table", text="INSERT INTO shop.own SELECT 1 WHERE false", allowed=OWN),
+    Attack(name="rows of an own table, changed", text="UPDATE shop.own SET x = 1 WHERE x = 99", allowed=OWN),
     Attack(
         name="rows of another's table",
         text="UPDATE shop.open SET x = 1 WHERE x = 99",
-        allowed=_from(Role.WRITER),
+        allowed=from_role(Role.WRITER),
     ),
     Attack(
         name="rows of another's table, deleted",
         text="DELETE FROM shop.open WHERE x = 99",
-        allowed=_from(Role.WRITER),
+        allowed=from_role(Role.WRITER),
     ),
     Attack(
         name="columns of an own table",
         text="ALTER TABLE shop.own ADD COLUMN y INT",
-        allowed=_refused(Role.NONE, Role.READER, Role.OWNER),
+        allowed=refused(Role.NONE, Role.READER, Role.OWNER),
     ),
     Attack(
         name="a new table",
         text="CREATE TABLE IF NOT EXISTS shop.open (x INT) USING delta",
-        allowed=_from(Role.WRITER),
+        allowed=from_role(Role.WRITER),
     ),
-    Attack(name="a table to drop", text="DROP TABLE IF EXISTS shop.nothing", allowed=_from(Role.WRITER)),
+    Attack(name="a table to drop", text="DROP TABLE IF EXISTS shop.nothing", allowed=from_role(Role.WRITER)),
     Attack(
         name="a table to empty",
         text="TRUNCATE TABLE shop.own",
-        allowed=_refused(Role.NONE, Role.READER, Role.OWNER),
+        allowed=refused(Role.NONE, Role.READER, Role.OWNER),
     ),
     Attack(
         name="a table to vacuum",
         text="VACUUM shop.plain",
-        allowed=_refused(Role.NONE, Role.READER, Role.OWNER),
+        allowed=refused(Role.NONE, Role.READER, Role.OWNER),
     ),
     Attack(
         name="a table to convert",
         text="CONVERT TO DELTA shop.plain OWNER {user}",
-        allowed=_refused(Role.NONE, Role.READER, Role.OWNER),
+        allowed=refused(Role.NONE, Role.READER, Role.OWNER),
     ),
     # what the daemon governs
     Attack(
         name="an owner by UPDATE",
         text="UPDATE lakewarden.tables SET owner = '{user}' WHERE name = 'shop.open'",
-        allowed=_refused(Role.NONE, Role.READER, Role.OWNER, Role.WRITER),
+        allowed=refused(Role.NONE, Role.READER, Role.OWNER, Role.WRITER),
     ),
     Attack(
         name="a policy of another's",
         text="ALTER TABLE shop.closed SET POLICY ('access.closed' = 'no')",
-        allowed=_refused(Role.NONE, Role.READER, Role.WRITER),
+        allowed=refused(Role.NONE, Role.READER, Role.WRITER),
+    ),
+    Attack(
+        name="another's table put back",
+        text="ROLLBACK TABLE shop.open TO VERSION {first}",
+        allowed=refused(Role.NONE, Role.READER, Role.OWNER, Role.WRITER),
     ),
     Attack(
         name="system tables by Spark",
         text="DELETE FROM delta.`{home}/system/audit`",
-        allowed=_FOR_ALL_BUT_ADMINS,
+        allowed=ALL_BUT_ADMINS_REFUSED,
     ),
     # what stands in functions and options
     Attack(
         name="an address in a function's options",
         text="SELECT from_xml('<a/>', 'a STRING', map('rowValidationXSDPath', 'file:{home}/lakewarden.xsd'))",
-        allowed=_refused(Role.READER, Role.OWNER, Role.WRITER),
+        allowed=refused(Role.READER, Role.OWNER, Role.WRITER),
     ),
     Attack(
         name="an address in a new table's options",
         text="CREATE TABLE shop.spy (x INT) USING avro OPTIONS ('avroSchemaUrl' = 'file:{home}/state.db')",
-        allowed=_FOR_ALL_BUT_ADMINS,
+        allowed=ALL_BUT_ADMINS_REFUSED,
     ),
     Attack(
         name="an address in a table's properties",
         text="CREATE TABLE shop.spy (x INT) STORED AS AVRO TBLPROPERTIES ('avro.schema.url' = 'file:{home}/a')",
-        allowed=_FOR_ALL_BUT_ADMINS,
+        allowed=ALL_BUT_ADMINS_REFUSED,
     ),
     Attack(
         name="a place in a query's options",
         text="SELECT * FROM shop.open WITH ('pathOverride' = '{home}')",
-        allowed=_refused(Role.READER, Role.OWNER, Role.WRITER),
+        allowed=refused(Role.READER, Role.OWNER, Role.WRITER),
     ),
     Attack(
         name="settings in the properties of a view",
         text="ALTER VIEW shop.behind SET TBLPROPERTIES ('view.sqlConfig.spark.sql.catalog.k' = 'no.Class')",
-        allowed=_FOR_ALL_BUT_ADMINS,
+        allowed=ALL_BUT_ADMINS_REFUSED,
     ),
-    Attack(name="a folder to compact", text="OPTIMIZE '{home}/system/audit'", allowed=_FOR_ALL_BUT_ADMINS),
-    Attack(name="a folder's history", text="DESCRIBE HISTORY '{plain}'", allowed=_FOR_ALL_BUT_ADMINS),
-    Attack(name="a folder's details", text="DESCRIBE DETAIL '{home}'", allowed=_FOR_ALL_BUT_ADMINS),
-    Attack(name="a folder to look at anew", text="REFRESH '{home}'", allowed=_FOR_ALL_BUT_ADMINS),
+    Attack(name="a folder to compact", text="OPTIMIZE '{home}/system/audit'", allowed=ALL_BUT_ADMINS_REFUSED),
+    Attack(name="a folder's history", text="DESCRIBE HISTORY '{plain}'", allowed=ALL_BUT_ADMINS_REFUSED),
+    Attack(name="a folder's details", text="DESCRIBE DETAIL '{home}'", allowed=ALL_BUT_ADMINS_REFUSED),
+    Attack(name="a folder to look at anew", text="REFRESH '{home}'", allowed=ALL_BUT_ADMINS_REFUSED),
     Attack(
         name="options as properties",
         text="CREATE TABLE shop.spy (x INT) USING csv TBLPROPERTIES ('option.path' = '{away}')",
-        allowed=_FOR_ALL_BUT_ADMINS,
+        allowed=ALL_BUT_ADMINS_REFUSED,
     ),
     Attack(
         name="a query that says when",
         text="SELECT * FROM shop.open TIMESTAMP AS OF (SELECT current_timestamp() FROM shop.open)",
-        allowed=_refused(Role.READER, Role.OWNER, Role.WRITER),
+        allowed=refused(Role.READER, Role.OWNER, Role.WRITER),
     ),
     Attack(
         name="a record that is none",
         text='SET spark.databricks.delta.commitInfo.userMetadata = {{"lakewarden":{{"run_id":"f"}}}}',
-        allowed=_FOR_ALL_BUT_ADMINS,
+        allowed=ALL_BUT_ADMINS_REFUSED,
     ),
     Attack(
-        name="a closed table moved", text="ALTER TABLE shop.closed RENAME TO shop.opened", allowed=_from(None)
+        name="a closed table moved", text="ALTER TABLE shop.closed RENAME TO shop.opened", allowed=REFUSED
     ),
-    Attack(name="a closed table dropped", text="DROP TABLE shop.closed", allowed=_from(None)),
-    Attack(name="all tables dropped", text="DROP DATABASE shop CASCADE", allowed=_from(None)),
+    Attack(name="a closed table dropped", text="DROP TABLE shop.closed", allowed=REFUSED),
+    Attack(name="all tables dropped", text="DROP DATABASE shop CASCADE", allowed=REFUSED),
     Attack(
         name="columns added by an option",
         text="INSERT INTO shop.own WITH ('mergeSchema' = 'true') SELECT 1 AS x WHERE false",
-        allowed=_refused(Role.OWNER),
+        allowed=refused(Role.OWNER),
     ),
     Attack(
         name="a change that says it is none",
         text="INSERT INTO shop.own WITH ('dataChange' = 'false') SELECT 1 AS x WHERE false",
-        allowed=_refused(Role.OWNER),
+        allowed=refused(Role.OWNER),
     ),
     Attack(
         name="who one is",
@@ -328,7 +364,7 @@ ATTACKS: Final = (
     Attack(
         name="a text of two megabytes",
         text="SELECT name FROM lakewarden.tables WHERE name = '{long}'",
-        allowed=_refused(Role.NONE, Role.READER, Role.WRITER),
+        allowed=refused(Role.NONE, Role.READER, Role.WRITER),
     ),
 )
 """What holds, and is tried with each run."""

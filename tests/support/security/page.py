@@ -5,6 +5,7 @@ from typing import Final
 
 from support.reference.meanings import NOTICE, cell
 from support.security.attacks import ATTACKS, Attack, Role
+from support.security.iceberg_attacks import BY_NAME, ICEBERG_ATTACKS
 
 __all__ = ["PROMISES", "security_page"]
 
@@ -12,8 +13,8 @@ _INTRO: Final = """\
 # What is promised, and which test holds it
 
 `python -m pytest tests/security` tries each statement below as each role at a gateway with TLS and tokens,
-in a minute or two. Whoever looks for a hole adds a line to `tests/support/security/attacks.py`: this page and
-the tests are made from it.
+in a minute or two. Whoever looks for a hole adds a line to `tests/support/security/attacks.py`, or to
+`iceberg_attacks.py` beside it: this page and the tests are made from them.
 
 * **none**: somebody with a token who is neither in `gateway.readers` nor in `gateway.writers`
 * **reader**: in `gateway.readers`; **owner**: a reader who owns `shop.own` and the closed table `shop.closed`
@@ -26,6 +27,13 @@ _STATEMENTS: Final = """\
 
 yes: it is let through. no: it is refused, and nothing of it has happened. Empty: not tried. What a statement
 names in braces is a path. Each is a test of `tests/security/test_attacks.py`, `NAME, by ROLE`.
+
+"""
+_OF_ICEBERG: Final = f"""
+## Statements about Iceberg tables
+
+The {len(BY_NAME)} of the statements above that are about tables are tried on Iceberg tables, too, by their names in the
+metastore and by those of a catalog, and are let through or refused alike. Only Iceberg has:
 
 """
 _OTHERS: Final = """
@@ -119,6 +127,7 @@ def security_page() -> str:
             [
                 NOTICE,
                 _INTRO + _STATEMENTS + "\n".join(_table(ATTACKS)),
+                _OF_ICEBERG + "\n".join(_table(ICEBERG_ATTACKS)),
                 _OTHERS + "\n".join(_others()),
             ]
         )
