@@ -86,9 +86,11 @@ def play(both: Both, seed: int) -> Played:
         theirs = both.connection.execute(statement.encode()).rowcount
     except both.server.refusals as error:
         return Played(seed=seed, change=change, outcome=Outcome.DIFFERENT, why=f"only they refuse: {error}")
-    counts = f"{ours['num_affected_rows']} rows here, {theirs} there"
+    counted = ours["num_affected_rows"]
+    counts = f"{counted} rows here, {theirs} there"
     found, wanted = both.ours(), both.theirs()
-    if (ours["num_affected_rows"], found) != (theirs, wanted):
+    is_untold = counted is None and bool(change.sets) and not both.stored.tells_updates
+    if found != wanted or (counted != theirs and not is_untold):
         why = f"{counts}\n  ours:   {found}\n  theirs: {wanted}"
         return Played(seed=seed, change=change, outcome=Outcome.DIFFERENT, why=why)
     return Played(seed=seed, change=change, outcome=outcome, why=counts)

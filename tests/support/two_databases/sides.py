@@ -1,4 +1,4 @@
-"""The same three tables in Spark, as Delta tables, and in a real PostgreSQL or MariaDB."""
+"""The same three tables in Spark, as Delta or Iceberg tables, and in a real PostgreSQL or MariaDB."""
 
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any, Final, Protocol
 
 import pyarrow as pa
-from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import SparkSession
 
 import lakewarden
@@ -18,6 +17,7 @@ from lakewarden.daemon.installation.services import Services, open_services
 from lakewarden.daemon.usecases.init import initialise
 from lakewarden.jobs.session.attached import Attached
 from support.builders.callers import actor
+from support.two_databases.stored import AsDelta, Stored
 
 __all__ = [
     "COLUMNS",
@@ -89,30 +89,29 @@ class Both:
     folder: Path
     server: Server
     connection: Connection
+    stored: Stored
 
     def create(self) -> None:
         """Make the tables, with the rows that tests begin with."""
         for name in COLUMNS:
-            write_deltalake(self.folder / name, _arrow(name, ROWS[name]))
-            self.spark.sql(f"CREATE TABLE {name} USING delta LOCATION '{self.folder / name}'")
+            self.stored.create(name, _arrow(name, ROWS[name]))
         create(self.server, self.connection)
 
     def manage(self) -> None:
         """Have the tables managed, as what several of them are changed by needs it."""
         for name in COLUMNS:
-            register(self.services.registry, str(self.folder / name), actor=_ADMIN, name=f"db.{name}")
+            register(self.services.registry, self.stored.place(name), actor=_ADMIN, name=f"db.{name}")
 
     def fill(self, rows: Mapping[str, Rows]) -> None:
         """Put these rows in place of those that the tables hold, on both sides."""
         for name, wanted in rows.items():
-            write_deltalake(self.folder / name, _arrow(name, wanted), mode="overwrite")
+            self.stored.fill(name, _arrow(name, wanted))
             self.connection.execute(f"DELETE FROM {name}".encode())
             _insert(self.connection, name, wanted)
 
     def ours(self, name: str = "t") -> list[Any]:
         """What a table holds in Spark."""
-        rows = DeltaTable(self.folder / name).to_pyarrow_table().to_pylist()
-        return sorted((tuple(row.values()) for row in rows), key=repr)
+        return sorted(self.stored.rows(name), key=repr)
 
     def theirs(self, name: str = "t") -> list[Any]:
         """What a table holds in the other database."""
@@ -138,18 +137,23 @@ def _insert(connection: Connection, name: str, rows: Rows) -> None:
 
 
 @contextmanager
-def two_sides(spark: SparkSession, server: Server, folder: Path) -> Iterator[Both]:
-    """A database of its own on both sides, with the tables in it, and an installation that the session belongs to."""
-    services = open_services(home=folder / "home", flags={})
+def two_sides(
+    spark: SparkSession, server: Server, folder: Path, stored: Stored | None = None
+) -> Iterator[Both]:
+    """A database of its own on both sides, with the tables in it, as Delta tables unless told otherwise, and an
+    installation that the session belongs to."""
+    tables = folder / "tables"
+    stored = stored or AsDelta(spark, tables)
+    services = open_services(home=folder / "home", flags=stored.settings)
     initialise(services, services.user)
     database, before = f"c_{uuid.uuid4().hex[:10]}", spark.catalog.currentDatabase()
     spark.sql(f"CREATE DATABASE {database}")
     spark.catalog.setCurrentDatabase(database)
     with (
         server.connected() as connection,
-        lakewarden.attach(spark, home=services.settings.home) as lw,
+        lakewarden.attach(spark, home=services.settings.home, settings=stored.settings) as lw,
     ):
-        both = Both(spark, lw, services, folder / "tables", server, connection)
+        both = Both(spark, lw, services, tables, server, connection, stored)
         both.create()
         yield both
     spark.catalog.setCurrentDatabase(before)
