@@ -14,6 +14,7 @@ import pyarrow as pa
 from lakewarden.catalog.formats.registry import reader_of
 from lakewarden.catalog.lineage.streams.session_notes import StreamNotes
 from lakewarden.catalog.lineage.table_index import TableDirectory
+from lakewarden.catalog.model.enums import RowsWrite
 from lakewarden.catalog.policy.access import Caller
 from lakewarden.catalog.state.hint_spool import Spool
 from lakewarden.catalog.state.port import HintSink
@@ -37,6 +38,7 @@ from lakewarden.jobs.session.frames import (
     setting,
 )
 from lakewarden.jobs.session.row_counts import COUNTS, NOTHING, UNKNOWN, RowCounts
+from lakewarden.jobs.session.row_ways.statement_ways import changes_nothing
 from lakewarden.jobs.session.small_writes import SmallWrites
 from lakewarden.jobs.session.spark_writer import SparkWriter
 from lakewarden.jobs.session.stream_carrier import StreamPropagation
@@ -154,12 +156,14 @@ class Writes:
         self._small = SmallWrites(time.monotonic)
         self._advised: set[str] = set()
 
-    def sql(self, text: str) -> DataFrame:
+    def sql(self, text: str, write: RowsWrite | None = None) -> DataFrame:
         self.require_initialised()
         parsed = parse(text, dialect_of(setting(self._spark, DIALECT_KEY)))
         match in_database(parsed, partial(database_of, self._spark)):
             case Unmanaged() | ChangeRows() | Explain() | VacuumTable() as statement:
-                return self.in_session(statement, text)
+                return self.in_session(statement, text, write)
+            case _ if write is not None:
+                raise changes_nothing()
             case statement:
                 result = execute(self._services, statement, caller=self._caller(), tell=_tell)
                 assert result is not None  # only what a session runs has none
@@ -167,23 +171,29 @@ class Writes:
                     refresh_table(self._spark, statement.where)  # a worker changed it meanwhile
                 return frame_of(self._spark, result)
 
-    def in_session(self, statement: InSession, text: str) -> DataFrame:
+    def in_session(self, statement: InSession, text: str, write: RowsWrite | None = None) -> DataFrame:
         """Run what is Spark's: as a governed write, or as it is. Nobody's roles matter: Spark, or the file system, will
         say. A VACUUM is Spark's only where the table is not managed."""
         match statement:
             case VacuumTable():
+                if write is not None:
+                    raise changes_nothing()
                 result = self._vacuumed(statement)
                 return self.run(Sql(text=text))[0] if result is None else frame_of(self._spark, result)
             case Unmanaged(sql=sql, notes=notes):
-                return self._result(Sql(text=sql, notes=notes))
+                return self._result(Sql(text=sql, notes=notes, write=write))
             case ChangeRows(draft=draft) if draft.others:
+                if write is not None:
+                    raise changes_nothing()
                 return frame_of(self._spark, self._changed(draft))
             case ChangeRows(draft=draft):
-                return self._result(UncompiledChange(draft=draft))
+                return self._result(UncompiledChange(draft=draft, write=write))
             case Explain(statement=Unmanaged() as plain):
-                return frame_of(self._spark, steps_table(plain_explanation(plain)))
+                told = plain_explanation(plain)
+                notes = self.told_of(plain.sql, write)
+                return frame_of(self._spark, steps_table(replace(told, notes=(*told.notes, *notes))))
             case Explain(statement=ChangeRows(draft=draft)):
-                return frame_of(self._spark, steps_table(explanation_of(self.compiled(draft))))
+                return frame_of(self._spark, steps_table(explanation_of(self.compiled(draft, write))))
             case _:
                 raise AssertionError(statement)
 
@@ -225,8 +235,11 @@ class Writes:
     def upsert_stream(self, request: UpsertStream) -> Any:
         return start(request, self.upsert)
 
-    def compiled(self, draft: Draft) -> Compiled:
-        return self._writer.compiled(draft)
+    def compiled(self, draft: Draft, write: RowsWrite | None = None) -> Compiled:
+        return self._writer.compiled(draft, write)
+
+    def told_of(self, text: str, write: RowsWrite | None = None) -> tuple[str, ...]:
+        return self._opened().told_of(text, write)
 
     def _result(self, request: Request) -> DataFrame:
         """What a governed write changed; or the result of the statement as it is where it is none."""
@@ -307,6 +320,7 @@ class Writes:
             reader=reader_of(self._services.readers, None),
             journal=Journal(store=self._services.store, clock=self._services.clock),
             storage=self._services.storage,
+            clock=self._services.clock,
             judge=self._judge,
         )
 

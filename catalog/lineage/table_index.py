@@ -8,6 +8,7 @@ import threading
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 from lakewarden.catalog.errors import ConflictError, NotAllowedError, UnavailableError
 from lakewarden.catalog.model.rollbacks import Rollback, rollbacks_of
@@ -15,7 +16,7 @@ from lakewarden.catalog.model.rows import GONE, RowKind
 from lakewarden.catalog.policy.scopes import Governed, govern, scopes_by_name
 from lakewarden.catalog.storage.file_store import is_inside
 from lakewarden.catalog.storage.place import is_local_folder
-from lakewarden.catalog.system.port import ROLLBACKS, TABLES, SystemStore
+from lakewarden.catalog.system.port import LINEAGE, ROLLBACKS, TABLES, SystemStore
 
 __all__ = ["TableDirectory"]
 
@@ -58,6 +59,24 @@ class TableDirectory:
         except UnavailableError:
             return {}
         return {place: ids[place] for place in locations if place in ids}
+
+    def reads_since(self, location: str, since: datetime) -> int | None:
+        """How many commits to other tables are on record since then as made from the one at a canonical location; None
+        where none is managed there, or nobody answers."""
+        table_id = self.table_ids([location]).get(location)
+        if table_id is None:
+            return None
+        try:
+            edges = self._store.rows(LINEAGE).find(input_id=table_id)
+        except UnavailableError:
+            return None
+        return len(
+            {
+                (one.output_id, one.output_version)
+                for one in edges
+                if one.recorded_at >= since and one.output_id != table_id
+            }
+        )
 
     def require_unmanaged(self, location: str, called: str, format_id: str | None = None) -> None:
         """Raise `NotAllowedError` for what is `called` so, and changes rows or files unrecorded, if a managed table is

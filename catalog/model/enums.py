@@ -42,14 +42,17 @@ class RowKind(StrEnum):
 
 
 class RowsWrite(StrEnum):
-    """How rows that change are written. `table`: as the properties of the table itself say. `rewrite`: files anew,
-    without the old rows. `position`: where the old rows are. `equality`: of an upsert, the keys of what is replaced and
-    deleted beside the new rows; nothing of the table is read."""
+    """How rows that change are written. `table`: as the format's own properties of the table say. `rewrite`: files
+    anew, without the old rows. `position`: where the old rows are. `vector`: the same in bitmaps, one for each file.
+    `equality`: of an upsert, the keys of what is replaced and deleted beside the new rows; nothing of the table is
+    read. `auto`: as is decided from what is known of the table."""
 
     TABLE = "table"
     REWRITE = "rewrite"
     POSITION = "position"
+    VECTOR = "vector"
     EQUALITY = "equality"
+    AUTO = "auto"
 
 
 class TableState(StrEnum):

@@ -7,12 +7,14 @@ Spark carries it in `commitInfo.userMetadata`, as JSON under the key `lakewarden
      "inputs": [{"table_id": "...", "location": "...", "format": "delta", "version": 7,
                  "from_version": 5, "format_id": "..."}],
      "reads_self": true, "missing_inputs": 3, "user_metadata": "...", "statement": "...",
-     "dialect": "postgres", "matches": "error", "query": "..."}
+     "dialect": "postgres", "matches": "error", "query": "...",
+     "rows_write": "position", "because": "..."}
 
 Keys whose value is null, false, 0 or empty are left out. `user_metadata` is the place where the user's own
 `userMetadata` stays readable, character by character; `statement` the digest of what was run under an operation id.
 `dialect` is whose SQL an UPDATE, DELETE or upsert was read as, `matches` its policy for rows with several matches;
-older records have neither. `query` is the id of the streaming query of which this is a batch.
+older records have neither. `query` is the id of the streaming query of which this is a batch. `rows_write` is how the
+rows that changed were written where somebody asked for a way, `because` who, and with `auto` by which numbers.
 """
 
 from collections.abc import Mapping, Sequence
@@ -147,6 +149,10 @@ class LineageRecord:
     query: str | None = None
     """The id of the streaming query whose batch was written, and whose id and number are the commit's transaction;
     None for what is no such batch."""
+    rows_write: str | None = None
+    """How rows that changed were written: a word of `rows.write`; None where nobody asked."""
+    because: str | None = None
+    """Why so."""
 
     @property
     def complete(self) -> bool:
@@ -254,6 +260,8 @@ def _record(body: Json) -> LineageRecord:
         dialect=_optional_text(body.get("dialect")),
         matches=_optional_text(body.get("matches")),
         query=_optional_text(body.get("query")),
+        rows_write=_optional_text(body.get("rows_write")),
+        because=_optional_text(body.get("because")),
     )
 
 
@@ -296,6 +304,8 @@ def _as_json(record: LineageRecord) -> dict[str, Any]:
         "dialect": record.dialect,
         "matches": record.matches,
         "query": record.query,
+        "rows_write": record.rows_write,
+        "because": record.because,
     }
     return {key: value for key, value in body.items() if value or value == ""}
 

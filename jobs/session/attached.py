@@ -20,6 +20,7 @@ from typing import Any, Final, Protocol, Self, Unpack
 
 from lakewarden.catalog.clock import Clock
 from lakewarden.catalog.errors import LakewardenError, UsageError
+from lakewarden.catalog.policy.rows_write import way_named
 from lakewarden.catalog.state.port import Hint, HintKind, HintSink
 from lakewarden.jobs.session.stream_carrier import StreamPropagation
 from lakewarden.jobs.session.upserts.batch_reads import query_of
@@ -90,17 +91,18 @@ class Attached:
         self._thread.start()
         atexit.register(self.detach)
 
-    def sql(self, text: str) -> Any:
+    def sql(self, text: str, *, write: str | None = None) -> Any:
         """Run one statement; its result as a Spark DataFrame.
 
         The daemon's (CONVERT TO DELTA, ROLLBACK TABLE, VACUUM, SHOW MANAGED TABLES, SELECT on system tables, all in
         docs/sql.md) do what the `lakewarden` command does. INSERT, MERGE, UPDATE, DELETE and CREATE TABLE (AS) on Delta
-        tables record in their commit what they read. The session runs everything else as it is. Raises a
-        `LakewardenError`, or Spark's own errors.
+        tables record in their commit what they read. The session runs everything else as it is. `write` is how an
+        UPDATE, DELETE or MERGE writes the rows that it changes (docs/governed-writes.md). Raises a `LakewardenError`,
+        or Spark's own errors.
         """
         if self._writer is None:
             raise self._only_listens()
-        return self._writer.sql(text)
+        return self._writer.sql(text, None if write is None else way_named(write, "write"))
 
     def table(self, name: str, *, version: int | None = None) -> Any:
         """A DataFrame of `name` (a table, a view or a path) that stays at today's version, or at `version`."""

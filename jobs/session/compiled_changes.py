@@ -21,6 +21,7 @@ from lakewarden.catalog.errors import (
     UsageError,
 )
 from lakewarden.catalog.model.lineage_record import USER_KEY, is_like_record
+from lakewarden.catalog.policy.rows_write import ROWS_WRITE, way_named
 from lakewarden.jobs.engines.spark.errors import (
     conditions_of,
     refusal_of_delta,
@@ -257,6 +258,8 @@ def require_sensible(key: str, value: str | None) -> None:
     `NotAllowedError` for metadata that would stand in a commit as if it were our record."""
     if key == DIALECT_KEY and value is not None:
         dialect_of(value)
+    if key == ROWS_WRITE and value is not None:
+        way_named(value, key)
     if key == USER_METADATA and value is not None and is_like_record(value):
         raise NotAllowedError(
             f"userMetadata may not have the key '{USER_KEY}': it is that of lakewarden's own record.",

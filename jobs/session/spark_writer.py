@@ -2,23 +2,23 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from typing import Any, Final
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, DataFrameReader, SparkSession
 
+from lakewarden.catalog.clock import Clock
 from lakewarden.catalog.errors import UsageError
 from lakewarden.catalog.formats.port import TableReader
+from lakewarden.catalog.model.enums import RowsWrite
 from lakewarden.catalog.model.lineage_record import Operation
 from lakewarden.catalog.storage.file_store import StorageOptions
-from lakewarden.jobs.engines.spark.names import quoted
 from lakewarden.jobs.rollback.journal.journal import Journal
 from lakewarden.jobs.session.buckets.bucketed_writes import BucketedWrites, Execution
 from lakewarden.jobs.session.compiled_changes import (
     SeveralMatchesError,
     compile_change,
-    mean_what_is_written,
     refusals_explained,
     require_own_words,
     require_sensible,
@@ -40,6 +40,8 @@ from lakewarden.jobs.session.judgement.unrecorded_rule import UnrecordedRule
 from lakewarden.jobs.session.judgement.write_options import USER_METADATA
 from lakewarden.jobs.session.pins import Pinned, pin
 from lakewarden.jobs.session.plans import JavaPlan, Plans, kind
+from lakewarden.jobs.session.row_ways.explained_writes import ExplainedWrites
+from lakewarden.jobs.session.row_ways.statement_ways import RowWays, changes_nothing
 from lakewarden.jobs.session.upserts.operation_ids import Once
 from lakewarden.jobs.session.upserts.staged_operations import StagedOnce
 from lakewarden.jobs.session.upserts.upsert_runner import Upserts
@@ -81,6 +83,7 @@ class SparkWriter:
         reader: TableReader,
         journal: Journal,
         storage: Callable[[str], StorageOptions],
+        clock: Clock,
         judge: Judge | None = None,
     ) -> None:
         self._spark, self._directory, self._judge = spark, directory, judge
@@ -100,7 +103,11 @@ class SparkWriter:
             spark=spark, journal=journal, reader=reader, storage=storage, directory=directory, user=user
         )
         self._reader = reader
-        self._upserts = Upserts(self._recorder, create=self._create, reader=reader)
+        self._ways = RowWays(plans=self._plans, directory=directory, reader=reader, clock=clock)
+        self._explained = ExplainedWrites(
+            plans=self._plans, buckets=self._buckets, ways=self._ways if judge is None else None
+        )
+        self._upserts = Upserts(self._recorder, create=self._create, reader=reader, ways=self._ways)
 
     def table(self, name: str, version: int | None) -> DataFrame:
         session: Any = self._spark._jsparkSession
@@ -120,25 +127,14 @@ class SparkWriter:
         with refusals_explained(""), wrong_rows_explained():
             return self._upserts.run(request)
 
-    def compiled(self, draft: Draft) -> Compiled:
+    def compiled(self, draft: Draft, write: RowsWrite | None = None) -> Compiled:
         with wrong_rows_explained(draft):
             done = compile_change(self._spark._jsparkSession, draft)
-            told = self._told_of_buckets(done)
-            return done if told is None else replace(done, notes=(*done.notes, told))
+            return replace(done, notes=(*done.notes, *self._explained.compiled(done, write)))
 
-    def _told_of_buckets(self, done: Compiled) -> str | None:
-        """What EXPLAIN GOVERNED says of how the one step of a statement is done."""
-        session: Any = self._plans.cloned(self._spark._jsparkSession)
-        name = ".".join(quoted(part) for part in done.target.parts)
-        if len(done.steps) > 1 or not self._buckets.has_layout(session, name):
-            return None
-        mean_what_is_written(session, done.dialect)
-        plan = self._plans.composed(session, done.steps[0].sql)
-        shape = shape_of(self._plans, session, self._plans.analysed(session, plan))
-        if shape is None or shape.query is None:
-            return None
-        pinned = pin(self._plans, session, shape.query, target=shape.target)
-        return self._buckets.told(session, shape.rebuilt(pinned.plan))
+    def told_of(self, text: str, write: RowsWrite | None = None) -> tuple[str, ...]:
+        with refusals_explained(text):
+            return self._explained.plain(text, write)
 
     def located(self, spelling: str) -> str | None:
         session: Any = self._spark._jsparkSession
@@ -192,7 +188,7 @@ class SparkWriter:
                 draft = merge_draft(request.text, Dialect.SPARK, always=True)
             if draft is None:
                 raise
-            return tried(UncompiledChange(draft=draft, agreeing=True))
+            return tried(UncompiledChange(draft=draft, agreeing=True, write=_asked(request)))
 
     def _create(self, text: str) -> tuple[DataFrame, Written] | None:
         """Make the table of an upsert: the operation id that the session names is for a statement of its own."""
@@ -213,9 +209,11 @@ class SparkWriter:
         plan = with_catalog_names(self._plans, session, self._buckets.as_delta_takes_it(session, plan))
         if self._judge is not None:
             self._judge.require_said(plan)
-        analysed = self._plans.analysed(session, plan)
+        way = self._ways.of(session, plan, _asked(request), partial(self._require_own, plan))
+        analysed = self._plans.analysed(session, way.plan)
         self._buckets.require_hashed_columns(analysed)
-        shape = shape_of(self._plans, session, analysed, is_merge=kind(plan) == _MERGE)
+        is_merge_said = kind(plan) == _MERGE
+        shape = shape_of(self._plans, session, analysed, is_merge=is_merge_said, staged=way.staged)
         if shape is None:
             if isinstance(request, UncompiledChange):
                 require_own_words(request.draft)
@@ -223,6 +221,7 @@ class SparkWriter:
                 raise UsageError("Only what writes a Delta table takes an operation id.", hint=_TAKES_ONE)
             return None
         self._require(session, plan, shape)
+        shape = self._ways.settled(session, way, shape)
         if isinstance(request, Sql):
             shape, own = with_own_record(self._plans, shape)
             options = {} if own is None else {USER_METADATA: own}
@@ -230,6 +229,11 @@ class SparkWriter:
         if once is None:
             return self._write(session, plan, shape, options, chosen=chosen)
         return self._write_once(once, session, plan, shape, options, chosen)
+
+    def _require_own(self, plan: JavaPlan, target: str) -> None:
+        """Raise `NotAllowedError` unless rows of this Iceberg table may be changed now."""
+        if self._judge is not None:
+            self._judge.require_written(plan, target, None, "iceberg")
 
     def _require(self, session: Any, plan: JavaPlan, shape: Shape) -> None:
         """Raise `NotAllowedError` unless this very plan may be run now."""
@@ -252,6 +256,8 @@ class SparkWriter:
                 "Only Delta tables are written like this.",
                 hint="Use Spark's own writer, or CREATE TABLE ... USING delta first.",
             )
+        if request.write is not None:
+            raise changes_nothing()
         session: Any = self._spark._jsparkSession
         text = request.text if isinstance(request, Sql) else request.draft.text
         plan = self._plans.parsed(session, text) if parsed is None else parsed
@@ -348,6 +354,7 @@ class SparkWriter:
             chosen=chosen,
             seen=done.reads,
             committer=shape.staged,
+            way=shape.way,
         )
         if done.note is not None:
             written = replace(written, notes=(*written.notes, done.note))
@@ -370,6 +377,11 @@ class SparkWriter:
                 f"{called(self._plans, plan)} takes no operation id. Nothing was run.",
                 hint=f"{_TAKES_ONE} The id is used up: run the statement again to do it without one.",
             )
+
+
+def _asked(request: Request) -> RowsWrite | None:
+    """The way of writing rows that came with a statement."""
+    return request.write if isinstance(request, Sql | UncompiledChange) else None
 
 
 def _merges(request: Request) -> bool:

@@ -11,20 +11,15 @@ from pyspark.sql import DataFrame
 
 from lakewarden.catalog.formats.port import TableReader
 from lakewarden.catalog.model.lineage_record import LineageRecord, Operation, user_metadata
+from lakewarden.catalog.policy.rows_write import ChosenWay
 from lakewarden.jobs.engines.spark.cancellation import require_wanted
 from lakewarden.jobs.engines.spark.errors import is_lost_race
 from lakewarden.jobs.engines.spark.session import USER_METADATA, require_safe_commits
 from lakewarden.jobs.session.conflicts.lost_races import look_for_own_commit
 from lakewarden.jobs.session.executed_plans import PlanRecorder
 from lakewarden.jobs.session.plans import Plans
-from lakewarden.jobs.session.writes import (
-    Directory,
-    Observed,
-    Read,
-    Written,
-    compare,
-    record_of,
-)
+from lakewarden.jobs.session.write_records import compare, record_of
+from lakewarden.jobs.session.writes import Directory, Observed, Read, Written
 from lakewarden.jobs.sql.compile.values import Chosen
 
 __all__ = ["RecordCarrier", "WriteRecorder"]
@@ -86,15 +81,16 @@ class WriteRecorder:
         seen: Sequence[Read] | None = (),
         query: str | None = None,
         committer: RecordCarrier | None = None,
+        way: ChosenWay | None = None,
     ) -> tuple[DataFrame | None, Written]:
         """Execute what commits in `session` (in the JVM, a clone for this alone). `own` is the user's own metadata,
         None for what the session has; `run_id` is a new one where none is given; `statement` the digest of the text
         that an operation id stands for, `chosen` how it was read; `query` the streaming query whose batch it is.
         `known` is a version that the target's head is not before; `reads_fixed`: another try would read the target at
         the version that this one does; `seen` is what was read for it before, None where Spark did not tell.
-        `committer` is Delta's unless told otherwise. No DataFrame: it is done, and Spark was not told so. Raises
-        `CancelledError` if it is not wanted, `RefusedError` if other writers could overwrite what the session commits,
-        `LostRaceError` if somebody committed first."""
+        `committer` is Delta's unless told otherwise; `way` is how rows that change are written, if anybody asked. No
+        DataFrame: it is done, and Spark was not told so. Raises `CancelledError` if it is not wanted, `RefusedError` if
+        other writers could overwrite what the session commits, `LostRaceError` if somebody committed first."""
         require_wanted()
         if target is not None:
             require_safe_commits(self.plans.spark, target)
@@ -102,7 +98,7 @@ class WriteRecorder:
         record = record_of(
             run_id=run_id or uuid.uuid4().hex, operation=operation, user=self.user, reads=reads,
             reads_self=reads_self, user_metadata=own, directory=self.directory, statement=statement,
-            chosen=chosen, query=query,
+            chosen=chosen, query=query, way=way,
         )  # fmt: skip
         by = committer or _DeltaCommits(
             self.reader, target, known, makes_table=operation is Operation.REPLACE
@@ -118,6 +114,7 @@ class WriteRecorder:
         observed = compare(reads, executed, target)
         location = locate() if observed.unrecorded or target is None else target
         notes = () if chosen is None else chosen.notes
+        notes += () if way is None or way.note is None else (way.note,)
         return frame, Written(
             run_id=record.run_id, record=record, location=location, observed=observed, notes=notes,
             after=known if location == target else -1,

@@ -6,15 +6,15 @@ A governed write pins each table it reads to one version, says so in the `userMe
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
+from datetime import datetime
 from typing import Any, Protocol
 
 from lakewarden.catalog.errors import UsageError
-from lakewarden.catalog.model.identity import ancestors
-from lakewarden.catalog.model.lineage_record import LineageInput, LineageRecord, Operation
+from lakewarden.catalog.model.enums import RowsWrite
+from lakewarden.catalog.model.lineage_record import LineageRecord
 from lakewarden.jobs.session.conflicts.retries import RETRIES
 from lakewarden.jobs.sql.compile.reading import Draft
-from lakewarden.jobs.sql.compile.values import Chosen, Compiled
+from lakewarden.jobs.sql.compile.values import Compiled
 from lakewarden.jobs.upsert.upsert_options import UpsertOptions
 
 __all__ = [
@@ -35,8 +35,6 @@ __all__ = [
     "Write",
     "Writer",
     "Written",
-    "compare",
-    "record_of",
 ]
 
 UPSERT = ("WHEN MATCHED THEN UPDATE SET *", "WHEN NOT MATCHED THEN INSERT *")
@@ -86,6 +84,8 @@ class Sql:
     text: str
     notes: tuple[str, ...] = ()
     """What others would read in it."""
+    write: RowsWrite | None = None
+    """How the rows that it changes are to be written; None for what its session, its table or namespace asks for."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -95,6 +95,8 @@ class UncompiledChange:
     draft: Draft
     agreeing: bool = False
     """As in the policy for several matches (jobs/sql/compile/values.py)."""
+    write: RowsWrite | None = None
+    """As of `Sql`."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -221,6 +223,10 @@ class Directory(Protocol):
     def table_ids(self, locations: Sequence[str]) -> Mapping[str, str]:
         """The managed tables at these canonical locations; without those where there is none or nobody answers."""
 
+    def reads_since(self, location: str, since: datetime) -> int | None:
+        """How many commits to other tables are on record since then as made from the managed table at this canonical
+        location; None where there is none or nobody answers."""
+
     def require_writable(self, location: str) -> None:
         """Raise `NotAllowedError` if no user's session may write there: system tables."""
 
@@ -262,14 +268,18 @@ class Judge(Protocol):
 class Writer(Protocol):
     """A user's Spark session that runs statements and governed writes (daemon/attach.py). Thread-safe."""
 
-    def sql(self, text: str) -> Any:
-        """Run one statement, whoever's it is; its result as a DataFrame."""
+    def sql(self, text: str, write: RowsWrite | None = None) -> Any:
+        """Run one statement, whoever's it is; its result as a DataFrame. `write`: how rows that it changes are
+        written."""
 
     def table(self, name: str, version: int | None) -> Any:
         """A DataFrame of one version of each Delta table behind `name`: a table, a view, or a path."""
 
-    def compiled(self, draft: Draft) -> Compiled:
+    def compiled(self, draft: Draft, write: RowsWrite | None = None) -> Compiled:
         """The plain statements that a change would be run as, by the session's policy for several matches."""
+
+    def told_of(self, text: str, write: RowsWrite | None = None) -> tuple[str, ...]:
+        """What is to be said of how a statement would be done that Spark runs as it is."""
 
     def upsert(self, request: Upsert) -> Upserted:
         """Run an upsert. Raises `LakewardenError`, or Spark's own errors."""
@@ -320,76 +330,3 @@ class Write:
         _, written = self._writer.run(request)
         assert written is not None  # as only SQL has none
         return written
-
-
-def record_of(
-    *,
-    run_id: str,
-    operation: Operation,
-    user: str,
-    reads: Sequence[Read],
-    reads_self: bool,
-    user_metadata: str | None,
-    directory: Directory,
-    statement: str | None = None,
-    chosen: Chosen | None = None,
-    query: str | None = None,
-) -> LineageRecord:
-    """The record of a write. The same version read twice is one input; tables come before what has no version. Files in
-    a managed table's folder that are read past its log count as that table at an unknown version."""
-    distinct = {read.key: read for read in reads}
-    folders = {key: _folders(read) for key, read in distinct.items()}
-    ids = directory.table_ids(list(dict.fromkeys(chain.from_iterable(folders.values()))))
-    ordered = sorted(
-        distinct.values(),
-        key=lambda read: (read.version is None, read.location, read.format, read.version or 0),
-    )
-    return LineageRecord(
-        run_id=run_id,
-        operation=operation,
-        user=user,
-        inputs=tuple(
-            LineageInput(
-                table_id=next((ids[one] for one in folders[read.key] if one in ids), None),
-                location=read.location,
-                format=read.format,
-                version=read.version,
-                from_version=read.from_version,
-                format_id=read.format_id,
-            )
-            for read in ordered
-        ),
-        reads_self=reads_self,
-        user_metadata=user_metadata,
-        statement=statement,
-        dialect=None if chosen is None else chosen.dialect.value,
-        matches=None if chosen is None or chosen.matches is None else str(chosen.matches),
-        query=query,
-    )
-
-
-def _folders(read: Read) -> tuple[str, ...]:
-    """Where the table may be that a read is of: there, or where files alone are read, in a folder above."""
-    if read.version is not None:
-        return (read.location,)
-    return (read.location, *ancestors(read.location)) if "://" in read.location else ()
-
-
-def compare(recorded: Sequence[Read], executed: Sequence[Read] | None, target: str | None) -> Observed:
-    """What was read beyond the record, and what was not needed. `executed` None: Spark told nothing.
-
-    Only what has a version is compared: Delta's own work shows up as reads of other kinds. Reads of the target that
-    are not recorded are the write's own (its transaction's version, or `reads_self`).
-    """
-    if executed is None:
-        return Observed(seen=False)
-    known, found = _versioned(recorded), _versioned(executed)
-    return Observed(
-        seen=True,
-        unrecorded=tuple(read for key, read in found.items() if key not in known and read.location != target),
-        unused=tuple(read for key, read in known.items() if key not in found),
-    )
-
-
-def _versioned(reads: Sequence[Read]) -> Mapping[tuple[str, str, int | None, int | None, str | None], Read]:
-    return {read.key: read for read in reads if read.version is not None}

@@ -67,7 +67,8 @@ class UpsertOptions:
     """The source has changes, not rows."""
     op: str = "op"
     """The changes' column of codes."""
-    write: RowsWrite = RowsWrite.TABLE
+    write: RowsWrite | None = None
+    """None: as the session, the table or its namespace asks."""
 
 
 Word = TypeVar("Word", bound=StrEnum)
@@ -85,7 +86,7 @@ class UpsertWords(TypedDict, total=False):
     drift: str
     cdc: str | None
     op: str
-    write: str
+    write: str | None
 
 
 def options_of(keys: Sequence[str] | str, **words: Unpack[UpsertWords]) -> UpsertOptions:
@@ -116,7 +117,7 @@ def options_of(keys: Sequence[str] | str, **words: Unpack[UpsertWords]) -> Upser
         drift=_word(Drift, words.get("drift", Drift.REFUSE), "drift"),
         cdc=cdc,
         op=_bare(words.get("op", "op")),
-        write=_word(RowsWrite, words.get("write", RowsWrite.TABLE), "write"),
+        write=None if words.get("write") is None else _word(RowsWrite, str(words["write"]), "write"),
     )
 
 

@@ -232,6 +232,7 @@ def test_a_statement_reads_what_it_recorded_whoever_commits_in_between(
         reader=services.readers[0],
         journal=Journal(store=services.store, clock=services.clock),
         storage=services.storage,
+        clock=services.clock,
     )
     done = writer.run(Sql(text=statement.format(s=source, t=table)))
     assert interloper.asked == 1

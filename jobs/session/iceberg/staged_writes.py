@@ -31,12 +31,12 @@ from lakewarden.jobs.session.iceberg.marked_commits import (
     require_into_main,
     run_marked,
 )
-from lakewarden.jobs.session.iceberg.written_tables import WrittenTable
+from lakewarden.jobs.session.iceberg.written_tables import WrittenTable, changed_leaf
 from lakewarden.jobs.session.plans import JavaPlan, Plans
 
 __all__ = ["NumberedWrite", "StagedWrite"]
 
-_MODE: Final = "write.merge.mode"
+_MODES: Final = ("write.delete.mode", "write.merge.mode", "write.update.mode")
 _LOST: Final = (
     "CommitFailedException",
     "ValidationException",
@@ -65,17 +65,22 @@ class StagedWrite:
     """One write of one statement, in a session that is a clone for it alone."""
 
     def __init__(
-        self, plans: Plans, target: WrittenTable, *, is_alone: bool = False, merge_mode: str | None = None
+        self, plans: Plans, target: WrittenTable, *, is_alone: bool = False, mode: str | None = None
     ) -> None:
-        """`is_alone`: it is made on exactly the table that was looked at, whatever it does. `merge_mode`: for this
-        write alone, the table's `write.merge.mode`; it is made alone then."""
-        self._plans, self._target, self._merge_mode = plans, target, merge_mode
+        """`is_alone`: it is made on exactly the table that was looked at, whatever it does. `mode`: for this write
+        alone, the table's `write.merge.mode` and its like; it is made alone then."""
+        self._plans, self._target, self._mode = plans, target, mode
         self._marks: Mapping[str, str] = {}
         self._transaction: Any = None
-        self._is_alone = is_alone or merge_mode is not None
+        self._is_alone = is_alone or mode is not None
         self._named: Mapping[str, str] = {}
         self._made: Any = None
         self._iceberg: Any = plans.spark._jvm.org.apache.iceberg  # type: ignore[union-attr]  # it is running
+
+    @property
+    def target(self) -> WrittenTable:
+        """What it changes."""
+        return self._target
 
     @property
     def version(self) -> int:
@@ -131,24 +136,32 @@ class StagedWrite:
         self._marks = {RUN_ID: record.run_id, **custom_metadata(record), **self._named}
         self._is_alone |= record.reads_self
 
-    def in_mode(self, merge: JavaPlan) -> JavaPlan:
-        """A parsed MERGE, whose target is the table as this write takes it: Spark asks its properties for the mode."""
-        if self._merge_mode is None:
-            return merge
+    def in_mode(self, said: JavaPlan) -> JavaPlan:
+        """A parsed UPDATE, DELETE or MERGE, whose target is the table as this write takes it: Spark asks its properties
+        for the mode."""
+        if self._mode is None:
+            return said
+        named, plans, target = changed_leaf(self._plans, said), self._plans, self._target.relation
         base, inner = self._target.base, self._target.table.table()
         metadata = (
-            self._iceberg.TableMetadata.buildFrom(base).setProperties({_MODE: self._merge_mode}).build()
+            self._iceberg.TableMetadata.buildFrom(base)
+            .setProperties(dict.fromkeys(_MODES, self._mode))
+            .build()
         )
         frozen = self._iceberg.BaseTable(
             self._iceberg.StaticTableOperations(metadata, inner.io()), inner.name()
         )
-        relation = self._plans.sql.execution.datasources.v2.DataSourceV2Relation.create(
-            self._iceberg.spark.source.SparkTable(frozen),
-            self._target.relation.catalog(),
-            self._plans.nothing,
+        relation = plans.sql.execution.datasources.v2.DataSourceV2Relation.create(
+            self._iceberg.spark.source.SparkTable(frozen), target.catalog(), plans.nothing
         )
-        (named,) = self._plans.leaves(merge.targetTable())
-        return self._plans.replaced(merge, [(named, relation)])
+        catalog, identifier = plans.option(target.catalog()), plans.option(target.identifier())
+        if catalog is not None and identifier is not None:  # its columns may be called by it
+            qualifier = [str(catalog.name()), *map(str, identifier.namespace())]
+            called = plans.sql.catalyst.AliasIdentifier(
+                str(identifier.name()), plans.scala_sequence(qualifier)
+            )
+            relation = plans.logical.SubqueryAlias(called, relation)
+        return plans.replaced(said, [(named, relation)])
 
     def run(self, session: Any, plan: JavaPlan) -> DataFrame:
         """Run an analysed and pinned statement. Raises what Spark and Iceberg raise, `LostRaceError` if somebody
@@ -227,8 +240,11 @@ class StagedWrite:
         now = self._transaction.startMetadata()
         if now.metadataFileLocation() != read:
             self._lose(now, is_mendable=True)
-        if self._merge_mode is not None:
-            self._transaction.updateProperties().set(_MODE, self._merge_mode).commit()
+        if self._mode is not None:
+            change = self._transaction.updateProperties()
+            for key in _MODES:
+                change.set(key, self._mode)
+            change.commit()
 
     def _may_follow(self, plan: JavaPlan) -> bool:
         """Whether a statement means the same after whatever others have committed."""
@@ -266,17 +282,16 @@ class StagedWrite:
         if self._may_follow(plan):
             self._transaction.commitTransaction()
         else:
-            self._transaction.underlyingOps().commit(base, self._with_own_mode(base, made))
+            self._transaction.underlyingOps().commit(base, self._with_own_modes(base, made))
         self._made = own
 
-    def _with_own_mode(self, base: Any, made: Any) -> Any:
+    def _with_own_modes(self, base: Any, made: Any) -> Any:
         """What was made, with the properties that the table had."""
-        if self._merge_mode is None:
+        if self._mode is None:
             return made
-        builder, own = self._iceberg.TableMetadata.buildFrom(made), base.properties().get(_MODE)
-        if own is None:
-            return builder.removeProperties({_MODE}).build()
-        return builder.setProperties({_MODE: own}).build()
+        builder, own = self._iceberg.TableMetadata.buildFrom(made), dict(base.properties())
+        kept = {key: own[key] for key in _MODES if key in own}
+        return builder.removeProperties(set(_MODES) - kept.keys()).setProperties(kept).build()
 
     def _lose(self, now: Any, *, is_mendable: bool) -> NoReturn:
         head = None if now is None else now.currentSnapshot()

@@ -8,7 +8,7 @@ from lakewarden.catalog.model.lineage_record import Operation
 from lakewarden.jobs.session.iceberg.snapshot_reads import head_of, is_iceberg, location_of_table
 from lakewarden.jobs.session.plans import JavaPlan, Plans, kind
 
-__all__ = ["WrittenTable", "is_of_a_change", "operation_of", "table_behind", "written_table"]
+__all__ = ["WrittenTable", "changed_leaf", "is_of_a_change", "operation_of", "table_behind", "written_table"]
 
 _ROWS: Final = ("AppendData", "OverwriteByExpression", "OverwritePartitionsDynamic")
 _CHANGES: Final = ("ReplaceData", "WriteDelta")
@@ -90,6 +90,22 @@ def written_table(plans: Plans, plan: JavaPlan) -> WrittenTable | None:
         case _:
             return None
     return None if relation is None else _written(relation)
+
+
+def changed_leaf(plans: Plans, said: JavaPlan) -> JavaPlan | None:
+    """The name of the table whose rows a parsed UPDATE, DELETE or MERGE changes; None for any other statement, and for
+    a target that is no plain name."""
+    while kind(said) == "UnresolvedWith":
+        said = said.child()
+    match kind(said):
+        case "MergeIntoTable":
+            target = said.targetTable()
+        case "UpdateTable" | "DeleteFromTable":
+            target = said.table()
+        case _:
+            return None
+    leaves = plans.leaves(target)
+    return leaves[0] if len(leaves) == 1 and kind(leaves[0]) == "UnresolvedRelation" else None
 
 
 def table_behind(plans: Plans, session: Any, name: str) -> WrittenTable | None:

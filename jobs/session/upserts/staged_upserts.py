@@ -1,21 +1,25 @@
 """Upserts into Iceberg tables: a MERGE of the kept source, or its keys and rows as files, as one commit on exactly the
 table it was judged on."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from pyspark.sql import DataFrame
 
-from lakewarden.catalog.errors import UsageError
+from lakewarden.catalog.errors import RefusedError, UsageError
 from lakewarden.catalog.failpoints import reach
 from lakewarden.catalog.model.enums import RowsWrite
 from lakewarden.catalog.model.lineage_record import Operation
+from lakewarden.catalog.policy.rows_write import ChosenWay
 from lakewarden.jobs.session.conflicts.lost_races import LostRaceError
 from lakewarden.jobs.session.iceberg.staged_writes import StagedWrite
 from lakewarden.jobs.session.iceberg.written_tables import WrittenTable
 from lakewarden.jobs.session.plans import Plans
+from lakewarden.jobs.session.row_ways.asked_ways import asked_of
+from lakewarden.jobs.session.row_ways.iceberg_ways import IcebergWay
+from lakewarden.jobs.session.row_ways.statement_ways import RowWays
 from lakewarden.jobs.session.upserts.equality_upserts import specs_of_deletes, write_blindly
 from lakewarden.jobs.session.upserts.history import overtaken, require_same_changes
 from lakewarden.jobs.session.upserts.source import (
@@ -34,7 +38,6 @@ from lakewarden.jobs.upsert.target_columns import Columns, Rules, columns_of
 
 __all__ = ["StagedUpserts"]
 
-_MODES: Final = {RowsWrite.REWRITE: "copy-on-write", RowsWrite.POSITION: "merge-on-read"}
 _NOT_FOR_ALL: Final = (
     "{} has equality deletes now: readers that know none, such as pyiceberg, refuse it until a compaction "
     "has applied them."
@@ -46,6 +49,7 @@ class StagedUpserts:
     """Upserts of one Spark application."""
 
     recorder: WriteRecorder
+    ways: RowWays
 
     @property
     def plans(self) -> Plans:
@@ -56,27 +60,28 @@ class StagedUpserts:
         self, session: Any, request: Upsert, source: UpsertSource, target: WrittenTable, name: str
     ) -> Upserted:
         """One try on the table that SQL calls `name`. Raises `LostRaceError` if somebody else committed meanwhile."""
-        mode = _MODES.get(request.options.write)
-        staged = StagedWrite(self.plans, target, is_alone=True, merge_mode=mode)
         self.recorder.directory.require_writable(target.location)
         schema = schema_of(self.plans.frame(session, target.relation))
         columns = _same_columns(request, source, schema)
-        if request.operation is not None:
-            if _is_done(staged, request, request.operation):
-                return Upserted(written=None)
-            staged.name(request.operation, request.number)
-        specs: Sequence[Any] = ()
-        is_blind = request.options.write is RowsWrite.EQUALITY
-        if is_blind:  # before the source is computed
+        operation = request.operation
+        if operation is not None and _is_done(StagedWrite(self.plans, target), request, operation):
+            return Upserted(written=None)
+
+        def blind() -> Sequence[Any]:
             require_blind(request.options, columns, source.schema, schema)
-            specs = specs_of_deletes(self.plans, target, columns.keys)
+            return specs_of_deletes(self.plans, target, columns.keys)
+
+        way, specs = self._way(session, request, target, blind)  # before the source is computed
+        staged = StagedWrite(self.plans, target, is_alone=True, mode=None if way is None else way.mode)
+        if operation is not None:
+            staged.name(operation, request.number)
         _require_unmoved(source, target)
         done: list[Upserted] = []
 
         def execute() -> DataFrame:
             with ExitStack() as stack:
                 stack.enter_context(kept(self.plans, session, source, request.options, frozenset()))
-                if is_blind:
+                if specs is not None:
                     require_one_row_each(self.plans, session, request.options)
                     reach("upsert.merging")
                     with self.plans.active(session):
@@ -105,12 +110,33 @@ class StagedUpserts:
             reads_fixed=source.pinned.fixes(target.location),
             query=request.query,
             committer=staged,
+            way=None if way is None else way.chosen,
         )
-        (told,) = done
-        if not is_blind:
-            return replace(_counted(told, staged), written=written)
-        notes = () if told.rows_updated == 0 else (_NOT_FOR_ALL.format(request.table),)
-        return replace(told, written=replace(written, notes=(*written.notes, *notes)))
+        told = replace(done[0], written=written)
+        return _counted(told, staged) if specs is None else _warned(told, request.table)
+
+    def _way(
+        self, session: Any, request: Upsert, target: WrittenTable, blind: Callable[[], Sequence[Any]]
+    ) -> tuple[IcebergWay | None, Sequence[Any] | None]:
+        """How rows that change are written, None where nobody asks; and the partition specs under which the deletes
+        are, if that is by equality. `blind` tells those, and raises where that cannot be."""
+        asked = asked_of(self.plans, session, request.options.write)
+        first = self.ways.asked_of_iceberg(target, asked)
+        if first is None or first.way is not RowsWrite.EQUALITY:
+            return self.ways.of_iceberg(target, asked), None
+        try:
+            specs = blind()
+        except (UsageError, RefusedError) as refusal:
+            return IcebergWay(chosen=first.left_out(refusal)), None
+        return IcebergWay(chosen=ChosenWay(way=first.way, because=f"{first.by} asks for it")), specs
+
+
+def _warned(told: Upserted, table: str) -> Upserted:
+    """An upsert by equality deletes, with a note where there are some now."""
+    if told.written is None or told.rows_updated == 0:
+        return told
+    notes = (*told.written.notes, _NOT_FOR_ALL.format(table))
+    return replace(told, written=replace(told.written, notes=notes))
 
 
 def _counted(told: Upserted, staged: StagedWrite) -> Upserted:

@@ -30,6 +30,8 @@ class UpsertTarget:
     """The columns that it is partitioned by."""
     snapshot: Any
     """Delta's own, in the JVM, which computes its state when it is asked for it."""
+    entry: Any
+    """That of Spark's catalog, an Option."""
 
     @property
     def size(self) -> int | None:
@@ -75,6 +77,7 @@ def existing(plans: Plans, session: Any, table: str) -> UpsertTarget | None:
         rules=Rules(widens=str(plans.option(widening)).lower() == "true"),
         partitions=tuple(map(str, plans.sequence(snapshot.metadata().partitionColumns()))),
         snapshot=snapshot,
+        entry=leaves[0].catalogTable(),
     )
 
 

@@ -11,11 +11,12 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
-from lakewarden.catalog.errors import ConflictError, UsageError
+from lakewarden.catalog.errors import ConflictError, RefusedError, UsageError
 from lakewarden.catalog.failpoints import reach
 from lakewarden.catalog.formats.port import TableReader
 from lakewarden.catalog.model.enums import RowsWrite
 from lakewarden.catalog.model.lineage_record import RENUMBERED, Operation
+from lakewarden.catalog.policy.rows_write import ChosenWay
 from lakewarden.catalog.storage.file_store import canonical
 from lakewarden.catalog.units import MIB
 from lakewarden.jobs.engines.delta.stream_offsets import lower_number, number_at
@@ -27,6 +28,9 @@ from lakewarden.jobs.session.frames import is_path, plan_of, sql_name
 from lakewarden.jobs.session.iceberg.catalog_names import catalog_name
 from lakewarden.jobs.session.iceberg.written_tables import table_behind
 from lakewarden.jobs.session.pins import pin
+from lakewarden.jobs.session.row_ways.asked_ways import asked_of
+from lakewarden.jobs.session.row_ways.delta_ways import set_way
+from lakewarden.jobs.session.row_ways.statement_ways import RowWays
 from lakewarden.jobs.session.upserts.batch_reads import require_whole_versions
 from lakewarden.jobs.session.upserts.history import found, was_done
 from lakewarden.jobs.session.upserts.operation_ids import APP, NUMBER
@@ -48,6 +52,7 @@ from lakewarden.jobs.upsert.once import OperationVerdict
 from lakewarden.jobs.upsert.pruning import KeyFacts
 from lakewarden.jobs.upsert.statement import UpsertPlan
 from lakewarden.jobs.upsert.target_columns import Rules, columns_of
+from lakewarden.jobs.upsert.upsert_options import NullKeys
 
 __all__ = ["Upserts"]
 
@@ -85,11 +90,16 @@ class Upserts:
     """Upserts of one Spark application. `create` runs a governed CREATE TABLE, `reader` reads logs."""
 
     def __init__(
-        self, recorder: WriteRecorder, *, create: Callable[[str], object], reader: TableReader
+        self,
+        recorder: WriteRecorder,
+        *,
+        create: Callable[[str], object],
+        reader: TableReader,
+        ways: RowWays,
     ) -> None:
-        self._recorder, self._plans = recorder, recorder.plans
+        self._recorder, self._plans, self._ways = recorder, recorder.plans, ways
         self._create, self._reader = create, reader
-        self._staged = StagedUpserts(recorder)
+        self._staged = StagedUpserts(recorder=recorder, ways=ways)
 
     def run(self, request: Upsert) -> Upserted:
         """See `Writer.upsert`."""
@@ -115,13 +125,18 @@ class Upserts:
             staged = table_behind(self._plans, session, name)
             if staged is not None:
                 return self._staged.run(session, request, source, staged, name)
-        if request.options.write is not RowsWrite.TABLE:
+        if request.options.write in (RowsWrite.EQUALITY, RowsWrite.POSITION):
             raise UsageError(
                 f"{request.table} is not an Iceberg table of format version 2 or 3 that is there: only into these "
                 f"an upsert writes by {request.options.write}.",
                 hint="Leave `write` out; or make the table, or set its format-version to 2, first.",
             )
         target = existing(self._plans, session, request.table)
+        if target is None and request.options.write is RowsWrite.VECTOR:
+            raise RefusedError(
+                f"{request.table} is not there, and a table is made without deletion vectors.",
+                hint="Make it first, with 'delta.enableDeletionVectors' = 'true'; or leave `write` out.",
+            )
         if target is None:
             return self._tried_anew(session, request, source, made)
         return self._tried_on(session, request, source, target, None)
@@ -238,6 +253,7 @@ class Upserts:
         _set_unless_chosen(session, _OPTIMIZE, "true")  # few files, whatever the number of tasks
         _set_unless_chosen(session, _LEAST, _LEAST_BYTES)  # one task writes without moving its rows once more
         plans: list[UpsertPlan] = []
+        way = self._way(session, request, target)
 
         def execute() -> DataFrame:
             with ExitStack() as stack:
@@ -278,10 +294,28 @@ class Upserts:
             seen=() if prepared is None else prepared.seen,
             reads_fixed=source.pinned.fixes(target.location),
             query=request.query,
+            way=way,
         )
         if frame is None:
             return self._told_by_commit(target, written, plans[0])
         return self._told(frame, written, plans[0])
+
+    def _way(self, session: Any, request: Upsert, target: UpsertTarget) -> ChosenWay | None:
+        """How rows that change are written; None where nobody asks. The session writes so from now on."""
+        options = request.options
+        asked = asked_of(self._plans, session, options.write)
+        way = self._ways.of_delta(session, target.snapshot, target.location, target.entry, asked)
+        is_odd = options.delete_when is not None and options.null_keys is NullKeys.MATCH
+        if way is None or way.way is not RowsWrite.VECTOR or not is_odd:
+            return way
+        refusal = UsageError(
+            'Delta\'s MERGE does not delete rows by keys that are NULL (null_keys="match") with deletion vectors.',
+            hint='Upsert with write="rewrite".',
+        )
+        if asked is not None:
+            raise refusal
+        set_way(session, RowsWrite.REWRITE)
+        return ChosenWay(way=RowsWrite.REWRITE, because=str(refusal).rstrip("."))
 
     def _write_in_one_go(self, session: Any, target: UpsertTarget, size: int) -> None:
         """Have a small result written by a few tasks for each processor instead of one task for each partition. `size`

@@ -6,10 +6,11 @@ from typing import Any, Final
 
 from lakewarden.catalog.errors import UsageError
 from lakewarden.catalog.model.lineage_record import Operation
+from lakewarden.catalog.policy.rows_write import ChosenWay
 from lakewarden.jobs.session.iceberg.new_tables import NewTable, new_table
 from lakewarden.jobs.session.iceberg.snapshot_reads import key_of
 from lakewarden.jobs.session.iceberg.staged_writes import StagedWrite
-from lakewarden.jobs.session.iceberg.written_tables import WrittenTable, operation_of, written_table
+from lakewarden.jobs.session.iceberg.written_tables import operation_of, written_table
 from lakewarden.jobs.session.judgement.write_options import USER_METADATA, require_no_marks, user_metadata_of
 from lakewarden.jobs.session.plans import JavaPlan, Plans, kind
 from lakewarden.jobs.session.reads import location_of
@@ -44,6 +45,8 @@ class Shape:
     heads: Mapping[str, Any] = field(default_factory=dict)
     """What the target is read at, by what tells it from others, where the format's own transaction does not see to
     that."""
+    way: ChosenWay | None = None
+    """How rows that change are written; None where nobody asks."""
 
     @property
     def format(self) -> str:
@@ -58,12 +61,19 @@ class Shape:
         return None if alone else self.query
 
 
-def shape_of(plans: Plans, session: Any, plan: JavaPlan, *, is_merge: bool = False) -> Shape | None:
+def shape_of(
+    plans: Plans,
+    session: Any,
+    plan: JavaPlan,
+    *,
+    is_merge: bool = False,
+    staged: StagedWrite | None = None,
+) -> Shape | None:
     """The shape of an analysed statement; None if it writes no Delta or Iceberg table, or in a way that is not known
-    here. `is_merge`: it was written as a MERGE."""
+    here. `is_merge`: it was written as a MERGE. `staged`: what commits it, if it was analysed for that."""
     target = written_table(plans, plan)
     if target is not None:
-        return _staged(plans, plan, target, is_merge=is_merge)
+        return _staged(plans, plan, staged or StagedWrite(plans, target), is_merge=is_merge)
     made = new_table(plans, plan)
     if made is not None:
         return _made_of_iceberg(plan, made)
@@ -152,8 +162,9 @@ def _into(plan: JavaPlan, operation: Operation) -> Shape | None:
     )
 
 
-def _staged(plans: Plans, plan: JavaPlan, target: WrittenTable, *, is_merge: bool) -> Shape:
+def _staged(plans: Plans, plan: JavaPlan, staged: StagedWrite, *, is_merge: bool) -> Shape:
     """Of an Iceberg table: where the statement reads what it writes, all of it is the query."""
+    target = staged.target
     is_rows = kind(plan) in _ROWS_OF_ICEBERG
     if is_rows and not (plan.table().options().isEmpty() and plan.writeOptions().isEmpty()):
         raise UsageError(
@@ -173,7 +184,7 @@ def _staged(plans: Plans, plan: JavaPlan, target: WrittenTable, *, is_merge: boo
         rebuilt=rebuilt,
         locate=lambda: target.location,
         known=target.version,
-        staged=StagedWrite(plans, target),
+        staged=staged,
         heads={key_of(target.table): target.base},
     )
 

@@ -1,10 +1,15 @@
 """What a `Directory` of governed writes is never asked: rules for other statements."""
 
+from datetime import datetime
+
 __all__ = ["GovernedAlone"]
 
 
 class GovernedAlone:
     """Fails where a statement that is no governed write is asked about."""
+
+    def reads_since(self, location: str, since: datetime) -> int | None:
+        raise AssertionError("Nobody asks for `auto`.")
 
     def require_no_hold(self, called: str, location: str, format_id: str | None = None) -> None:
         return

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +14,12 @@ from lakewarden.catalog.errors import ConflictError, NotAllowedError, RefusedErr
 from lakewarden.catalog.lineage.table_index import TableDirectory
 from lakewarden.catalog.lineage.versions import version_of
 from lakewarden.catalog.model.lineage_record import LineageRecord, Operation, RecordVerdict
-from lakewarden.catalog.model.rows import Confidence, RowKind, TableState
+from lakewarden.catalog.model.rows import Confidence, LineageRow, RowKind, TableState
 from lakewarden.catalog.storage.file_store import canonical
 from lakewarden.catalog.system.port import LINEAGE, TABLES
 from lakewarden.daemon.usecases.lineage.unrecorded_writes import record_unrecorded
-from lakewarden.jobs.session.writes import Observed, Read, Written, compare, record_of
+from lakewarden.jobs.session.write_records import compare, record_of
+from lakewarden.jobs.session.writes import Observed, Read, Written
 from support.builders.commits import counted
 from support.builders.maintenance import NOW
 from support.builders.rollbacks import Lake
@@ -195,6 +197,22 @@ def test_a_held_table_is_known_at_its_place_by_its_uuid_if_it_moved_and_beside_c
     assert [is_removable(one) for one in (here, elsewhere)] == [False, False]
     with pytest.raises(RefusedError, match="TRUNCATE would change"):
         directory.require_unmanaged(elsewhere, "TRUNCATE", "one")
+
+
+def test_reads_of_a_table_are_commits_to_others_that_are_on_record_since_then(
+    store: FakeSystemStore,
+) -> None:
+    def edge(output: str, version: int, *, days: int = 0, source: str = "1") -> LineageRow:
+        return LineageRow(
+            output_id=output, output_version=version, input_id=source, operation="append",
+            confidence=Confidence.COMMITTED, recorded_at=NOW - timedelta(days=days),
+        )  # fmt: skip
+
+    edges = [edge("3", 1), edge("3", 2), edge("9", 2, days=6), edge("9", 1, days=8), edge("1", 4)]
+    store.append(LINEAGE, [*edges, edge("3", 3, source="2")], because="test")
+    directory = TableDirectory(store)
+    assert directory.reads_since("file:///lake/a", NOW - timedelta(days=7)) == 3
+    assert directory.reads_since("file:///lake/c", NOW - timedelta(days=7)) is None
 
 
 def test_a_session_may_not_write_system_tables(store: FakeSystemStore) -> None:

@@ -10,7 +10,7 @@ from lakewarden.catalog.errors import RefusedError
 from lakewarden.catalog.model.lineage_record import Operation
 from lakewarden.jobs.runs.log_stores import CONDITIONAL, S3_LOG_STORE
 from lakewarden.jobs.session.write_recorder import WriteRecorder
-from lakewarden.jobs.session.writes import record_of
+from lakewarden.jobs.session.write_records import record_of
 from lakewarden.jobs.sql.compile.values import Chosen, Dialect, policy_of
 
 

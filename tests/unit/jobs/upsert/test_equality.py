@@ -59,8 +59,9 @@ def test_keys_that_engines_compare_differently_are_refused(kind: str) -> None:
     judged(options_of("k"), schema(k="decimal(5,2)"), schema(k="decimal(9,2)"))
 
 
-def test_how_rows_are_written_is_one_of_four_words() -> None:
-    assert options_of("id").write is RowsWrite.TABLE
+def test_how_rows_are_written_is_one_of_six_words_or_a_policy() -> None:
+    assert options_of("id").write is None
+    assert options_of("id", write="vector").write is RowsWrite.VECTOR
     with pytest.raises(UsageError) as told:
-        options_of("id", write="vector")
-    assert told.value.hint == "It is one of: table, rewrite, position, equality."
+        options_of("id", write="vectors")
+    assert told.value.hint == "It is one of: table, rewrite, position, vector, equality, auto."
