@@ -90,7 +90,8 @@ def property_set(table: SparkIceberg, way: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("version", "seed", "count"), mostly_long([(2, 7, 4), (3, 8, 4), (2, 100, 40), (3, 200, 40)], [(2, 7, 4)])
+    ("version", "seed", "count"),
+    mostly_long([(2, 9, 2), (2, 7, 4), (3, 8, 4), (2, 100, 40), (3, 200, 40)], [(2, 9, 2)]),
 )
 def test_each_way_leaves_the_same_rows_and_deletes_of_its_kind(
     make: Make, lw: Attached, version: int, seed: int, count: int
