@@ -89,7 +89,9 @@ def test_a_table_with_a_second_name_is_not_touched(
     table.sql(f"CALL {catalog}.system.register_table(table => '{second}', metadata_file => '{told.file}')")
     before = table.files()
     # What a database says is part of each look; a metastore is asked by whoever acts.
-    with pytest.raises((ConflictError, RefusedError), match="now uses a second name|has another name, .*second"):
+    with pytest.raises(
+        (ConflictError, RefusedError), match="now uses a second name|has another name, .*second"
+    ):
         table.vacuum()
     with pytest.raises(RefusedError, match="has another name, .*second"):
         table.engine.compact(

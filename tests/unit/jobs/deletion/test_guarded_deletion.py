@@ -453,13 +453,18 @@ def test_a_folder_that_is_another_formats_table_too_is_left_alone(
     place: Place, sign: str, full: bool
 ) -> None:
     place.engine.listed = list(TEN)
-    place.guard.at = {3: lambda: place.made(sign) and None}
+
+    def come() -> None:
+        place.made(sign)
+
+    place.guard.at = {3: come}
     with pytest.raises(PreconditionError, match=r"is that of a table of (Hudi|Iceberg), too"):
         place.vacuum(full=full)
     assert len(place.left) == 10
     with pytest.raises(PreconditionError, match="what one of them deletes, the other may need"):
         place.vacuum(full=full, dry_run=True)
     head = place.reader.observation
+    assert isinstance(head, Observation)
     mirrored = {"delta.universalFormat.enabledFormats": "iceberg"}
     place.reader.observation = replace(head, properties={**head.properties, **mirrored})
     place.vacuum(full=full)
