@@ -92,26 +92,32 @@ class RestoreCascadeDriver:
 
     def open(self) -> Sequence[OpenRestores]:
         governed, reverted_ranges = self.cache.governed(), self.cache.reverted_ranges
-        looked_at = {key: known.row for key, known in governed.items() if _is_looked_at(known.row)}
         left = tuple(chain.from_iterable(reverted_ranges.left_behind().values()))
         every: Iterable[RestoreCommit | Undone] = (*reverted_ranges.plain_restores(), *left)
-        found = [one for one in every if one.table_id in looked_at and not self._handled.has(one)]
+
+        def is_looked_at(table_id: str) -> bool:
+            known = governed.get(table_id)
+            return known is not None and _is_looked_at(known.row)
+
+        found = [one for one in every if is_looked_at(one.table_id) and not self._handled.has(one)]
         readers = self.cache.downstream() if found else {}
         found = [one for one in found if readers.get(one.table_id)]
         if found or self._handled_as_of < 0:
             self._look_up()
-        still_open = [one for one in found if not self._handled.has(one)]
-        back = {key: ids for key, ids in self._handled.returned(left).items() if key in looked_at}
+        still_open: dict[str, list[RestoreCommit | Undone]] = {}
+        for one in found:
+            if not self._handled.has(one):
+                still_open.setdefault(one.table_id, []).append(one)
+        back = {key: ids for key, ids in self._handled.returned(left).items() if is_looked_at(key)}
         return tuple(
             OpenRestores(
-                row=looked_at[table_id],
+                row=governed[table_id].row,
                 restores=tuple(one for one in mine if isinstance(one, RestoreCommit)),
                 left=tuple(one for one in mine if isinstance(one, Undone)),
                 back=back.get(table_id, ()),
                 downstream=_reached(table_id, readers) if mine else frozenset(),
             )
-            for table_id in sorted({*back, *(one.table_id for one in still_open)})
-            if (mine := [one for one in still_open if one.table_id == table_id]) or table_id in back
+            for table_id, mine in sorted({**dict.fromkeys(back, ()), **still_open}.items())
         )
 
     def carry(self, one: OpenRestores, fence: Fence) -> bool:

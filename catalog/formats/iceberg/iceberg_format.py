@@ -16,9 +16,8 @@ __all__ = ["ICEBERG_FORMAT"]
 _OWNERS: Final = ("history.expire.min-snapshots-to-keep", "history.expire.max-ref-age-ms")
 _FORGETTING: Final = frozenset(
     {
+        *_OWNERS,
         "gc.enabled",
-        "history.expire.max-ref-age-ms",
-        "history.expire.min-snapshots-to-keep",
         "write.metadata.delete-after-commit.enabled",
         "write.metadata.previous-versions-max",
     }

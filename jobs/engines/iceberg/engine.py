@@ -212,9 +212,8 @@ class IcebergEngine:
         return sum(dropped)
 
     def forgotten_metadata(self, location: str, *, before: datetime) -> Sequence[FileEntry]:
-        require_one_name(
-            self._heads(location), location
-        )  # what one of two names does not remember, the other may
+        # What one of two names does not remember, the other may.
+        require_one_name(self._heads(location), location)
         return self._reader.forgotten(location, before=before)
 
     def statistics(

@@ -8,7 +8,15 @@ from lakewarden.catalog.model.lineage_record import Operation
 from lakewarden.jobs.session.iceberg.snapshot_reads import head_of, is_iceberg, location_of_table
 from lakewarden.jobs.session.plans import JavaPlan, Plans, kind
 
-__all__ = ["WrittenTable", "changed_leaf", "is_of_a_change", "operation_of", "table_behind", "written_table"]
+__all__ = [
+    "WrittenTable",
+    "changed_leaf",
+    "inside_with",
+    "is_of_a_change",
+    "operation_of",
+    "table_behind",
+    "written_table",
+]
 
 _ROWS: Final = ("AppendData", "OverwriteByExpression", "OverwritePartitionsDynamic")
 _CHANGES: Final = ("ReplaceData", "WriteDelta")
@@ -95,8 +103,7 @@ def written_table(plans: Plans, plan: JavaPlan) -> WrittenTable | None:
 def changed_leaf(plans: Plans, said: JavaPlan) -> JavaPlan | None:
     """The name of the table whose rows a parsed UPDATE, DELETE or MERGE changes; None for any other statement, and for
     a target that is no plain name."""
-    while kind(said) == "UnresolvedWith":
-        said = said.child()
+    said = inside_with(said)
     match kind(said):
         case "MergeIntoTable":
             target = said.targetTable()
@@ -106,6 +113,13 @@ def changed_leaf(plans: Plans, said: JavaPlan) -> JavaPlan | None:
             return None
     leaves = plans.leaves(target)
     return leaves[0] if len(leaves) == 1 and kind(leaves[0]) == "UnresolvedRelation" else None
+
+
+def inside_with(said: JavaPlan) -> JavaPlan:
+    """A parsed statement without the queries that it begins with (WITH)."""
+    while kind(said) == "UnresolvedWith":
+        said = said.child()
+    return said
 
 
 def table_behind(plans: Plans, session: Any, name: str) -> WrittenTable | None:

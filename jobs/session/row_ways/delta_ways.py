@@ -12,7 +12,7 @@ from lakewarden.catalog.model.enums import RowsWrite
 from lakewarden.catalog.policy.rows_write import AskedWay, ChosenWay, WrittenAndRead, decided
 from lakewarden.jobs.session.plans import Plans
 
-__all__ = ["delta_way", "has_vectors", "known_of_delta", "set_way"]
+__all__ = ["delta_way", "known_of_delta", "set_way"]
 
 _VECTORS: Final = "delta.enableDeletionVectors"
 _KEYS: Final = tuple(
@@ -29,7 +29,7 @@ _MOST: Final = 100
 """Commits are read one by one: so many of the newest."""
 
 
-def has_vectors(properties: Mapping[str, str]) -> bool:
+def _has_vectors(properties: Mapping[str, str]) -> bool:
     """Whether a table's owner has switched deletion vectors on."""
     return properties.get(_VECTORS, "").lower() == "true"
 
@@ -39,7 +39,6 @@ def delta_way(
 ) -> ChosenWay:
     """What is done of what is asked for. Raises `UsageError` and `RefusedError` for what the statement asks for and its
     table cannot have."""
-    layout = layout_in(properties)
     match asked.way:
         case RowsWrite.TABLE | RowsWrite.REWRITE as way:
             return ChosenWay(way=way, because=f"{asked.by} asks for it")
@@ -50,33 +49,36 @@ def delta_way(
                     hint="Its ways are rewrite and vector.",
                 )
             )
-        case _ if layout is not None:
-            if asked.way is RowsWrite.AUTO:
-                because = f"auto, as {asked.by} asks: it has buckets, which are written anew"
-                return ChosenWay(way=RowsWrite.REWRITE, because=because)
-            return asked.left_out(
-                RefusedError(
-                    f"{location} has buckets, which are written anew one by one: vectors would leave its statements "
-                    "to MERGE. Nothing was changed.",
-                    hint="Its way is rewrite. ALTER TABLE ... NOT CLUSTERED takes the buckets away.",
+        case way:
+            obstacle = _obstacle(location, properties)
+            is_auto = way is RowsWrite.AUTO
+            if obstacle is None:
+                return (
+                    decided(known, RowsWrite.VECTOR, asked.by)
+                    if is_auto
+                    else ChosenWay(way=way, because=f"{asked.by} asks for it")
                 )
-            )
-        case _ if not has_vectors(properties):
-            if asked.way is RowsWrite.AUTO:
-                because = f"auto, as {asked.by} asks: deletion vectors are not switched on"
-                return ChosenWay(way=RowsWrite.REWRITE, because=because)
-            return asked.left_out(
-                RefusedError(
-                    f"{location} has no deletion vectors, and a statement does not switch them on. Nothing was "
-                    "changed.",
-                    hint=f"ALTER TABLE ... SET TBLPROPERTIES ('{_VECTORS}' = 'true') does. It is one way: readers that "
-                    "do not know them, such as delta-rs, refuse the table from then on (docs/governed-writes.md).",
-                )
-            )
-        case RowsWrite.AUTO:
-            return decided(known, RowsWrite.VECTOR, asked.by)
-        case RowsWrite.VECTOR as way:
-            return ChosenWay(way=way, because=f"{asked.by} asks for it")
+            because, refusal = obstacle
+            if not is_auto:
+                return asked.left_out(refusal)
+            return ChosenWay(way=RowsWrite.REWRITE, because=f"auto, as {asked.by} asks: {because}")
+
+
+def _obstacle(location: str, properties: Mapping[str, str]) -> tuple[str, RefusedError] | None:
+    """Why a table is not written with deletion vectors, and what is said to who asks for them; None where it can be."""
+    if layout_in(properties) is not None:
+        return "it has buckets, which are written anew", RefusedError(
+            f"{location} has buckets, which are written anew one by one: vectors would leave its statements "
+            "to MERGE. Nothing was changed.",
+            hint="Its way is rewrite. ALTER TABLE ... NOT CLUSTERED takes the buckets away.",
+        )
+    if not _has_vectors(properties):
+        return "deletion vectors are not switched on", RefusedError(
+            f"{location} has no deletion vectors, and a statement does not switch them on. Nothing was changed.",
+            hint=f"ALTER TABLE ... SET TBLPROPERTIES ('{_VECTORS}' = 'true') does. It is one way: readers that "
+            "do not know them, such as delta-rs, refuse the table from then on (docs/governed-writes.md).",
+        )
+    return None
 
 
 def set_way(session: Any, way: RowsWrite) -> None:

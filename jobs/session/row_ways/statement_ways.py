@@ -12,7 +12,12 @@ from lakewarden.catalog.model.enums import RowsWrite
 from lakewarden.catalog.policy.rows_write import OBSERVED, AskedWay, ChosenWay, WrittenAndRead
 from lakewarden.jobs.engines.spark.names import quoted
 from lakewarden.jobs.session.iceberg.staged_writes import StagedWrite
-from lakewarden.jobs.session.iceberg.written_tables import WrittenTable, changed_leaf, table_behind
+from lakewarden.jobs.session.iceberg.written_tables import (
+    WrittenTable,
+    changed_leaf,
+    inside_with,
+    table_behind,
+)
 from lakewarden.jobs.session.plans import JavaPlan, Plans, kind
 from lakewarden.jobs.session.reads import delta_index, location_of
 from lakewarden.jobs.session.row_ways.asked_ways import (
@@ -204,8 +209,7 @@ def _spelled(plans: Plans, leaf: JavaPlan) -> str:
 
 def _changes_all(said: JavaPlan) -> bool:
     """Whether a parsed statement is an UPDATE without a condition."""
-    while kind(said) == "UnresolvedWith":
-        said = said.child()
+    said = inside_with(said)
     return kind(said) == "UpdateTable" and bool(said.condition().isEmpty())
 
 
