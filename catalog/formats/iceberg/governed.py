@@ -60,7 +60,7 @@ def changed_rows(record: LineageRecord | None, told: Summary, before: Summary) -
         case Operation.APPEND:
             rows = {"numOutputRows": added}
         case Operation.MERGE:
-            rows = _merged(told, added)
+            rows = _merged(told, before, added)
         case Operation.UPDATE:
             rows = {"numUpdatedRows": added if "added-delete-files" in told else _UNKNOWN}
         case Operation.DELETE:
@@ -73,13 +73,33 @@ def changed_rows(record: LineageRecord | None, told: Summary, before: Summary) -
     return {**rows, **{name: size for name, size in sizes.items() if size is not None}}
 
 
-def _merged(told: Summary, added: str) -> Summary:
-    """What Spark counted, which counts nothing where rows are only inserted."""
-    names = {"Inserted": "inserted", "Updated": "updated", "Deleted": "deleted"}
-    found = {f"numTargetRows{ours}": told.get(f"{_OF_MERGES}{name}") for ours, name in names.items()}
-    if all(value is None for value in found.values()):
-        return {"numTargetRowsInserted": added, "numTargetRowsUpdated": "0", "numTargetRowsDeleted": "0"}
-    return {name: value or _UNKNOWN for name, value in found.items()}
+def _merged(told: Summary, before: Summary, added: str) -> Summary:
+    """What Spark counted, which counts nothing where rows are only inserted, and a row that is deleted as often as it
+    is matched."""
+    inserted, updated, deleted = (
+        told.get(f"{_OF_MERGES}{one}") for one in ("inserted", "updated", "deleted")
+    )
+    if inserted is updated is deleted is None:
+        inserted, updated, deleted = added, "0", "0"
+    elif deleted != "0":
+        deleted = _deleted_once(told, before, as_whole(inserted or ""), as_whole(updated or ""))
+    return {
+        "numTargetRowsInserted": inserted or _UNKNOWN,
+        "numTargetRowsUpdated": updated or _UNKNOWN,
+        "numTargetRowsDeleted": deleted or _UNKNOWN,
+    }
+
+
+def _deleted_once(told: Summary, before: Summary, inserted: int | None, updated: int | None) -> str:
+    """The rows that a MERGE deleted: by files that went and came, or by the places that were added."""
+    if inserted is None or updated is None:
+        return _UNKNOWN
+    numbers = {key: as_whole(value) or 0 for key, value in told.items()}
+    if "added-delete-files" in told:
+        return str(_less(numbers, "added-position-deletes", "removed-position-deletes") - updated)
+    if any(as_whole(before.get(key, "0")) for key in _DELETES):
+        return _UNKNOWN
+    return str(_less(numbers, "deleted-records", "added-records") + inserted)
 
 
 def _deleted(told: Summary, before: Summary, added: str | None = None) -> Summary:

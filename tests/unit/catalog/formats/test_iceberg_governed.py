@@ -34,6 +34,13 @@ def test_a_record_is_believed_where_the_snapshot_does_not_contradict(
     assert kind_told(record(operation), made) is kind
 
 
+MATCHED_TWICE = {
+    "spark.merge-into.num-target-rows-inserted": "1",
+    "spark.merge-into.num-target-rows-updated": "2",
+    "spark.merge-into.num-target-rows-deleted": "6",
+    "deleted-records": "10",
+    "added-records": "8",
+}
 CASES = {
     "insert": (Operation.APPEND, {"added-records": "3"}, {}, (3, 0, 0)),
     "delete by files": (Operation.DELETE, {"deleted-data-files": "1", "deleted-records": "4"}, {}, (0, 0, 4)),
@@ -76,9 +83,26 @@ CASES = {
     "merge that inserts": (Operation.MERGE, {"added-records": "2"}, {}, (2, 0, 0)),
     "merge": (
         Operation.MERGE,
-        {f"spark.merge-into.num-target-rows-{one}": "1" for one in ("inserted", "updated", "deleted")},
+        {
+            **{f"spark.merge-into.num-target-rows-{one}": "1" for one in ("inserted", "updated", "deleted")},
+            "deleted-records": "9",
+            "added-records": "9",
+        },
         {},
         (1, 1, 1),
+    ),
+    "merge by files, with rows that matched twice": (Operation.MERGE, MATCHED_TWICE, {}, (1, 2, 3)),
+    "merge by deletes, with rows that matched twice": (
+        Operation.MERGE,
+        {**MATCHED_TWICE, "added-records": "3", "added-delete-files": "1", "added-position-deletes": "5"},
+        {"total-position-deletes": "4"},
+        (1, 2, 3),
+    ),
+    "merge by files of which some rows had gone": (
+        Operation.MERGE,
+        MATCHED_TWICE,
+        {"total-position-deletes": "4"},
+        (1, 2, None),
     ),
 }
 
