@@ -85,7 +85,8 @@ class Plans:
         name = str(told.currentCatalog().name())
         if name != str(own.currentCatalog().name()):
             own.setCurrentCatalog(name)
-            own.setCurrentNamespace(told.currentNamespace())
+            if len(told.currentNamespace()):  # of a catalog alone, there may be none
+                own.setCurrentNamespace(told.currentNamespace())
         return made
 
     @contextmanager
@@ -167,7 +168,15 @@ class Plans:
         return found
 
     def replaced(self, plan: JavaPlan, pairs: Sequence[tuple[Any, Any]]) -> JavaPlan:
-        """The plan with some of its nodes, those very objects, replaced."""
+        """The plan with some of its nodes, those very objects, replaced. Spark keeps a node that equals the new one,
+        and tables are equal by their names: such a node is first replaced by another."""
+        alike = [(old, new, self.logical.OneRowRelation()) for old, new in pairs if old.fastEquals(new)]
+        if alike:
+            plan = self._transformed(plan, [(old, between) for old, _, between in alike])
+            pairs = [pair for pair in pairs if not any(pair[0] is old for old, _, _ in alike)]
+        return self._transformed(plan, [*pairs, *((between, new) for _, new, between in alike)])
+
+    def _transformed(self, plan: JavaPlan, pairs: Sequence[tuple[Any, Any]]) -> JavaPlan:
         if not pairs:
             return plan
         chosen = self._identity_map()

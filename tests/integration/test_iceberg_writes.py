@@ -209,12 +209,34 @@ def test_a_bare_name_is_a_table_of_the_catalog_that_the_session_uses(shop: Shop)
         shop.lw.sql("INSERT INTO raw VALUES (4, 'a', NULL)")
         shop.lw.sql("DELETE FROM raw WHERE id = 1")
         shop.lw.sql("UPDATE raw SET id = 20 FROM (SELECT 2 AS old) AS s WHERE raw.id = s.old")
-        assert raw.rows() == [3, 4, 20]
+        spark.sql("USE iceberg")
+        shop.lw.sql(f"UPDATE {raw.database}.raw SET id = 5 WHERE id = 4")
+        assert raw.rows() == [3, 5, 20]
         left = spark.table(f"spark_catalog.{raw.database}_delta.raw").collect()
         assert sorted(row.id for row in left) == [1, 2, 3], "another table of that name"
     finally:
         spark.sql("USE spark_catalog.default")
         spark.sql(f"DROP DATABASE spark_catalog.{raw.database}_delta CASCADE")
+
+
+def test_a_catalog_of_the_session_that_keeps_tables_shows_what_was_written(shop: Shop) -> None:
+    keys = {f"spark.sql.catalog.kept{key}": value for key, value in {
+        "": "org.apache.iceberg.spark.SparkCatalog", ".type": "hive", ".uri": shop.metastore.uri,
+    }.items()}  # fmt: skip
+    named = f"kept.{shop.raw.database}.{shop.raw.name}"
+    for key, value in keys.items():
+        shop.spark.conf.set(key, value)
+    try:
+        for write, text in ((None, "INSERT INTO {} VALUES (4, 'a', NULL)"), ("position", "DELETE FROM {}")):
+            rows = shop.spark.table(named).count()
+            shop.lw.sql(text.format(named), write=write)
+            assert shop.spark.table(named).count() == len(shop.raw.rows()) != rows
+        frame = shop.spark.createDataFrame([(1, "u", None)], "id BIGINT, part STRING, at TIMESTAMP")
+        shop.lw.upsert(frame, named, "id", write="equality")
+        assert [row.id for row in shop.spark.table(named).collect()] == shop.raw.rows() == [1]
+    finally:
+        for key in keys:
+            shop.spark.conf.unset(key)
 
 
 def test_rows_that_were_deleted_before_are_not_counted_again(shop: Shop) -> None:

@@ -172,8 +172,7 @@ class StagedWrite:
             placed.setAnalyzed()
             run_marked(self._plans, session, placed, self._marks)
             self._publish(plan)
-            cache = session.sharedState().cacheManager()
-            cache.recacheByPlan(session, self._target.relation)
+            self._refresh(session)
         return self._plans.spark.range(0)
 
     def publish_files(self, session: Any, *, rows: Sequence[Any], deletes: Sequence[Any]) -> None:
@@ -193,7 +192,16 @@ class StagedWrite:
             change.addDeletes(file)
         change.commit()
         self._publish(None)
-        session.sharedState().cacheManager().recacheByPlan(session, self._target.relation)
+        self._refresh(session)
+
+    def _refresh(self, session: Any) -> None:
+        """Have what is kept of the table read anew: by Spark, and by the catalog of the user's own session."""
+        relation = self._target.relation
+        session.sharedState().cacheManager().recacheByPlan(session, relation)
+        catalog, identifier = (self._plans.option(one) for one in (relation.catalog(), relation.identifier()))
+        own = self._plans.spark._jsparkSession.sessionState().catalogManager()
+        if catalog is not None and identifier is not None and own.isCatalogRegistered(catalog.name()):
+            own.catalog(catalog.name()).invalidateTable(identifier)
 
     def settle(self, error: Exception, *, run_id: str, is_mendable: bool) -> None:
         """Return if the commit was made in spite of an error. Raises `LostRaceError` if somebody else came first,
