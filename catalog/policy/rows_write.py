@@ -32,6 +32,7 @@ ROWS_WRITE: Final = "lakewarden.rows.write"
 OBSERVED: Final = timedelta(days=7)
 """So far back commits count."""
 _DAYS: Final = int(OBSERVED.total_seconds()) // DAY
+_PAGE: Final = "docs/governed-writes.md says what each of them does."
 _SMALL: Final = 64 * MIB
 """A table that is written anew within seconds: its readers should not pay for delete files."""
 
@@ -95,12 +96,14 @@ class WrittenAndRead:
     """There were more `writes`."""
 
 
-def way_named(text: str, where: str) -> RowsWrite:
+def way_named(told: object, where: str) -> RowsWrite:
     """The way that somebody wrote for a statement. Raises `UsageError`."""
-    word = text.strip().strip("'\"").lower()
-    if word not in set(RowsWrite):
-        raise UsageError(f"{where}={text!r} says nothing.", hint=f"It is one of: {', '.join(RowsWrite)}.")
-    return RowsWrite(word)
+    word = told.strip().strip("'\"").lower() if isinstance(told, str) else None
+    found = next((one for one in RowsWrite if one == word), None)
+    if found is None:
+        ways = ", ".join(RowsWrite)
+        raise UsageError(f"{where}={told!r} says nothing: it is one of {ways}.", hint=_PAGE)
+    return found
 
 
 def asked_in(properties: Mapping[str, str], by: AskedBy, name: str) -> AskedWay | None:
@@ -113,7 +116,8 @@ def asked_in(properties: Mapping[str, str], by: AskedBy, name: str) -> AskedWay 
         return AskedWay(way=way_named(text, ROWS_WRITE), by=by)
     except UsageError as error:
         raise PreconditionError(
-            f"{ROWS_WRITE} of {name} is '{text}', which says nothing. Nothing was changed.", hint=error.hint
+            f"{ROWS_WRITE} of {name} is '{text}', which says nothing. Nothing was changed.",
+            hint=f"It is one of {', '.join(RowsWrite)}.",
         ) from error
 
 

@@ -271,6 +271,7 @@ class SparkWriter:
         if kind(plan) in _RUN_BY_ANALYSIS:
             return run_sql(self._spark, text)
         analysed = self._plans.analysed(session, plan)
+        self._buckets.require_hashed_columns(analysed)
         if self._judge is not None:
             self._judge.require_read(plan, analysed)
         self._unrecorded.require_harmless(session, plan, analysed)

@@ -192,6 +192,7 @@ def test_what_is_written_anew_is_in_its_buckets_again(tables: Lake) -> None:
         "CREATE TABLE made (id INT, x DOUBLE) USING delta CLUSTERED BY (idd) INTO 4 BUCKETS",
         "CREATE TABLE made USING delta CLUSTERED BY (x) INTO 4 BUCKETS AS SELECT id, CAST(id AS FLOAT) AS x FROM t",
         "CREATE OR REPLACE TABLE t USING delta CLUSTERED BY (idd) INTO 4 BUCKETS AS SELECT id FROM s",
+        "ALTER TABLE t CLUSTERED BY (idd) INTO 4 BUCKETS",
     ],
 )
 def test_buckets_by_columns_that_are_not_hashed_are_refused(tables: Lake, statement: str) -> None:

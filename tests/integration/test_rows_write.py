@@ -13,12 +13,14 @@ from pyspark.sql import SparkSession
 
 import lakewarden
 from lakewarden.catalog.errors import ConflictError, PreconditionError, RefusedError, UsageError
+from lakewarden.catalog.formats.port import Commit
 from lakewarden.catalog.model.lineage_record import LineageRecord
 from lakewarden.catalog.policy.rows_write import ROWS_WRITE
 from lakewarden.daemon.process.embedded_metastore import EmbeddedMetastore
 from lakewarden.jobs.session.attached import Attached
 from lakewarden.jobs.session.conflicts.retries import RETRIES_KEY
 from lakewarden.jobs.session.iceberg.staged_writes import StagedWrite
+from lakewarden.jobs.session.row_counts import counts_of
 from support.builders.lakes import Lake, running_lake
 from support.builders.spark_iceberg import SparkIceberg
 from support.cases import mostly_long
@@ -79,10 +81,15 @@ def kinds(table: SparkIceberg) -> set[str]:
     return {one.kind for one in table.seen.deletes}
 
 
-def record(table: SparkIceberg) -> LineageRecord:
+def newest(table: SparkIceberg) -> Commit:
     (commit,) = table.reader.newest(table.location, count=1)
-    assert commit.lineage is not None
-    return commit.lineage
+    return commit
+
+
+def record(table: SparkIceberg) -> LineageRecord:
+    found = newest(table).lineage
+    assert found is not None
+    return found
 
 
 def property_set(table: SparkIceberg, way: str) -> None:
@@ -112,6 +119,26 @@ def test_each_way_leaves_the_same_rows_and_deletes_of_its_kind(
     for way, one in tables.items():
         assert kinds(one) == ({KINDS[version][way]} - {None}), way
         assert properties(one) == told[way]
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_whole_files_and_all_rows_go_in_any_way(make: Make, lw: Attached, version: int) -> None:
+    for way in KINDS[version]:
+        table = make(version, partitioned_by="part")
+        table.sql(f"INSERT INTO {table} VALUES (77, 'b', NULL)")
+        for text, gone, left in (
+            ("DELETE FROM {t} WHERE part = 'b'", 1, 40),
+            ("DELETE FROM {t} USING (VALUES (1), (1), (2), (3)) AS s(k) WHERE {n}.id % 20 = s.k", 6, 34),
+            ("DELETE FROM {t}", 34, 0),
+            ("DELETE FROM {t} WHERE true", 0, 0),
+        ):
+            before, deletes = table.seen.version, kinds(table)
+            lw.sql(text.format(t=table, n=table.name), write=way)
+            assert len(content(table)) == left, text
+            assert (table.seen.version > before) == bool(gone)
+            if gone:
+                assert record(table).rows_write == way
+                assert counts_of(newest(table)).num_deleted_rows == (None if deletes else gone), text
 
 
 def test_a_statement_comes_before_its_session_its_table_and_its_namespace(
@@ -225,18 +252,21 @@ def test_what_cannot_be_is_refused_and_nothing_is_changed(make: Make, lw: Attach
     table = make()
     head = table.seen.head
 
-    def refused(text: str, why: str, write: str, error: type[Exception] = UsageError) -> None:
+    def refused(text: str, why: str, write: Any, error: type[Exception] = UsageError) -> None:
         with pytest.raises(error, match=why):
-            lw.sql(text.format(table), write=write)
+            lw.sql(text.replace("{}", str(table)), write=write)
 
     refused("DELETE FROM {} WHERE id = 1", "'fast' says nothing", "fast")
     refused(
         "DELETE FROM {} WHERE id = 1", "has format version 2, which has no vectors", "vector", RefusedError
     )
     refused("UPDATE {} SET part = 'x'", "Only an upsert writes by equality", "equality")
-    refused("INSERT INTO {} VALUES (99, 'a', NULL)", "this one changes none", "rewrite")
-    refused("SELECT * FROM {}", "this one changes none", "rewrite")
-    refused("SHOW MANAGED TABLES", "this one changes none", "rewrite")
+    for text in ("INSERT INTO {} VALUES (99, 'a', NULL)", "SELECT * FROM {}", "SHOW MANAGED TABLES"):
+        refused(text, "which this statement is not", "rewrite")
+    for odd in (1, ["rewrite"], b"rewrite"):
+        refused("DELETE FROM {} WHERE id = 1", "says nothing: it is one of table, rewrite", odd)
+    refused("UPDATE {}.branch_main SET id = 1", "at most three parts", "rewrite")
+    refused("DELETE FROM {} USING {}.files AS f WHERE id = 1", "at most three parts", "rewrite")
     with pytest.raises(UsageError, match="says nothing"):
         lw.sql(f"SET {ROWS_WRITE} = fast")
     assert table.seen.head == head

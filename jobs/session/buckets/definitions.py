@@ -36,6 +36,8 @@ def require_hashed_columns(plans: Plans, plan: JavaPlan) -> None:
             schema, properties = plan.tableSchema(), plan.tableSpec().properties()
         case "CreateTableAsSelect" | "ReplaceTableAsSelect":
             schema, properties = plan.query().schema(), plan.tableSpec().properties()
+        case "SetTableProperties" if kind(plan.table()) == "ResolvedTable":
+            schema, properties = plan.table().table().schema(), plan.properties()
         case _:
             return
     layout = layout_in(plans.texts(properties))

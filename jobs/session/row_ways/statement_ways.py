@@ -197,8 +197,9 @@ class RowWays:
 def changes_nothing() -> UsageError:
     """What is said of a way that is asked of another statement."""
     return UsageError(
-        "`write` says how rows are written that a statement changes, and this one changes none so. Nothing was run.",
-        hint="It is for UPDATE, DELETE and MERGE of one Delta or Iceberg table; an upsert has it, too.",
+        "`write` is for an UPDATE, DELETE or MERGE of one Delta table, or of one Iceberg table of format version 2 or "
+        "later, which this statement is not. Nothing was run.",
+        hint="Leave it out. An upsert has it, too.",
     )
 
 

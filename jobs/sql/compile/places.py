@@ -9,7 +9,16 @@ from sqlglot import exp
 
 from lakewarden.catalog.errors import UsageError
 
-__all__ = ["WRITTEN", "WrongPartError", "placed", "told_with_places", "wrong_at", "wrong_in", "wrong_part"]
+__all__ = [
+    "WRITTEN",
+    "WrongPartError",
+    "placed",
+    "refuse_long_name",
+    "told_with_places",
+    "wrong_at",
+    "wrong_in",
+    "wrong_part",
+]
 
 WRITTEN: Final = "<written>"
 """In a message: the word that the user wrote at this node, such as the name of a function; "This" where it has none."""
@@ -108,3 +117,13 @@ def _is_written(part: exp.Expr, text: str) -> bool:
         return True
     end, name = part.meta.get("end"), column.this.meta.get("start")
     return end is None or name is None or text[end + 1 : name].lstrip('"`] \t\n').startswith(".")
+
+
+def refuse_long_name(item: exp.Expr) -> None:
+    """Raise `UsageError` for a name of more than three parts."""
+    if isinstance(item, exp.Table) and isinstance(item.this, exp.Dot):
+        raise wrong_in(
+            item,
+            "A table's name has at most three parts here: branches and metadata tables have none of their own.",
+            hint="Name the table itself (catalog.namespace.table); make a view of anything else that is read.",
+        )

@@ -20,7 +20,7 @@ from lakewarden.jobs.sql.compile.databases import means, told_apart
 from lakewarden.jobs.sql.compile.dialects import OWN, STRAIGHT
 from lakewarden.jobs.sql.compile.numbered.first_rows import choose_first_rows
 from lakewarden.jobs.sql.compile.numbered.with_queries import change_its_table
-from lakewarden.jobs.sql.compile.places import wrong_in
+from lakewarden.jobs.sql.compile.places import refuse_long_name, wrong_in
 from lakewarden.jobs.sql.compile.values import Dialect
 
 __all__ = ["RETURNING", "ForeignError", "leave_hints_out", "refuse_item", "shapes_of"]
@@ -357,6 +357,7 @@ def refuse_item(relation: Relation) -> None:
     is_table = isinstance(item, exp.Table) and isinstance(item.this, exp.Identifier) and not odd
     is_query = isinstance(item, exp.Subquery) and isinstance(item.this, exp.Query)
     if not is_table and not is_query and not isinstance(item, exp.Values):
+        refuse_long_name(item)
         raise wrong_in(
             item, "Expected a table, a query or VALUES.", hint="Name a table, or write (SELECT ...) AS s."
         )

@@ -23,7 +23,7 @@ from lakewarden.jobs.sql.compile.names.outputs import (
 from lakewarden.jobs.sql.compile.names.parts import refuse_unread_parts
 from lakewarden.jobs.sql.compile.names.rules import QueryClause
 from lakewarden.jobs.sql.compile.names.uniqueness import tell_apart
-from lakewarden.jobs.sql.compile.places import wrong_in
+from lakewarden.jobs.sql.compile.places import refuse_long_name, wrong_in
 from lakewarden.jobs.sql.compile.values import Dialect
 
 __all__ = ["resolve"]
@@ -233,6 +233,7 @@ class _Resolver:
         return self.bindings.item(node, alias.name, columns)
 
     def _unread(self, node: exp.Expr) -> UsageError:
+        refuse_long_name(node)
         return wrong_in(
             node,
             "Expected a table, a query or VALUES.",
