@@ -6,6 +6,7 @@ Spark and Hive renew it too: a parameter of our own would only tell lakewarden's
 so a foreign change within the same second as the one that was read goes unnoticed; ours always move it on.
 """
 
+import socket
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -17,7 +18,14 @@ from pymetastore.hive_metastore.ttypes import (
     ConfigValSecurityException,
     Database,
     EnvironmentContext,
+    LockComponent,
+    LockLevel,
+    LockRequest,
+    LockState,
+    LockType,
+    MetaException,
     NotificationEventRequest,
+    UnlockRequest,
 )
 from thrift.Thrift import TApplicationException
 
@@ -199,6 +207,25 @@ class HiveMetastore:
         if self._strict is None:
             self._strict = self._pool.call("tell its settings", ask).strip().lower() != "false"
         return self._strict
+
+    def refuses_lock(self, database: str, table: str) -> str | None:
+        """Why the server gives no lock on an entry; None where it gives one."""
+        wanted = LockComponent(
+            type=LockType.SHARED_READ, level=LockLevel.TABLE, dbname=database, tablename=table
+        )
+        host = socket.gethostname()
+        request = LockRequest(component=[wanted], user="lakewarden", hostname=host)
+
+        def ask(client: Client) -> str | None:
+            try:
+                given = client.lock(request)
+            except (MetaException, TApplicationException) as error:
+                return str(error.message).partition("\n")[0].strip() or type(error).__name__
+            client.unlock(UnlockRequest(lockid=given.lockid))
+            is_given = given.state == LockState.ACQUIRED
+            return None if is_given else "somebody holds a lock on it that keeps everybody else out"
+
+        return self._pool.call(f"lock {database}.{table}", ask)
 
     def notifications(self, *, after: int, limit: int) -> tuple[tuple[int, str, str, str], ...]:
         """(event id, event type, database, table) after an event id; empty where the server keeps none."""

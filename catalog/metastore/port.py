@@ -85,5 +85,9 @@ class Metastore(Protocol):
         """Whether the server refuses to change a column to an incompatible type
         (`hive.metastore.disallow.incompatible.col.type.changes`). `replace` gets around that; Spark does not."""
 
+    def refuses_lock(self, database: str, table: str) -> str | None:
+        """Why the server gives no lock on an entry, as Iceberg's commits take one; None where it gives one. A shared
+        lock is taken, which keeps nobody out, and given back."""
+
     def notifications(self, *, after: int, limit: int) -> tuple[tuple[int, str, str, str], ...]:
         """(event id, event type, database, table) after an event id; empty where the server keeps none."""

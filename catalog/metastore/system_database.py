@@ -62,6 +62,9 @@ class _Renamed:
     def strict_columns(self) -> bool:
         return self._metastore.strict_columns()
 
+    def refuses_lock(self, database: str, table: str) -> str | None:
+        return self._metastore.refuses_lock(self._swapped(database), table)
+
     def notifications(self, *, after: int, limit: int) -> tuple[tuple[int, str, str, str], ...]:
         return tuple(
             (number, kind, self._swapped(database), table)

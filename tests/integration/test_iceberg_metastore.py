@@ -85,6 +85,21 @@ def test_it_is_managed_by_its_name_and_follows_the_metastores_pointer(
     )
 
 
+def test_doctor_says_whether_it_can_be_committed_to(metastore_cli: Cli, table: CatalogWriter) -> None:
+    def asked() -> dict[str, str]:
+        found = metastore_cli("doctor", "-o", "json").json
+        return {one["check"]: f"{one['verdict']}: {one['message']}" for one in found}
+
+    assert "iceberg commits" not in asked()
+    assert metastore_cli("tables", "register", table.name).code == 0
+    assert f"no lock on {table.name}: " in asked()["iceberg commits"]
+    entry = table.metastore.get(*table.name.split("."))
+    assert entry is not None
+    without = replace(entry, parameters={**entry.parameters, "engine.hive.lock-enabled": "false"})
+    table.metastore.replace(without, expected=entry)
+    assert asked()["iceberg commits"].startswith("warn: The metastore refuses changes of columns")
+
+
 def test_by_its_path_alone_nobody_knows_its_head(metastore_cli: Cli, table: CatalogWriter) -> None:
     said = metastore_cli("tables", "register", str(table.root), "--name", "db.by_path", "-o", "json")
     assert said.json["state"] == "quarantined" and "Only a catalog knows" in said.json["state_reason"]

@@ -32,6 +32,7 @@ from lakewarden.daemon.usecases.doctor.diagnosis import (
     unanswered,
     warn,
 )
+from lakewarden.daemon.usecases.doctor.iceberg_commits import iceberg_commits
 from lakewarden.daemon.usecases.doctor.object_stores import stores_in_use
 from lakewarden.daemon.usecases.doctor.table_catalogs import declared_catalogs
 from lakewarden.daemon.usecases.system_entries import entries_of_others
@@ -58,6 +59,7 @@ _OWN_ENTRY: Final = ("lakewarden", "tables")
 def examine(services: Services) -> Iterator[Diagnosis]:
     """All checks, in the order in which their absence would hurt."""
     yield from examine_only(services, _CHECKS)
+    yield from iceberg_commits(services)
     yield from declared_catalogs(services)
     try:
         yield from stores_in_use(services)

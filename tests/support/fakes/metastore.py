@@ -18,6 +18,7 @@ class FakeMetastore:
     def __init__(self, *, strict: bool = True, clock: Clock | None = None) -> None:
         self.down = False
         self.comparing = True
+        self.unlocked: str | None = None
         self._strict = strict
         self._clock = clock or SystemClock()
         self._lock = threading.RLock()
@@ -110,6 +111,11 @@ class FakeMetastore:
         """Whether it plays a server with strict columns."""
         self._answer()
         return self._strict
+
+    def refuses_lock(self, database: str, table: str) -> str | None:
+        """It gives one, unless a test says otherwise."""
+        self._answer()
+        return self.unlocked
 
     def notifications(self, *, after: int, limit: int) -> tuple[tuple[int, str, str, str], ...]:
         """(event id, event type, database, table) after an event id."""

@@ -1,6 +1,7 @@
 """Hive metastores beside the embedded one: of another version on Derby, and of the same one on PostgreSQL."""
 
 import socket
+import subprocess
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -29,6 +30,16 @@ _MAIN_CLASS: Final = "org.apache.hadoop.hive.metastore.HiveMetaStore"
 _LISTENER: Final = "org.apache.hive.hcatalog.listener.DbNotificationListener"
 _FLAGS: Final = ("-Xmx400m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 _TIMEOUT_SECONDS: Final = 120
+_LOCK_TABLES: Final = """
+public class LockTables {
+  public static void main(String[] none) throws Exception {
+    var conf = org.apache.hadoop.hive.metastore.conf.MetastoreConf.newMetastoreConf();
+    org.apache.hadoop.hive.metastore.txn.TxnDbUtil.setConfValues(conf);
+    org.apache.hadoop.hive.metastore.txn.TxnDbUtil.prepDb(conf);
+  }
+}
+"""
+"""What Hive's own tool does when it sets up a schema."""
 
 
 def without_system_tables(uri: str) -> str:
@@ -42,11 +53,23 @@ def without_system_tables(uri: str) -> str:
 
 @contextmanager
 def running_hive3(folder: Path) -> Iterator[str]:
-    """Start one of Hive 3.1 in `folder`, on Derby; its URI. It ends with the block."""
+    """Start one of Hive 3.1 in `folder`, on Derby, with the tables for locks; its URI. It ends with the block."""
     conf = folder / "conf"
     conf.mkdir(parents=True)
     write_site(conf / "metastore-site.xml", _of_hive3(folder))
-    with _running(folder, (conf, *resolve_jars(default_cache(), jars=HIVE3))) as uri:
+    class_path = (conf, *resolve_jars(default_cache(), jars=HIVE3))
+    source = folder / "LockTables.java"
+    source.write_text(_LOCK_TABLES)
+    command = [
+        str(java_command()),
+        *_FLAGS,
+        *MODULE_OPENS,
+        "-cp",
+        ":".join(map(str, class_path)),
+        str(source),
+    ]
+    subprocess.run(command, cwd=folder, check=True, capture_output=True, timeout=_TIMEOUT_SECONDS)
+    with _running(folder, class_path) as uri:
         yield uri
 
 
