@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import CommitProperties, DeltaTable, write_deltalake
 
+from lakewarden.catalog.model.bucket_layout import BucketLayout
 from lakewarden.catalog.model.lineage_record import LineageInput, LineageRecord, Operation, custom_metadata
 from lakewarden.daemon.cli.commands import daemon as command_module
 from lakewarden.jobs.engines.spark.jars import ENGINE, default_cache
@@ -182,6 +183,17 @@ def test_why_answers_for_every_kind_of_work(cli: Cli, events: Path) -> None:
     paused = {row["action"]: row for row in cli("why", "default.events", "-o", "json").json}
     assert (paused["vacuum"]["verdict"], "month end" in paused["vacuum"]["because"]) == ("paused", True)
     assert cli("resume", "*").code == 0
+
+
+def test_a_table_says_how_its_rows_are_spread(cli: Cli, events: Path) -> None:
+    cli("init")
+    cli("tables", "register", str(events))
+    assert "buckets" not in cli("tables", "show", "default.events", "-o", "json").json
+    layout = BucketLayout(columns=("n", "day"), count=16, sort=("day",))
+    DeltaTable(str(events)).alter.set_table_properties(dict(layout.properties), raise_if_not_exists=False)
+    assert cli("daemon", "--once", "--set", "http.port=0").code == 0
+    told = cli("tables", "show", "default.events", "-o", "json").json["buckets"]
+    assert told == "CLUSTERED BY (n, day) SORTED BY (day) INTO 16 BUCKETS"
 
 
 def test_one_cycle_sees_what_changed_and_ten_more_leave_no_trace(cli: Cli, events: Path) -> None:

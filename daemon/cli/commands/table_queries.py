@@ -8,7 +8,8 @@ import typer
 from lakewarden.catalog.errors import ExitCode, LakewardenError
 from lakewarden.catalog.formats.port import Reference
 from lakewarden.catalog.formats.registry import reader_of
-from lakewarden.catalog.model.rows import GONE, Severity, TableRow
+from lakewarden.catalog.model.bucket_layout import BucketLayout, layout_in
+from lakewarden.catalog.model.rows import GONE, HealthRow, Severity, TableRow
 from lakewarden.catalog.system.export import write_json
 from lakewarden.catalog.system.port import HEALTH, SCHEMAS
 from lakewarden.daemon.cli.common import Home, Table, calling, opened
@@ -100,9 +101,11 @@ def show_table(where: Table, home: Home = None, output: Output = Format.TABLE) -
     extra = (
         {} if health is None else {key: value for key, value in plain(health).items() if key != "table_id"}
     )
-    references = _references(services, row)
+    references, buckets = _references(services, row), _buckets(services, row, health)
     if references:
         extra["references"] = plain(references)
+    if buckets is not None:
+        extra["buckets"] = str(buckets)
     show_one({**plain(row), **extra, "name": row.name}, format=output)
 
 
@@ -115,6 +118,19 @@ def _references(services: Services, row: TableRow) -> tuple[Reference, ...]:
     except LakewardenError as error:
         note(f"Its branches and tags cannot be told: {error}")
         return ()
+
+
+def _buckets(services: Services, row: TableRow, health: HealthRow | None) -> BucketLayout | None:
+    """How the table's rows are spread at the version that its health is of; what cannot be told is said."""
+    if row.state in GONE or row.location is None or health is None or health.version is None:
+        return None
+    try:
+        return layout_in(
+            reader_of(services.readers, row.format).properties(row.location, version=health.version)
+        )
+    except LakewardenError as error:
+        note(f"Its buckets cannot be told: {error}")
+        return None
 
 
 def validate(where: Table, home: Home = None, output: Output = Format.TABLE) -> None:
