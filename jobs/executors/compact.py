@@ -8,11 +8,11 @@ writers, only one that touches its files does.
 
 import json
 from collections.abc import Set as AbstractSet
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final
 
-from lakewarden.catalog.errors import UnreadableError
+from lakewarden.catalog.errors import ConflictError, RefusedError, UnreadableError
 from lakewarden.catalog.failpoints import reach
 from lakewarden.catalog.formats.port import DataFile, DeleteKind, Head, Observation
 from lakewarden.catalog.units import about_bytes, about_seconds, count_of
@@ -23,6 +23,7 @@ from lakewarden.jobs.runs.port import FileChange, JobContext, Partition, Report
 
 __all__ = ["compact"]
 
+_NONE: Final = FileChange(version=None)
 _FIRST_LOOK: Final = 32
 """Commits looked at first for the beginning of the quiet time; doubled until it is found."""
 
@@ -35,12 +36,12 @@ class _Work:
     purged: tuple[Partition, ...]
     partitions: int
     hot: int
-    joins: bool
-    """Whether delete files by position are rewritten."""
+    joined: tuple[Partition, ...]
+    """Those whose delete files by position are rewritten."""
 
     @property
     def is_nothing(self) -> bool:
-        return not self.packing.partitions and not self.purged and not self.joins
+        return not self.packing.partitions and not self.purged and not self.joined
 
     def scope(self, chosen: tuple[Partition, ...]) -> tuple[Partition, ...] | None:
         """None for all: clustered tables know no partitions, and Delta refuses a predicate on them."""
@@ -51,9 +52,11 @@ class _Work:
 class _Changes:
     """What the steps did, in order."""
 
-    compacted: FileChange
-    purged: FileChange
-    joined: FileChange
+    compacted: FileChange = _NONE
+    purged: FileChange = _NONE
+    joined: FileChange = _NONE
+    left: str | None = None
+    """Why the steps after these were left for the next run."""
 
     @property
     def named(self) -> tuple[tuple[str, FileChange], ...]:
@@ -67,6 +70,10 @@ class _Changes:
     def version(self) -> int | None:
         """The last one that was committed."""
         return next((one.version for one in reversed(self.each) if one.version is not None), None)
+
+    def head(self, seen: Observation) -> Head:
+        """What the next step requires."""
+        return seen.at if self.version is None else Head(self.version)
 
 
 def compact(ctx: JobContext, action: Compact) -> Report:
@@ -83,39 +90,54 @@ def compact(ctx: JobContext, action: Compact) -> Report:
         return _foretold(work)
     ctx.require_allowed()
     reach("compact.decided")
-    packed = purged = joined = FileChange(version=None)
-    if work.packing.partitions:
-        packed = ctx.engine.compact(
-            ctx.target.location,
-            requires=seen.at,
-            partitions=work.scope(work.packing.partitions),
-            target_bytes=action.target_bytes,
-            run_id=ctx.run_id,
-            beside_writers=action.beside_writers,
-        )
-        reach("compact.compacted")
-    if work.purged:
-        ctx.require_allowed()
-        purged = ctx.engine.purge_deletions(
-            ctx.target.location,
-            requires=seen.at if packed.version is None else Head(packed.version),
-            partitions=work.scope(work.purged),
-            run_id=ctx.run_id,
-            beside_writers=action.beside_writers,
-        )
-        reach("compact.purged")
-    if work.joins:
-        ctx.require_allowed()
-        version = packed.version if purged.version is None else purged.version
-        joined = ctx.engine.join_deletes(
-            ctx.target.location,
-            requires=seen.at if version is None else Head(version),
-            run_id=ctx.run_id,
-        )
-        reach("compact.joined")
-    changes = _Changes(compacted=packed, purged=purged, joined=joined)
+    changes = _steps(ctx, action, seen, work)
     others = _others(ctx, seen, changes) if action.beside_writers else 0
     return _report(work, changes, others)
+
+
+def _steps(ctx: JobContext, action: Compact, seen: Observation, work: _Work) -> _Changes:
+    """Do what is worth doing, each step on what the one before left. What was published stays, and is told, when a
+    writer comes before a later step, or it is refused."""
+    engine, location = ctx.engine, ctx.target.location
+    done = _Changes()
+    try:
+        if work.packing.partitions:
+            change = engine.compact(
+                location,
+                requires=seen.at,
+                partitions=work.scope(work.packing.partitions),
+                target_bytes=action.target_bytes,
+                run_id=ctx.run_id,
+                beside_writers=action.beside_writers,
+            )
+            done = replace(done, compacted=change)
+            reach("compact.compacted")
+        if work.purged:
+            ctx.require_allowed()
+            change = engine.purge_deletions(
+                location,
+                requires=done.head(seen),
+                partitions=work.scope(work.purged),
+                run_id=ctx.run_id,
+                beside_writers=action.beside_writers,
+            )
+            done = replace(done, purged=change)
+            reach("compact.purged")
+        if work.joined:
+            ctx.require_allowed()
+            change = engine.join_deletes(
+                location,
+                requires=done.head(seen),
+                partitions=work.joined if work.hot else None,  # with those that have no rows left
+                run_id=ctx.run_id,
+            )
+            done = replace(done, joined=change)
+            reach("compact.joined")
+    except (ConflictError, RefusedError) as error:
+        if done.version is None:
+            raise
+        return replace(done, left=str(error))
+    return done
 
 
 def _work(ctx: JobContext, action: Compact, seen: Observation, listed: tuple[DataFile, ...]) -> _Work:
@@ -125,9 +147,15 @@ def _work(ctx: JobContext, action: Compact, seen: Observation, listed: tuple[Dat
     hot = every if changed is None else every & changed
     packing = _packing(action, seen, files, hot)
     purged = with_deletes(listed, hot=hot) if action.purge else ()
-    by_position = any(file.deletes is DeleteKind.POSITION for file in listed)
-    joins = by_position and (bool(purged) or (action.join_deletes and not hot))
-    return _Work(packing=packing, purged=purged, partitions=len(every), hot=len(hot), joins=joins)
+    by_position = {file.partition for file in listed if file.deletes is DeleteKind.POSITION}
+    joined = by_position - hot if action.join_deletes else by_position & set(purged)
+    return _Work(
+        packing=packing,
+        purged=purged,
+        partitions=len(every),
+        hot=len(hot),
+        joined=tuple(sorted(joined, key=str)),
+    )
 
 
 def _packing(
@@ -164,10 +192,17 @@ def _version_at(ctx: JobContext, head: int, moment: datetime) -> int | None:
     look, after = _FIRST_LOOK, head
     while after >= 0:
         after = max(head - look, -1)
-        commits = ctx.reader.commits(ctx.target.location, after=after, upto=head)
-        found = [commit.version for commit in commits if commit.committed_at <= moment]
-        if found:
-            return found[-1]
+        commits = {
+            one.version: one for one in ctx.reader.commits(ctx.target.location, after=after, upto=head)
+        }
+        # From parent to parent: what branches have, or nobody came to publish, was never head.
+        one = commits.get(head)
+        while one is not None and one.committed_at > moment:
+            if one.parent is None:
+                return None
+            one = commits.get(one.parent)
+        if one is not None:
+            return one.version
         look *= 2
     return None
 
@@ -188,7 +223,7 @@ def _foretold(work: _Work) -> Report:
         words.append(f"rewrite {count_of(packing.files, 'file')} ({size}) as {packing.files_after}")
     if work.purged:
         words.append(f"apply deletes in {count_of(len(work.purged), 'partition')}")
-    if work.joins:
+    if work.joined:
         words.append("rewrite delete files by position")
     said = f"would {', '.join(words)}"
     return Report(message=said, files=packing.files, bytes=packing.bytes, details=_details(work, None))
@@ -212,6 +247,8 @@ def _report(work: _Work, changes: _Changes, others: int) -> Report:
     words = f"rewrote {count_of(removed, 'file')} ({about_bytes(size)}) as {added}"
     if others:
         words += f", behind {count_of(others, 'commit')} that came meanwhile and left these alone"
+    if changes.left is not None:
+        words += f"; the rest is left for the next run: {changes.left}"
     return Report(
         message=words,
         committed_version=changes.version,

@@ -172,9 +172,11 @@ class Engine(Protocol):
         """Rewrite files of which rows are deleted by vectors, or by delete files, without these rows. `beside_writers`
         as in `compact`."""
 
-    def join_deletes(self, location: str, *, requires: Head, run_id: str) -> FileChange:
-        """Rewrite delete files by position into few, without deletes that concern no file any more. Files of both
-        kinds are counted together."""
+    def join_deletes(
+        self, location: str, *, requires: Head, partitions: Sequence[Partition] | None, run_id: str
+    ) -> FileChange:
+        """Rewrite delete files by position of these partitions (None: the whole table) into few, without deletes that
+        concern no file any more. Files of both kinds are counted together."""
 
     def set_properties(
         self, location: str, *, requires: Head, properties: Sequence[tuple[str, str]], run_id: str

@@ -237,8 +237,14 @@ def test_deletes_of_merge_on_read_are_applied(make: Make) -> None:
     table.append(*range(20, 40))
     table.sql(f"DELETE FROM {table} WHERE id % 2 = 1")
     assert table.seen.deletion_vectors > 0
+    table.append(*range(40, 60))
+    listed = [one for one in table.reader.files(table.location) if one.deletes is None]
+    whole = {one.path for one in listed if not one.has_deletion_vector}
     table.compact(purge=True)
-    assert (table.seen.deletion_vectors, table.seen.rows, table.rows()) == (0, 20, list(range(0, 40, 2)))
+    left = [*range(0, 40, 2), *range(40, 60)]
+    assert (table.seen.deletion_vectors, table.seen.rows, table.rows()) == (0, 40, left)
+    assert 0 < len(whole) < len(listed)
+    assert whole <= {one.path for one in table.reader.files(table.location)}, "none of their rows was deleted"
 
 
 def test_it_is_decided_on_a_head_and_not_on_a_number(table: SparkIceberg) -> None:

@@ -148,7 +148,7 @@ def _metadata(body: Json, version: int) -> TableMetadata:
         snapshots=snapshots,
         current=current,
         refs={_text(name): _ref(one) for name, one in (body.get("refs") or {}).items()},
-        moved_at=max((at for _, at in moves), default=0),
+        moved_at=moves[-1][1] if moves else 0,
         left_at={left: from_millis(at) for (left, _), (_, at) in pairwise(moves)},
         log=tuple(_text(one["metadata-file"]) for one in body.get("metadata-log") or ()),
         encrypted=bool(body.get("encryption-keys")) or any(one in properties for one in _KEY_PROPERTIES),

@@ -216,9 +216,10 @@ class IcebergReader:
         that cannot be read: nobody knows what it names."""
         loaded, found = self._load(location, KnownManifests()), set[str]()
         others = (one.path for one in metadata_files(self._store(location)) if one.path != loaded.file.path)
+        walked = set[str]()  # metadata files repeat nearly all that those before them name
         for path in others:
             metadata = parse_metadata(loaded.contents.read_own(path, by="the folder"), path)
-            found.update(named_files(metadata, loaded.contents.of(metadata), lenient=True))
+            found.update(named_files(metadata, loaded.contents.of(metadata), lenient=True, walked=walked))
         return frozenset(found | set(named_files(loaded.metadata, loaded.contents)))
 
     def forgotten(self, location: str, *, before: datetime) -> tuple[FileEntry, ...]:

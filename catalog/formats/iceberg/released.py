@@ -106,23 +106,38 @@ def seconds_kept(properties: Mapping[str, str]) -> float | None:
     return None if milliseconds is None else milliseconds / 1000
 
 
-def named_files(metadata: TableMetadata, contents: TableContents, *, lenient: bool = False) -> Iterator[str]:
+def named_files(
+    metadata: TableMetadata, contents: TableContents, *, lenient: bool = False, walked: set[str] | None = None
+) -> Iterator[str]:
     """Every file that a snapshot has, or that tells of its files or of the table, as `DataFile.path` has it. `lenient`:
-    of snapshots that have expired since, what is not there any more names nothing."""
+    of snapshots that have expired since, what is not there any more names nothing. What was `walked`, lists and
+    manifests by their paths, is not read again; what is walked now is added."""
     yield from map(contents.paths.path, metadata.statistics)
-    yield from _named_by(metadata.snapshots.values(), contents, lenient=lenient)
+    yield from _named_by(metadata.snapshots.values(), contents, lenient=lenient, walked=walked)
 
 
 def _named_by(
-    snapshots: Iterable[TableSnapshot], contents: TableContents, *, lenient: bool = False
+    snapshots: Iterable[TableSnapshot],
+    contents: TableContents,
+    *,
+    lenient: bool = False,
+    walked: set[str] | None = None,
 ) -> Iterator[str]:
     """The lists, manifests and files of these snapshots."""
+    known = set[str]() if walked is None else walked
     manifests: dict[str, ManifestFile] = {}
     for snapshot in snapshots:
-        yield from _lists((snapshot,), contents)
+        lists = set(_lists((snapshot,), contents))
+        if lists and lists <= known:
+            continue
+        known |= lists
+        yield from lists
         with _lenient(lenient):
             manifests |= _manifests((snapshot,), contents)
     for path, manifest in manifests.items():
+        if path in known:
+            continue
+        known.add(path)
         yield path
         with _lenient(lenient):
             yield from (file for file, _ in _files(manifest, contents))

@@ -154,7 +154,9 @@ class DeltaEngine:
                 beside_writers=beside_writers,
             )
 
-    def join_deletes(self, location: str, *, requires: Head, run_id: str) -> FileChange:
+    def join_deletes(
+        self, location: str, *, requires: Head, partitions: Sequence[Partition] | None, run_id: str
+    ) -> FileChange:
         raise RefusedError("Delta tables have no delete files.", hint="Their deletion vectors are purged.")
 
     def join_manifests(self, location: str, *, requires: Head, run_id: str) -> FileChange:

@@ -27,7 +27,9 @@ def keep_statistics(table: JavaTable, columns: Sequence[str]) -> FileChange:
     current = table.base.currentSnapshot()
     if current is None:
         return FileChange(version=None)
-    named, own = table.base.schemasById().get(current.schemaId()), table.base.schema()
+    own = table.base.schema()
+    # Not every writer says by which columns it made a snapshot.
+    named = own if current.schemaId() is None else table.base.schemasById().get(current.schemaId())
     # By its id: a column of today may have the name of one that was there when the snapshot was made.
     asked = (named.findColumnName(own.findField(one).fieldId()) for one in columns)
     there = [str(one) for one in asked if one is not None]

@@ -102,7 +102,13 @@ def _publish(table: JavaTable, branch: str, begun_at: int) -> FileChange:
             take_over(builder, table.base, begun_at, int(snapshot.snapshotId()), table.spark._jvm)
         builder.removeRef(branch)
 
-    table.commit(change, f"publish the compaction of {table.location}")
+    try:
+        table.commit(change, f"publish the compaction of {table.location}")
+    except ConflictError:
+        # A catalog that loses its answer is asked again by Iceberg's library, and then says "failed".
+        now = table.again().base.currentSnapshot()
+        if not is_new or now is None or int(now.snapshotId()) != int(snapshot.snapshotId()):
+            raise
     reach("iceberg.published")
     return change_since(begun_at, table.base, snapshot)
 

@@ -45,6 +45,9 @@ from lakewarden.jobs.runs.worker_config import WorkerConfig
 
 __all__ = ["ICEBERG_ENGINE", "IcebergEngine"]
 
+_ANY_SIZE: Final = str(1 << 60)
+"""In bytes. Iceberg would also take files that are larger than its targets, and purging has another than packing."""
+
 
 class IcebergEngine:
     """`Engine` for Iceberg tables: vacuum, compaction, rollback. `heads` asks catalogs. One run at a time: not
@@ -113,6 +116,7 @@ class IcebergEngine:
             "target-file-size-bytes": str(target_bytes),
             "min-file-size-bytes": str(target_bytes // 2),
             "min-input-files": "2",
+            "max-file-size-bytes": _ANY_SIZE,
         }
         return self._rewrite(location, requires, partitions, options, run_id, ordered=True)
 
@@ -125,11 +129,20 @@ class IcebergEngine:
         run_id: str,
         beside_writers: bool = False,
     ) -> FileChange:
-        options = {"delete-file-threshold": "1"}
-        return self._rewrite(location, requires, partitions, options, run_id, applies_deletes=True)
+        options = {
+            "delete-file-threshold": "1",
+            "min-file-size-bytes": "0",
+            "max-file-size-bytes": _ANY_SIZE,
+        }
+        return self._rewrite(
+            location, requires, partitions, options, run_id, applies_deletes=True, ordered=True
+        )
 
-    def join_deletes(self, location: str, *, requires: Head, run_id: str) -> FileChange:
-        return join_positions(self._at(location, requires), self._marks(run_id))
+    def join_deletes(
+        self, location: str, *, requires: Head, partitions: Sequence[Partition] | None, run_id: str
+    ) -> FileChange:
+        table = self._at(location, requires)
+        return join_positions(table, self._marks(run_id), where=rows_of(table, partitions))
 
     def interrupt(self) -> None:
         if self._session is not None:

@@ -9,6 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
 from lakewarden.catalog.errors import ConflictError, RefusedError
@@ -20,6 +21,8 @@ from lakewarden.jobs.engines.spark.names import hadoop_path
 __all__ = ["JavaTable", "beside_writers", "marked", "opened", "opened_at", "require_one_name", "texts"]
 
 _ATTEMPTS: Final = 10
+_GONE: Final = ("NoSuchTableException", "IllegalStateException")
+"""What Iceberg says when an entry is not there any more, or is of a table with another UUID."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -46,9 +49,17 @@ class JavaTable:
         return Head(version, f"{self.base.uuid()}@{snapshot_id}@{moved_at}@{self.metadata_file}")
 
     def again(self) -> "JavaTable":
-        """The same table with the metadata that it has by now."""
+        """The same table with the metadata that it has by now. Raises `ConflictError` if it is gone, or another has its
+        name."""
         with translated(f"open {self.location}"):
-            return replace(self, base=self.table.operations().refresh())
+            try:
+                return replace(self, base=self.table.operations().refresh())
+            except Py4JJavaError as error:
+                if not str(error.java_exception.getClass().getName()).endswith(_GONE):
+                    raise
+                raise ConflictError(
+                    f"The table at {self.location} was dropped, made anew or replaced meanwhile."
+                ) from error
 
     def actions(self) -> Any:
         """Iceberg's own actions, in Spark."""

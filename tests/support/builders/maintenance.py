@@ -275,8 +275,11 @@ class AskedEngine:
         self.partitions = partitions
         return FileChange(version=requires.version + 1, files_removed=1, files_added=1)
 
-    def join_deletes(self, location: str, *, requires: Head, run_id: str) -> FileChange:
+    def join_deletes(
+        self, location: str, *, requires: Head, partitions: Sequence[Partition] | None, run_id: str
+    ) -> FileChange:
         self.asked.append(f"join deletes {requires}")
+        self.partitions = partitions
         return FileChange(version=requires.version + 1, files_removed=1, files_added=1)
 
     def join_manifests(self, location: str, *, requires: Head, run_id: str) -> FileChange:

@@ -139,7 +139,9 @@ class FakeEngine:
             require_head(_store(location), at)
         return FileChange(version=None)
 
-    def join_deletes(self, location: str, *, requires: Head, run_id: str) -> FileChange:
+    def join_deletes(
+        self, location: str, *, requires: Head, partitions: Sequence[Partition] | None, run_id: str
+    ) -> FileChange:
         require_head(_store(location), _number(location, requires))
         return FileChange(version=None)
 

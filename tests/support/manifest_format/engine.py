@@ -126,7 +126,9 @@ class ManifestEngine:
         _at(location, requires)
         return FileChange(version=None)
 
-    def join_deletes(self, location: str, *, requires: Head, run_id: str) -> FileChange:
+    def join_deletes(
+        self, location: str, *, requires: Head, partitions: Sequence[Partition] | None, run_id: str
+    ) -> FileChange:
         _at(location, requires)
         return FileChange(version=None)
 

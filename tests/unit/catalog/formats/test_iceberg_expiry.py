@@ -1,6 +1,7 @@
 """Which snapshots of an Iceberg table may expire, and which files go with them."""
 
 import os
+from collections import Counter
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -8,10 +9,12 @@ from typing import Any
 import pytest
 
 from lakewarden.catalog.errors import ConflictError, UnreadableError
+from lakewarden.catalog.formats.iceberg import contents
 from lakewarden.catalog.formats.iceberg.reader import IcebergReader
 from lakewarden.catalog.formats.iceberg.released import EXPIRING, seconds_kept
 from lakewarden.catalog.formats.port import Observation
-from lakewarden.catalog.storage.file_store import canonical
+from lakewarden.catalog.storage.credentials import StorageOptions
+from lakewarden.catalog.storage.file_store import FileStore, canonical
 from support.builders.iceberg_tables import IcebergWriter
 from support.fakes.clock import ManualClock
 
@@ -167,6 +170,22 @@ def test_a_folder_names_what_all_tables_in_it_have(tmp_path: Path) -> None:
     other.head.write_text("{")
     with pytest.raises(UnreadableError, match="cannot be understood"):
         table.reader.named_files(table.location)
+
+
+def test_what_many_metadata_files_name_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    table, read = Table(tmp_path / "t"), Counter[str]()
+    original = contents.read_named
+
+    def counted(store: FileStore, options: StorageOptions, path: str, *, by: str) -> bytes:
+        read[path] += 1
+        return original(store, options, path, by=by)
+
+    for number in range(5):
+        table.writer.commit(add=((f"more{number}", 1),))
+    monkeypatch.setattr(contents, "read_named", counted)
+    table.reader.named_files(table.location)
+    # Once for the others together, and once for head, of which nothing may be missing.
+    assert max(read.values()) == 2 and len(read) > 12
 
 
 def test_whoever_decided_on_another_head_expires_nothing(tmp_path: Path) -> None:

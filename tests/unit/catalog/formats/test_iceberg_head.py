@@ -1,6 +1,7 @@
 """Which metadata file of an Iceberg table is head's, and how a head is told from another."""
 
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -49,6 +50,14 @@ def test_metadata_that_no_pointer_names_is_never_head(table: IcebergWriter, name
     other.publish(hint=False)
     other.head.rename(table.metadata / name)
     assert (seen(table).version, seen(table).properties) == (2, {})
+
+
+def test_a_head_is_told_by_the_last_move_whatever_the_clocks_of_writers_said(table: IcebergWriter) -> None:
+    """As Iceberg's library has it, for which the times in a log may go back by a minute."""
+    table.now -= timedelta(seconds=90)
+    table.commit(add=(("c.parquet", 100),))
+    told = [one["timestamp-ms"] for one in table.moves]
+    assert told[-1] < told[-2] and f"@{told[-1]}@" in seen(table).head
 
 
 def test_a_commit_whose_writer_died_before_it_wrote_the_hint_is_head(table: IcebergWriter) -> None:

@@ -91,6 +91,41 @@ def test_delete_files_by_position_are_rewritten_behind_what_applied_them(purge: 
     assert report.committed_version == (11 if purge else 10)
 
 
+def test_delete_files_of_cold_partitions_are_rewritten_beside_a_hot_one() -> None:
+    beside = [replace(data_file(f"d{one}", 1, one), deletes=DeleteKind.POSITION) for one in (A, B)]
+    live = [*files(1, 100 * MIB, A), *files(1, 100 * MIB, B), *beside]
+    reader, engine = table(live), AskedEngine()
+    reader.past[7] = live[:-1]
+    compact(context("/t", reader, engine), action(quiet_seconds=round(2.5 * 86_400), join_deletes=True))
+    assert (engine.asked, engine.partitions) == (["join deletes 9"], (A,))
+
+
+def test_what_was_published_is_told_when_a_writer_comes_before_a_later_step() -> None:
+    class Overtaken(AskedEngine):
+        def join_deletes(self, location: str, **words: object) -> FileChange:
+            raise ConflictError("Somebody was first.")
+
+    beside = replace(data_file("d", 1, A), deletes=DeleteKind.POSITION)
+    live, engine = [*files(9, MIB, A), beside], Overtaken(change=FileChange(version=10, files_removed=9))
+    report = compact(context("/t", table(live), engine), action(join_deletes=True))
+    assert report.committed_version == 10 and "left for the next run: Somebody was first." in report.message
+    with pytest.raises(ConflictError):
+        compact(context("/t", table([*files(1, 100 * MIB, A), beside]), engine), action(join_deletes=True))
+
+
+def test_the_quiet_time_begins_at_a_head_and_not_at_what_a_branch_has() -> None:
+    live = files(9, MIB, A) + files(9, MIB, B)
+    reader = table(live, last_write_at=NOW - DAY)
+    reader.history = [
+        replace(one, parent=6) if one.version == 8 else one
+        for one in reader.history  # 7 is on a branch
+    ]
+    reader.past[7], reader.past[6] = live[:9], live[:-1]
+    engine = AskedEngine(change=FileChange(version=10, files_removed=9, files_added=1))
+    compact(context("/t", reader, engine), action(quiet_seconds=round(2.5 * 86_400)))
+    assert engine.partitions == (A,), "version 6 was head then: one file of B is new"
+
+
 def test_deletes_that_concern_all_partitions_wait_until_none_is_hot() -> None:
     everywhere = replace(data_file("e", 1), deletes=DeleteKind.EQUALITY)
     in_one = replace(data_file("p", 1, A), deletes=DeleteKind.POSITION)
