@@ -19,7 +19,8 @@ from pymetastore.hive_metastore.ttypes import (
     UnknownDBException,
     UnknownTableException,
 )
-from thrift.protocol.TBinaryProtocol import TBinaryProtocol
+from thrift.protocol.TBinaryProtocol import TBinaryProtocolAccelerated
+from thrift.protocol.TProtocol import TProtocolException
 from thrift.Thrift import TApplicationException, TException
 from thrift.transport.TSocket import TSocket
 from thrift.transport.TTransport import TBufferedTransport, TTransportException
@@ -135,7 +136,7 @@ class Pool:
             try:
                 transport.open()
                 client = ThriftHiveMetastore.Client(
-                    TBinaryProtocol(transport, string_length_limit=_MAX_LENGTH)
+                    TBinaryProtocolAccelerated(transport, string_length_limit=_MAX_LENGTH)
                 )
                 if self._user is not None:
                     client.set_ugi(self._user, [self._user])
@@ -171,6 +172,11 @@ def answering(action: str, uri: str) -> Iterator[None]:
         raise MetastoreAwayError(
             f"The metastore at {uri} does not answer.",
             hint="Check that it runs and metastore.uri; then retry.",
+        ) from error
+    except TProtocolException as error:
+        raise UnavailableError(
+            f"What answers at {uri} is no metastore: it does not speak thrift's binary protocol.",
+            hint="Check metastore.uri, its port above all.",
         ) from error
     except AlreadyExistsException as error:
         raise ConflictError(f"The metastore could not {action}: there is one already.") from error

@@ -1,5 +1,6 @@
 """The Metastore port, on real Hive metastores (2.3.10 on Derby and on PostgreSQL, 3.1 on Derby) and on the fake."""
 
+import socketserver
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -11,7 +12,7 @@ from typing import Protocol
 
 import pytest
 
-from lakewarden.catalog.errors import ConflictError, NotFoundError, UsageError
+from lakewarden.catalog.errors import ConflictError, NotFoundError, UnavailableError, UsageError
 from lakewarden.catalog.metastore.hive import HiveMetastore
 from lakewarden.catalog.metastore.port import DDL_TIME, METADATA_FILE, Entry, EntryColumn, Metastore
 from lakewarden.catalog.metastore.system_database import with_system_database
@@ -51,6 +52,14 @@ def address(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
             return running.enter_context(running_hive2_on_postgres(folder, server))
 
         yield uri
+
+
+class _Web(socketserver.BaseRequestHandler):
+    """A server of something else."""
+
+    def handle(self) -> None:
+        self.request.recv(1024)
+        self.request.sendall(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n")
 
 
 @pytest.fixture(params=["fake", "fake, elsewhere", *_REAL])
@@ -271,6 +280,15 @@ def test_a_lock_is_given_or_it_is_said_why_not(store: Metastore, entry: Entry, v
     # Those of Hive 2.3 have no tables for locks here, and say no more than this.
     said = "Internal error processing lock" if version.startswith("hive 2") else None
     assert refused == [said, said]
+
+
+def test_what_is_no_metastore_is_said_to_be_none() -> None:
+    with socketserver.TCPServer(("127.0.0.1", 0), _Web) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        store = HiveMetastore(f"thrift://127.0.0.1:{server.server_address[1]}")
+        with pytest.raises(UnavailableError, match="is no metastore"):
+            store.databases()
+        server.shutdown()
 
 
 @pytest.mark.parametrize("uri", ["", "localhost:9083", "thrift://", "http://a:1", "thrift://a:x"])
