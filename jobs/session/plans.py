@@ -73,6 +73,20 @@ class Plans:
         self._int: Any = sql.types.DataTypes.IntegerType
         self._skip: Any = sql.execution.CommandExecutionMode.SKIP()
 
+    def table_named(self, session: Any, name: str) -> JavaPlan | None:
+        """The analysed leaf of the table that SQL calls so; None where there is none, and for a view, which is more
+        than its table."""
+        if not session.catalog().tableExists(name):
+            return None
+        return self.bare_table(session.table(name).queryExecution().analyzed())
+
+    @staticmethod
+    def bare_table(plan: JavaPlan) -> JavaPlan | None:
+        """The leaf of an analysed plan that is a table, and nothing else."""
+        while kind(plan) == "SubqueryAlias":
+            plan = plan.child()
+        return plan if plan.children().isEmpty() else None
+
     def asks(self, expression: Any) -> bool:
         """Whether a query is part of an expression."""
         return bool(self._has_subquery(expression))

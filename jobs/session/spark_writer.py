@@ -33,6 +33,7 @@ from lakewarden.jobs.session.groups.ready_writes import ready_writes
 from lakewarden.jobs.session.iceberg.catalog_names import catalog_name, version_named, with_catalog_names
 from lakewarden.jobs.session.iceberg.new_tables import NewTable
 from lakewarden.jobs.session.iceberg.staged_writes import StagedWrite
+from lakewarden.jobs.session.iceberg.written_tables import require_no_evolution
 from lakewarden.jobs.session.judgement.plan_tables import PlanTables
 from lakewarden.jobs.session.judgement.said import called, kind_said
 from lakewarden.jobs.session.judgement.statement_kinds import StatementKind
@@ -209,6 +210,7 @@ class SparkWriter:
         plan = with_catalog_names(self._plans, session, self._buckets.as_delta_takes_it(session, plan))
         if self._judge is not None:
             self._judge.require_said(plan)
+        require_no_evolution(self._plans, session, plan)
         way = self._ways.of(session, plan, _asked(request), partial(self._require_own, plan))
         analysed = self._plans.analysed(session, way.plan)
         self._buckets.require_hashed_columns(analysed)
@@ -266,6 +268,7 @@ class SparkWriter:
         if self._judge is not None:
             self._judge.require_said(plan)
         self._unrecorded.require_readable(session, plan)
+        require_no_evolution(self._plans, session, plan)
         if kind(plan) == "SetCommand" and (said := self._plans.option(plan.kv())) is not None:
             require_sensible(str(said._1()), self._plans.option(said._2()))
         if kind(plan) in _RUN_BY_ANALYSIS:

@@ -80,7 +80,10 @@ def _merged(told: Summary, before: Summary, added: str) -> Summary:
         told.get(f"{_OF_MERGES}{one}") for one in ("inserted", "updated", "deleted")
     )
     if inserted is updated is deleted is None:
-        inserted, updated, deleted = added, "0", "0"
+        if (
+            "added-delete-files" not in told
+        ):  # an upsert that reads nothing has them, and knows of no row before
+            inserted, updated, deleted = added, "0", "0"
     elif deleted != "0":
         deleted = _deleted_once(told, before, as_whole(inserted or ""), as_whole(updated or ""))
     return {

@@ -48,13 +48,13 @@ def _renamed(plans: Plans, session: Any, plan: JavaPlan, taken: frozenset[str]) 
     """`taken`: what a WITH around it names."""
     if kind(plan) == "UnresolvedWith":
         return _with(plans, session, plan, taken)
-    below = [plan, *plans.sequence(plan.subqueriesAll())]
-    inner = [(one, _renamed(plans, session, one, taken)) for one in _withs(plans, below)]
-    pairs = [(old, new) for old, new in inner if old is not new]
-    for leaf in plans.leaves(plan):
-        found = _leaf(plans, session, leaf, taken)
-        pairs += [] if found is None else [(leaf, found)]
-    plan = plans.replaced(plan, pairs)
+    below = _withs(plans, [plan, *plans.sequence(plan.subqueriesAll())])
+    # What is in an inner WITH is renamed by what that one names, and not seen out here.
+    inner = [(one, plans.logical.OneRowRelation(), _renamed(plans, session, one, taken)) for one in below]
+    plan = plans.replaced(plan, [(one, aside) for one, aside, _ in inner])
+    found_here = [(leaf, _leaf(plans, session, leaf, taken)) for leaf in plans.leaves(plan)]
+    plan = plans.replaced(plan, [(leaf, found) for leaf, found in found_here if found is not None])
+    plan = plans.replaced(plan, [(aside, renamed) for _, aside, renamed in inner])
     target = plan.table() if kind(plan) == "InsertIntoStatement" else None
     found = None if target is None else _leaf(plans, session, target, frozenset())
     return plan if found is None else _insert_into(plans, plan, found)
@@ -76,8 +76,10 @@ def _with(plans: Plans, session: Any, plan: JavaPlan, taken: frozenset[str]) -> 
     jvm: Any = plans.spark._jvm
     relations = []
     for one in plans.sequence(plan.cteRelations()):
-        relations.append(jvm.scala.Tuple3(one._1(), _renamed(plans, session, one._2(), taken), one._3()))
-        taken |= {str(one._1()).lower()}
+        known = taken | {str(one._1()).lower()}
+        inside = _renamed(plans, session, one._2(), known if plan.allowRecursion() else taken)
+        relations.append(jvm.scala.Tuple3(one._1(), inside, one._3()))
+        taken = known
     child = _renamed(plans, session, plan.child(), taken)
     return plan.copy(child, plans.scala_sequence(relations), plan.allowRecursion())
 

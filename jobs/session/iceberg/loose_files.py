@@ -54,9 +54,11 @@ class LooseFiles:
         )
         builders = self._iceberg.FileMetadata.deleteFileBuilder
         unsorted = self._iceberg.SortOrder.unsorted()
+        # One whose fields are all void names columns that are no keys.
+        written = spec if spec.isPartitioned() else self._iceberg.PartitionSpec.unpartitioned()
         return [
             self._filled(builders(spec).ofEqualityDeletes(ids), spec, file).build()
-            for file in self._written(session, query, schema, spec, unsorted)
+            for file in self._written(session, query, schema, written, unsorted)
         ]
 
     def _written(self, session: Any, query: JavaPlan, schema: Any, spec: Any, order: Any) -> Iterator[Any]:

@@ -47,6 +47,7 @@ _FILES: Final = ("added-data-files", "deleted-data-files", "added-delete-files",
 _MERGED: Final = tuple(
     f"spark.merge-into.num-target-rows-{one}" for one in ("inserted", "updated", "deleted")
 )
+_PICKED: Final = "source-snapshot-id"
 _PART_OF_A_FILE: Final = "Cannot delete file where some, but not all, rows match filter"
 
 
@@ -72,6 +73,7 @@ class StagedWrite:
         self._plans, self._target, self._mode = plans, target, mode
         self._marks: Mapping[str, str] = {}
         self._transaction: Any = None
+        self._is_committing = False
         self._is_alone = is_alone or mode is not None
         self._named: Mapping[str, str] = {}
         self._made: Any = None
@@ -93,11 +95,13 @@ class StagedWrite:
         self._is_alone = True
         self._named = {OPERATION_ID: operation, OPERATION_NUMBER: str(number)}
 
-    def record_under(self, operation: str) -> LineageRecord | None:
-        """The record of the newest snapshot with the id of an operation that main descends from; None where there is
-        none. A snapshot that has expired says nothing any more."""
+    def holds(self, operation: str) -> tuple[bool, LineageRecord | None]:
+        """Whether main descends from a snapshot with the id of an operation, and the record of the newest, None where
+        that cannot be read. A snapshot that has expired says nothing any more."""
         found = next(self._under(operation), None)
-        return None if found is None else read_record(found[1].get(RECORD_KEY), None).record
+        return found is not None, None if found is None else read_record(
+            found[1].get(RECORD_KEY), None
+        ).record
 
     def numbered(self, operation: str) -> Iterator[NumberedWrite]:
         """The writes under the id of an operation that main descends from, newest first."""
@@ -119,13 +123,17 @@ class StagedWrite:
         return inserted, updated, deleted
 
     def _under(self, operation: str) -> Iterator[tuple[int, Any]]:
-        """Version and summary of the snapshots with the id of an operation, newest first, that main descends from."""
+        """Version and summary of the snapshots with the id of an operation, newest first, that main descends from. One
+        that was cherry-picked has the rows of another, and what that one says."""
         base = self._target.base
         one = base.currentSnapshot()
         while one is not None:
             told, parent = one.summary(), one.parentId()
-            if told.get(OPERATION_ID) == operation:
-                yield int(one.sequenceNumber()), told
+            picked = told.get(_PICKED)
+            source = None if picked is None else base.snapshot(int(picked))
+            for summary in (told, *(() if source is None else (source.summary(),))):
+                if summary.get(OPERATION_ID) == operation:
+                    yield int(one.sequenceNumber()), summary
             one = None if parent is None else base.snapshot(parent)
 
     def carry(self, session: Any, record: LineageRecord) -> None:
@@ -195,29 +203,35 @@ class StagedWrite:
         self._refresh(session)
 
     def _refresh(self, session: Any) -> None:
-        """Have what is kept of the table read anew: by Spark, and by the catalog of the user's own session."""
-        relation = self._target.relation
-        session.sharedState().cacheManager().recacheByPlan(session, relation)
-        catalog, identifier = (self._plans.option(one) for one in (relation.catalog(), relation.identifier()))
-        own = self._plans.spark._jsparkSession.sessionState().catalogManager()
-        if catalog is not None and identifier is not None and own.isCatalogRegistered(catalog.name()):
-            own.catalog(catalog.name()).invalidateTable(identifier)
+        """Have what is kept of the table read anew: by the catalog of the user's own session, and by Spark."""
+        relation, plans = self._target.relation, self._plans
+        catalog, identifier = plans.option(relation.catalog()), plans.option(relation.identifier())
+        cache, own = session.sharedState().cacheManager(), plans.spark._jsparkSession
+        catalogs = own.sessionState().catalogManager()
+        if catalog is None or identifier is None or not catalogs.isCatalogRegistered(catalog.name()):
+            cache.recacheByPlan(session, relation)
+            return
+        catalogs.catalog(catalog.name()).invalidateTable(identifier)
+        parts = [str(catalog.name()), *map(str, identifier.namespace()), str(identifier.name())]
+        cache.recacheTableOrView(own, plans.scala_sequence(parts), False)
 
     def settle(self, error: Exception, *, run_id: str, is_mendable: bool) -> None:
         """Return if the commit was made in spite of an error. Raises `LostRaceError` if somebody else came first,
         `ConflictError` if nobody can tell, and the error itself where it is none of a commit."""
         name = "" if self._transaction is None else class_of(error)
-        if not name.endswith((*_LOST, "CommitStateUnknownException")):
+        is_lost = name.endswith(_LOST)
+        if not is_lost and not name.endswith("CommitStateUnknownException") and not self._is_committing:
             raise error
         try:
             now = self._transaction.underlyingOps().refresh()
         except (Py4JJavaError, PySparkException):
             now = None  # it is gone, or another table has its name
-        if now is not None and any(
-            str(one.summary().get(RUN_ID)) == run_id for one in self._plans.items(now.snapshots())
-        ):
+        snapshots = () if now is None else self._plans.items(now.snapshots())
+        made = next((one for one in snapshots if str(one.summary().get(RUN_ID)) == run_id), None)
+        if made is not None:
+            self._made = made
             return
-        if name.endswith("CommitStateUnknownException"):
+        if not is_lost:  # such as a database that was not there to answer
             raise ConflictError(
                 f"Whether the rows are in {self._target.location} nobody can tell: its catalog did not answer.",
                 hint="Look at the table's rows before you run the statement again.",
@@ -287,6 +301,7 @@ class StagedWrite:
                 "Nothing was changed.",
                 hint="Write to the table itself, not to a branch.",
             )
+        self._is_committing = True
         if self._may_follow(plan):
             self._transaction.commitTransaction()
         else:

@@ -4,7 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from lakewarden.catalog.errors import UsageError
 from lakewarden.catalog.model.lineage_record import Operation
+from lakewarden.jobs.engines.spark.names import quoted
 from lakewarden.jobs.session.iceberg.snapshot_reads import head_of, is_iceberg, location_of_table
 from lakewarden.jobs.session.plans import JavaPlan, Plans, kind
 
@@ -13,7 +15,10 @@ __all__ = [
     "changed_leaf",
     "inside_with",
     "is_of_a_change",
+    "is_row_change",
     "operation_of",
+    "require_no_evolution",
+    "spelled",
     "table_behind",
     "written_table",
 ]
@@ -86,18 +91,25 @@ class WrittenTable:
 
 def written_table(plans: Plans, plan: JavaPlan) -> WrittenTable | None:
     """The Iceberg table whose main branch an analysed statement writes to; None for any other, or in a way that is not
-    known here."""
+    known here. Raises `UsageError` for a change through a view."""
     match kind(plan):
         case name if name in _ROWS:
             relation = plan.table()
         case name if name in _CHANGES:
             relation = plan.originalTable()
         case "DeleteFromTable":
-            leaves = plans.leaves(plan)
-            relation = leaves[0] if len(leaves) == 1 else None
+            relation = _bare(plans, plan.table())
+        case "UpdateTable" | "MergeIntoTable":
+            _bare(plans, plan.children().head())
+            return None
         case _:
             return None
     return None if relation is None else _written(relation)
+
+
+def is_row_change(said: JavaPlan) -> bool:
+    """Whether a parsed statement is an UPDATE, DELETE or MERGE."""
+    return kind(inside_with(said)) in ("MergeIntoTable", "UpdateTable", "DeleteFromTable")
 
 
 def changed_leaf(plans: Plans, said: JavaPlan) -> JavaPlan | None:
@@ -122,16 +134,50 @@ def inside_with(said: JavaPlan) -> JavaPlan:
     return said
 
 
+def require_no_evolution(plans: Plans, session: Any, said: JavaPlan) -> None:
+    """Raise `UsageError` for a parsed MERGE, or an EXPLAIN of one, that may change the columns of an Iceberg table:
+    Spark changes them as soon as it analyses it, whatever becomes of the statement."""
+    said = inside_with(said.logicalPlan() if kind(said) == "ExplainCommand" else said)
+    if kind(said) != "MergeIntoTable" or not said.withSchemaEvolution():
+        return
+    named = changed_leaf(plans, said)
+    leaf = None if named is None else plans.table_named(session, spelled(plans, named))
+    if leaf is None or kind(leaf) != "LogicalRelation":
+        raise UsageError(
+            "WITH SCHEMA EVOLUTION is for Delta tables that are called by their names. Nothing was run.",
+            hint="Change the columns first: ALTER TABLE ... ADD COLUMN; then MERGE without it.",
+        )
+
+
+def spelled(plans: Plans, named: JavaPlan) -> str:
+    """The name of a table that a parsed statement names, as SQL has it."""
+    return ".".join(quoted(str(one)) for one in plans.sequence(named.multipartIdentifier()))
+
+
 def table_behind(plans: Plans, session: Any, name: str) -> WrittenTable | None:
     """The Iceberg table that SQL calls so; None where that is no such table, or none that is written here."""
-    if not session.catalog().tableExists(name):
-        return None
-    leaf, *others = plans.leaves(session.table(name).queryExecution().analyzed())
-    return None if others else _written(leaf)
+    leaf = plans.table_named(session, name)
+    return None if leaf is None else _written(leaf)
+
+
+def _bare(plans: Plans, target: JavaPlan) -> JavaPlan | None:
+    """The leaf of a table whose rows Spark changes by itself. Raises `UsageError` for a view of Iceberg tables."""
+    found = plans.bare_table(target)
+    if found is None and any(_is_iceberg_leaf(leaf) for leaf in plans.leaves(target)):
+        raise UsageError(
+            "Rows of an Iceberg table are not changed through a view. Nothing was run.",
+            hint="Name the table itself, with the view's condition.",
+        )
+    return found
+
+
+def _is_iceberg_leaf(leaf: Any) -> bool:
+    """Whether a leaf is an Iceberg table."""
+    return kind(leaf) == "DataSourceV2Relation" and is_iceberg(leaf.table())
 
 
 def _written(relation: Any) -> WrittenTable | None:
-    if kind(relation) != "DataSourceV2Relation" or not is_iceberg(relation.table()):
+    if not _is_iceberg_leaf(relation):
         return None
     table = relation.table()
     base = head_of(table)

@@ -82,10 +82,8 @@ class UnrecordedRule:
                 self.directory.require_unmanaged(one.location, called(self.plans, plan), one.format_id)
             elif (moving := self._moving(analysed)) is not None:
                 self.directory.require_unmanaged(one.location, moving, one.format_id)
-            elif kind(analysed) in _REMOVING:
-                self.directory.require_removable(
-                    _REMOVING[kind(analysed)], location=one.location, format_id=one.format_id
-                )
+            elif (removing := self._removing(analysed)) is not None:
+                self.directory.require_removable(removing, location=one.location, format_id=one.format_id)
             elif (forgetting := self._forgetting(analysed)) is not None:
                 self.directory.require_no_hold(forgetting, one.location, one.format_id)
 
@@ -107,6 +105,13 @@ class UnrecordedRule:
         if name == "CreateOrReplaceBranch" and analysed.replace() and str(analysed.branch()) == _MAIN:
             return f"{_REFERENCES[name]} {_MAIN}"
         return next((f"a change of {key}" for key in self._properties(analysed) if moves_head(key)), None)
+
+    def _removing(self, analysed: JavaPlan) -> str | None:
+        """What a statement is called that takes a table from its place; None for any other. Iceberg's catalog obeys a
+        property of that name, in letters that Spark's parser takes for another."""
+        told = _REMOVING.get(kind(analysed))
+        moves = any(key.lower() == "location" for key in self._properties(analysed))
+        return _REMOVING["SetTableLocation"] if moves else told
 
     def _forgetting(self, analysed: JavaPlan) -> str | None:
         """What a statement is called by which earlier versions may sooner be deleted; None for any other."""

@@ -6,16 +6,18 @@ from datetime import datetime
 from typing import Any, Final
 
 from lakewarden.catalog.clock import Clock
-from lakewarden.catalog.errors import UsageError
+from lakewarden.catalog.errors import RefusedError, UsageError
 from lakewarden.catalog.formats.port import TableReader
 from lakewarden.catalog.model.enums import RowsWrite
+from lakewarden.catalog.model.lineage_record import Operation
 from lakewarden.catalog.policy.rows_write import OBSERVED, AskedWay, ChosenWay, WrittenAndRead
-from lakewarden.jobs.engines.spark.names import quoted
 from lakewarden.jobs.session.iceberg.staged_writes import StagedWrite
 from lakewarden.jobs.session.iceberg.written_tables import (
     WrittenTable,
     changed_leaf,
     inside_with,
+    is_row_change,
+    spelled,
     table_behind,
 )
 from lakewarden.jobs.session.plans import JavaPlan, Plans, kind
@@ -38,6 +40,7 @@ _OWN_OPTION: Final = "__required_write_privileges__"
 """Spark's parser says by it what a statement does to the table."""
 _UPDATED: Final = "UpdateCommand"
 _COMMANDS: Final = ("DeleteCommand", "MergeIntoCommand", _UPDATED)
+_CHANGES: Final = (Operation.DELETE, Operation.MERGE, Operation.UPDATE)
 _NOTHING: Final = WrittenAndRead(size=None, writes=None, reads=None)
 
 
@@ -53,6 +56,8 @@ class StatementWay:
     """None until it is known, and where nobody asks."""
     staged: StagedWrite | None = None
     """What commits it, where that decides on the way."""
+    is_named: bool = False
+    """Its name was known for that of an Iceberg table, and it was looked up who asks for a way."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,13 +79,14 @@ class RowWays:
         way = StatementWay(plan=said, asked=asked_of(self.plans, session, word))
         leaf = changed_leaf(self.plans, said)
         if leaf is None:
-            if word is not None:
+            if word is not None and not is_row_change(said):
                 raise changes_nothing()
             return way
         target = self._iceberg(session, leaf)
         if target is None:
             return way
         require(target.location)
+        way.is_named = True
         found = self.of_iceberg(target, way.asked, all_change=_changes_all(said))
         if found is not None:
             way.chosen = found.chosen
@@ -114,6 +120,9 @@ class RowWays:
         """An analysed statement with its way. Where it changes rows of a Delta table, the session, a clone for it
         alone, writes so from now on."""
         plan = shape.plan
+        if isinstance(shape.staged, StagedWrite) and not way.is_named and shape.operation in _CHANGES:
+            asked = self.asked_of_iceberg(shape.staged.target, way.asked)
+            return shape if asked is None else replace(shape, way=asked.left_out(_unnamed()))
         if shape.staged is not None or kind(plan) not in _COMMANDS:
             return replace(shape, way=way.chosen)
         index = {"MergeIntoCommand": "targetFileIndex", "UpdateCommand": "tahoeFileIndex"}.get(kind(plan))
@@ -133,12 +142,10 @@ class RowWays:
         if target is not None:
             found = self.of_iceberg(target, asked, all_change=_changes_all(said))
             return () if found is None else _lines(found.chosen)
-        if not session.catalog().tableExists(_spelled(self.plans, leaf)):
+        table = self.plans.table_named(session, spelled(self.plans, leaf))
+        if table is None or kind(table) != "LogicalRelation":
             return ()
-        plan = session.table(_spelled(self.plans, leaf)).queryExecution().analyzed()
-        table, *others = self.plans.leaves(plan)
-        is_one = kind(table) == "LogicalRelation" and not others
-        index = delta_index(self.plans, table.relation()) if is_one else None
+        index = delta_index(self.plans, table.relation())
         if index is None:
             return ()
         location, snapshot = location_of(index.path()), index.getSnapshot()
@@ -186,12 +193,20 @@ class RowWays:
     def _iceberg(self, session: Any, leaf: JavaPlan) -> WrittenTable | None:
         """The Iceberg table that a name means. Names in Spark's own catalog mean none."""
         parts = [str(one) for one in self.plans.sequence(leaf.multipartIdentifier())]
-        current = str(session.sessionState().catalogManager().currentCatalog().name())
-        is_ours = len(parts) > 2 and parts[0].lower() != _SPARK
+        catalogs = session.sessionState().catalogManager()
+        current = str(catalogs.currentCatalog().name())
+        is_ours = len(parts) > 1 and parts[0].lower() != _SPARK and catalogs.isCatalogRegistered(parts[0])
         has_options = bool(dict(leaf.options()).keys() - {_OWN_OPTION})
         if has_options or not (is_ours or current != _SPARK):
             return None
-        return table_behind(self.plans, session, _spelled(self.plans, leaf))
+        return table_behind(self.plans, session, spelled(self.plans, leaf))
+
+
+def _unnamed() -> RefusedError:
+    return RefusedError(
+        "The statement calls its table by something else than its plain name. Nothing was changed.",
+        hint="Write catalog.namespace.table, without IDENTIFIER and without options.",
+    )
 
 
 def changes_nothing() -> UsageError:
@@ -201,11 +216,6 @@ def changes_nothing() -> UsageError:
         "later, which this statement is not. Nothing was run.",
         hint="Leave it out. An upsert has it, too.",
     )
-
-
-def _spelled(plans: Plans, leaf: JavaPlan) -> str:
-    """The name of a table as SQL has it."""
-    return ".".join(quoted(str(one)) for one in plans.sequence(leaf.multipartIdentifier()))
 
 
 def _changes_all(said: JavaPlan) -> bool:

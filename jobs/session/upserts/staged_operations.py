@@ -28,13 +28,13 @@ class StagedOnce:
 
     def due(self) -> int | None:
         """None if the table holds it. Raises `PreconditionError` if the table holds another statement under this id."""
-        done = self.staged.record_under(statement_app(self.operation))
+        is_held, done = self.staged.holds(statement_app(self.operation))
         if done is not None and done.statement != self.digest:
             raise PreconditionError(
                 f"Another statement was done on this table as operation {self.operation}.",
                 hint=f"Give this one an id of its own: SET {OPERATION_KEY} = '...'.",
             )
-        return 0 if done is None else None
+        return None if is_held else 0
 
     def name(self, session: Any, number: int) -> None:
         """Let its snapshot be known as this operation."""

@@ -60,13 +60,13 @@ def existing(plans: Plans, session: Any, table: str) -> UpsertTarget | None:
     if not _is_there(plans, session, table):
         return None
     frame = plans.frame(session, plans.composed(session, f"SELECT * FROM {sql_name(table)}"))
-    leaves = plans.leaves(frame._jdf.queryExecution().analyzed())
-    is_one = len(leaves) == 1 and kind(leaves[0]) == "LogicalRelation"
-    index = delta_index(plans, leaves[0].relation()) if is_one else None
-    if index is None:
+    leaf = plans.bare_table(frame._jdf.queryExecution().analyzed().child())
+    is_files = leaf is not None and kind(leaf) == "LogicalRelation"
+    index = delta_index(plans, leaf.relation()) if leaf and is_files else None
+    if leaf is None or index is None:
         raise UsageError(
             f"{table} is not a Delta table: only these are upserted into.",
-            hint="Convert it (CONVERT TO DELTA), or name another one.",
+            hint="Convert it (CONVERT TO DELTA), or name another one; of a view, name its table.",
         )
     snapshot = index.getSnapshot()
     widening = snapshot.metadata().configuration().get(_WIDENING)
@@ -77,7 +77,7 @@ def existing(plans: Plans, session: Any, table: str) -> UpsertTarget | None:
         rules=Rules(widens=str(plans.option(widening)).lower() == "true"),
         partitions=tuple(map(str, plans.sequence(snapshot.metadata().partitionColumns()))),
         snapshot=snapshot,
-        entry=leaves[0].catalogTable(),
+        entry=leaf.catalogTable(),
     )
 
 

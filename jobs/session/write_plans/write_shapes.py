@@ -73,7 +73,9 @@ def shape_of(
     here. `is_merge`: it was written as a MERGE. `staged`: what commits it, if it was analysed for that."""
     target = written_table(plans, plan)
     if target is not None:
-        return _staged(plans, plan, staged or StagedWrite(plans, target), is_merge=is_merge)
+        return _staged(
+            plans, plan, staged or StagedWrite(plans, target, is_alone=is_merge), is_merge=is_merge
+        )
     made = new_table(plans, plan)
     if made is not None:
         return _made_of_iceberg(plan, made)

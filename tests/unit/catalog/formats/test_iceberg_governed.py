@@ -91,6 +91,12 @@ CASES = {
         {},
         (1, 1, 1),
     ),
+    "upsert that reads nothing": (
+        Operation.MERGE,
+        {"added-records": "2", "added-delete-files": "1", "added-equality-deletes": "3"},
+        {},
+        (None, None, None),
+    ),
     "merge by files, with rows that matched twice": (Operation.MERGE, MATCHED_TWICE, {}, (1, 2, 3)),
     "merge by deletes, with rows that matched twice": (
         Operation.MERGE,
