@@ -5,6 +5,7 @@ looked at, and then published by one commit, exactly on the metadata that was re
 properties ask for does not matter. Rows that are appended, and read nothing of the table, may come after others'.
 """
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NoReturn
@@ -106,7 +107,7 @@ class StagedWrite:
     def numbered(self, operation: str) -> Iterator[NumberedWrite]:
         """The writes under the id of an operation that main descends from, newest first."""
         for version, told in self._under(operation):
-            number = as_whole(str(told.get(OPERATION_NUMBER)))
+            number = as_whole(told.get(OPERATION_NUMBER, ""))
             if number is not None:
                 record = read_record(told.get(RECORD_KEY), None).record
                 yield NumberedWrite(number=number, version=version, run_id=told.get(RUN_ID), record=record)
@@ -122,19 +123,20 @@ class StagedWrite:
         inserted, updated, deleted = (int(told.getOrDefault(key, "0")) for key in _MERGED)
         return inserted, updated, deleted
 
-    def _under(self, operation: str) -> Iterator[tuple[int, Any]]:
+    def _under(self, operation: str) -> Iterator[tuple[int, Mapping[str, str]]]:
         """Version and summary of the snapshots with the id of an operation, newest first, that main descends from. One
         that was cherry-picked has the rows of another, and what that one says."""
-        base = self._target.base
-        one = base.currentSnapshot()
+        # In one text: to ask Java for each snapshot of a long line takes seconds.
+        told = json.loads(self._iceberg.TableMetadataParser.toJson(self._target.base))
+        snapshots = {one["snapshot-id"]: one for one in told.get("snapshots", ())}
+        one = snapshots.get(told.get("current-snapshot-id"))
         while one is not None:
-            told, parent = one.summary(), one.parentId()
-            picked = told.get(_PICKED)
-            source = None if picked is None else base.snapshot(int(picked))
-            for summary in (told, *(() if source is None else (source.summary(),))):
+            own = one.get("summary", {})
+            source = snapshots.get(int(own.get(_PICKED, 0)), {})
+            for summary in (own, source.get("summary", {})):
                 if summary.get(OPERATION_ID) == operation:
-                    yield int(one.sequenceNumber()), summary
-            one = None if parent is None else base.snapshot(parent)
+                    yield int(one["sequence-number"]), summary
+            one = snapshots.get(one.get("parent-snapshot-id"))
 
     def carry(self, session: Any, record: LineageRecord) -> None:
         """Have the snapshot carry a record, and nothing else that looks like ours. Raises `RefusedError` if the session

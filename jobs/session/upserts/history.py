@@ -9,7 +9,7 @@ from lakewarden.catalog.model.lineage_record import LineageRecord
 from lakewarden.jobs.session.writes import Read
 from lakewarden.jobs.upsert.once import OperationFinding, OperationQuestion, OperationVerdict, find
 
-__all__ = ["found", "overtaken", "require_same_changes", "was_done"]
+__all__ = ["found", "require_same_changes", "undoing", "was_done"]
 
 _WINDOW: Final = 8
 """Commits looked at first; twice as many the next time."""
@@ -27,7 +27,7 @@ def was_done(finding: OperationFinding, *, app: str, number: int, reads: Sequenc
     """
     match finding:
         case OperationFinding(verdict=OperationVerdict.OVERTAKEN, commit=Commit() as later):
-            raise overtaken(number, later.version, later.run_id)
+            raise _overtaken(number, later.version, later.run_id)
         case OperationFinding(verdict=OperationVerdict.UNTOLD):
             raise PreconditionError(
                 f"Whether {app} was done before number {number} was undone, its log does not tell any more.",
@@ -74,13 +74,13 @@ def found(
             return finding
 
 
-def overtaken(number: int, version: int, run_id: str | None) -> PreconditionError:
+def _overtaken(number: int, version: int, run_id: str | None) -> PreconditionError:
     """A batch that a table does not hold comes again, and a later one is in a version that a run made."""
     return PreconditionError(
         f"Batch {number} is not in the table (it was undone, or the table was made anew since), and a "
         f"later one of its query is, in version {version}: written now, older rows would replace "
         "newer ones.",
-        hint=f"Undo that as well ({_undo(run_id)}), and all of them are written again; "
+        hint=f"Undo that as well ({undoing(run_id)}), and all of them are written again; "
         "or start the query with a new checkpoint.",
     )
 
@@ -106,9 +106,10 @@ def require_same_changes(
                 f"Batch {number} was done with the changes of {now.location} up to version {told}; "
                 f"now it has those up to {now.version}.",
                 hint="Its checkpoint was taken back, and rows have come since. Undo what the query has "
-                f"written from there on ({_undo(run_id)}), or start it with a new checkpoint.",
+                f"written from there on ({undoing(run_id)}), or start it with a new checkpoint.",
             )
 
 
-def _undo(run_id: str | None) -> str:
+def undoing(run_id: str | None) -> str:
+    """How what a run did is undone, for a hint."""
     return f"`lakewarden rollback plan --run {run_id}`" if run_id else "a rollback"

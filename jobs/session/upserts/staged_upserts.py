@@ -8,20 +8,20 @@ from typing import Any, Final
 
 from pyspark.sql import DataFrame
 
-from lakewarden.catalog.errors import RefusedError, UsageError
+from lakewarden.catalog.errors import PreconditionError, RefusedError, UsageError
 from lakewarden.catalog.failpoints import reach
 from lakewarden.catalog.model.enums import RowsWrite
 from lakewarden.catalog.model.lineage_record import Operation
 from lakewarden.catalog.policy.rows_write import ChosenWay
 from lakewarden.jobs.session.conflicts.lost_races import LostRaceError
-from lakewarden.jobs.session.iceberg.staged_writes import StagedWrite
+from lakewarden.jobs.session.iceberg.staged_writes import NumberedWrite, StagedWrite
 from lakewarden.jobs.session.iceberg.written_tables import WrittenTable
 from lakewarden.jobs.session.plans import Plans
 from lakewarden.jobs.session.row_ways.asked_ways import asked_of
 from lakewarden.jobs.session.row_ways.iceberg_ways import IcebergWay
 from lakewarden.jobs.session.row_ways.statement_ways import RowWays
 from lakewarden.jobs.session.upserts.equality_upserts import specs_of_deletes, write_blindly
-from lakewarden.jobs.session.upserts.history import overtaken, require_same_changes
+from lakewarden.jobs.session.upserts.history import require_same_changes, undoing
 from lakewarden.jobs.session.upserts.source import (
     UpsertSource,
     facts_of,
@@ -153,14 +153,22 @@ def _counted(told: Upserted, staged: StagedWrite) -> Upserted:
 def _is_done(staged: StagedWrite, request: Upsert, operation: str) -> bool:
     """Whether main descends from the very batch. Raises `PreconditionError` if it was done with other changes than it
     has now, and if only a later one is there: this one was undone, has expired, or changed nothing."""
-    made = list(staged.numbered(operation))
-    own = next((one for one in made if one.number == request.number), None)
-    if own is not None:
-        require_same_changes(own.record, own.run_id, request.number, request.reads or ())
-        return True
-    later = next((one for one in made if one.number > request.number), None)
+    later: NumberedWrite | None = None
+    for one in staged.numbered(operation):
+        if one.number == request.number:
+            require_same_changes(one.record, one.run_id, request.number, request.reads or ())
+            return True
+        if one.number < request.number:
+            break  # each batch comes after those with smaller numbers
+        later = one
     if later is not None:
-        raise overtaken(request.number, later.version, later.run_id)
+        raise PreconditionError(
+            f"Batch {request.number} is not in the table: it was undone, or it changed nothing, or its snapshot has "
+            f"expired. A later one of its query is, in version {later.version}: written now, older rows would replace "
+            "newer ones.",
+            hint="Start the query with a new checkpoint; or undo what it has written from there on "
+            f"({undoing(later.run_id)}), and all of it is written again.",
+        )
     return False
 
 
