@@ -230,3 +230,46 @@ def test_a_hold_keeps_a_table_where_it_is_however_that_is_spelled(
         with pytest.raises(NotAllowedError, match="case 7"):
             lw.sql(f"ALTER TABLE {table} {change}")
     assert table.seen.location == table.location
+
+
+def test_care_for_the_table_aborts_no_statement_and_what_it_is_judged_by_does(
+    spark: SparkSession, make: Make, lw: Attached
+) -> None:
+    jvm: Any = spark._jvm
+    publish, tries = StagedWrite._publish, 0
+
+    def with_branch(inner: Any) -> None:
+        inner.manageSnapshots().createBranch("lakewarden-care", inner.currentSnapshot().snapshotId()).commit()
+
+    def with_property(key: str) -> Callable[[Any], None]:
+        return lambda inner: inner.updateProperties().set(key, "1").commit()
+
+    def without_snapshots(inner: Any) -> None:
+        inner.expireSnapshots().expireSnapshotId(inner.currentSnapshot().parentId()).commit()
+
+    kept = (with_branch, without_snapshots, with_property("lakewarden.expiring"))
+    for act, wanted in (*((one, 1) for one in kept), (with_property("owner.says"), 2)):
+        for version in (2, 3):
+            table, tries = make(properties=f"'format-version'='{version}'"), 0
+            waiting = [act]
+
+            def later(
+                self: StagedWrite, plan: Any, waiting: list[Any] = waiting, table: SparkIceberg = table
+            ) -> None:
+                nonlocal tries
+                tries += 1
+                while waiting:
+                    own = jvm.org.apache.iceberg.spark.Spark3Util
+                    waiting.pop()(own.loadIcebergTable(spark._jsparkSession, str(table)))
+                publish(self, plan)
+
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(StagedWrite, "_publish", later)
+                lw.sql(f"UPDATE {table} SET part = 'z' WHERE id > 2", write="position")
+            assert sorted(table.sql(f"SELECT id, part FROM {table}")) == [
+                (1, "a"),
+                (2, "a"),
+                (3, "z"),
+                (4, "z"),
+            ]
+            assert (tries, table.seen.version) == (wanted, 3)

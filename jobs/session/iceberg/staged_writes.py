@@ -25,6 +25,7 @@ from lakewarden.catalog.model.lineage_record import (
     custom_metadata,
     read_record,
 )
+from lakewarden.catalog.policy.rows_write import ROWS_WRITE
 from lakewarden.jobs.session.conflicts.lost_races import LostRaceError
 from lakewarden.jobs.session.iceberg.marked_commits import (
     class_of,
@@ -48,6 +49,8 @@ _FILES: Final = ("added-data-files", "deleted-data-files", "added-delete-files",
 _MERGED: Final = tuple(
     f"spark.merge-into.num-target-rows-{one}" for one in ("inserted", "updated", "deleted")
 )
+_TIMES: Final = 5
+_OURS: Final = "lakewarden."
 _PICKED: Final = "source-snapshot-id"
 _PART_OF_A_FILE: Final = "Cannot delete file where some, but not all, rows match filter"
 
@@ -307,8 +310,28 @@ class StagedWrite:
         if self._may_follow(plan):
             self._transaction.commitTransaction()
         else:
-            self._transaction.underlyingOps().commit(base, self._with_own_modes(base, made))
+            self._commit(base, self._with_own_modes(base, made), own)
         self._made = own
+
+    def _commit(self, base: Any, made: Any, own: Any) -> None:
+        """Publish what was made from `base`; anew, with its own snapshot alone, on what others have made of that in
+        which no row and nothing that a statement is judged by has changed: such is our own care for the table."""
+        operations = self._transaction.underlyingOps()
+        for _ in range(_TIMES):
+            try:
+                operations.commit(base, made)
+            except (Py4JJavaError, PySparkException) as error:
+                if not class_of(error).endswith("CommitFailedException"):
+                    raise
+                now = operations.refresh()
+                is_moved = now.metadataFileLocation() != base.metadataFileLocation()
+                if not is_moved or _judged_by(now) != _judged_by(base):
+                    raise
+                builder = self._iceberg.TableMetadata.buildFrom(now).addSnapshot(own)
+                base, made = now, builder.setBranchSnapshot(own.snapshotId(), "main").build()
+            else:
+                return
+        operations.commit(base, made)
 
     def _with_own_modes(self, base: Any, made: Any) -> Any:
         """What was made, with the properties that the table had."""
@@ -326,3 +349,20 @@ class StagedWrite:
             is_mendable=is_mendable,
             hint="Read the table anew, then run it again.",
         )
+
+
+def _judged_by(metadata: Any) -> object:
+    """What a write depends on of a table's metadata: its rows, how they are written, and by what it is judged."""
+    head, properties = metadata.currentSnapshot(), dict(metadata.properties())
+    return (
+        None if head is None else int(head.snapshotId()),
+        int(metadata.lastSequenceNumber()),
+        int(metadata.nextRowId()),
+        int(metadata.formatVersion()),
+        str(metadata.location()),
+        str(metadata.uuid()),
+        int(metadata.currentSchemaId()),
+        int(metadata.defaultSpecId()),
+        int(metadata.defaultSortOrderId()),
+        {key: value for key, value in properties.items() if not key.startswith(_OURS) or key == ROWS_WRITE},
+    )
