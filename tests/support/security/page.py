@@ -43,18 +43,6 @@ _OTHERS: Final = """
 |---|---|
 """
 PROMISES: Final[Mapping[str, Mapping[str, str]]] = {
-    "security/test_what_is_seen.py": {
-        "test_a_refused_login_is_a_line_and_a_figure_without_the_secret": (
-            "A refused login is a line and a figure with user, address and reason, and without the secret."
-        ),
-        "test_after_too_many_failed_logins_no_more_of_theirs_are_looked_at": (
-            "After too many failed logins of a user from an address no more of theirs are looked at; "
-            "others notice nothing."
-        ),
-        "test_refused_statements_are_in_the_audit": (
-            "Refused reads and statements are in `lakewarden.audit`."
-        ),
-    },
     "unit/daemon/gateway/test_failed_logins.py": {
         "test_who_is_at_work_is_not_locked_out_by_a_stranger_with_the_same_address": (
             "A stranger behind the same proxy locks nobody out who is at work."
@@ -70,6 +58,16 @@ PROMISES: Final[Mapping[str, Mapping[str, str]]] = {
         ),
     },
     "security/test_attacks.py": {
+        "test_a_refused_login_is_a_line_and_a_figure_without_the_secret": (
+            "A refused login is a line and a figure with user, address and reason, and without the secret."
+        ),
+        "test_after_too_many_failed_logins_no_more_of_theirs_are_looked_at": (
+            "After too many failed logins of a user from an address no more of theirs are looked at; "
+            "others notice nothing."
+        ),
+        "test_refused_statements_are_in_the_audit": (
+            "Refused reads and statements are in `lakewarden.audit`."
+        ),
         "test_no_attack_has_left_anything": "What was refused has changed nothing.",
     },
     "integration/test_gateway_users.py": {
