@@ -5,7 +5,9 @@ from support.distribution import LONGEST, TESTS, flaky_tests
 
 def test_files_that_begin_first_are_there() -> None:
     there = {
-        path.stem for folder in ("contract", "integration") for path in (TESTS / folder).glob("test_*.py")
+        path.stem
+        for folder in ("contract", "integration", "security")
+        for path in (TESTS / folder).glob("test_*.py")
     }
     assert set(LONGEST) <= there
 
