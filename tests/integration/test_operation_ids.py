@@ -136,20 +136,30 @@ def test_another_statement_under_the_same_id_is_an_error(table: Table) -> None:
 
 def test_what_was_undone_is_done_again_also_by_another_statement(table: Table) -> None:
     before = table.version()
-    for value in (1, 1, 2):
+    for value, undo in ((1, by_spark), (1, by_delta_rs), (2, by_delta_rs)):
         done = table.run(f"UPDATE {{t}} SET v = v + {value} WHERE k = 1", "undone")
         assert done["done_before"] is False
         assert table.rows()[0] == (1, 10 + value)
-        table.spark.sql(f"RESTORE TABLE ids.t TO VERSION AS OF {before}")
+        undo(table, before)
         assert table.rows()[0] == (1, 10)
+
+
+def by_spark(table: Table, version: int) -> None:
+    """Somebody's RESTORE."""
+    table.spark.sql(f"RESTORE TABLE ids.t TO VERSION AS OF {version}")
+
+
+def by_delta_rs(table: Table, version: int) -> None:
+    """The same, in milliseconds: Spark's takes seconds."""
+    DeltaTable(table.place).restore(version)
 
 
 def test_what_a_later_restore_brings_back_was_done(table: Table) -> None:
     before = table.version()
     done = table.run(STATEMENTS["insert values"], "back")["version"]
-    table.spark.sql(f"RESTORE TABLE ids.t TO VERSION AS OF {before}")
+    by_delta_rs(table, before)
     assert table.run("DELETE FROM {t} WHERE k = 99", "back")["done_before"] is False  # nothing to change
-    table.spark.sql(f"RESTORE TABLE ids.t TO VERSION AS OF {done}")
+    by_spark(table, done)
     assert table.run(STATEMENTS["insert values"], "back")["done_before"] is True
     assert table.rows() == [(1, 10), (2, 20), (7, 7)]
 
@@ -183,10 +193,14 @@ def long_log(table: Table, name: str, *, engine: bool = True) -> Table:
         f"CREATE TABLE ids.{name} (k INT, v INT) USING delta {'' if engine else 'CLUSTER BY (k)'}"
     )
     table.spark.sql(f"INSERT INTO ids.{name} VALUES (1, 10), (2, 20)")
-    for _ in range(9):
-        table.spark.sql(f"UPDATE ids.{name} SET v = v + 1")
     (location,) = table.spark.sql(f"DESCRIBE DETAIL ids.{name}").select("location").collect()
-    return replace(table, place=Path(location[0].removeprefix("file:")))
+    made = replace(table, place=Path(location[0].removeprefix("file:")))
+    for _ in range(9):
+        if engine:
+            DeltaTable(made.place).update({"v": "v + 1"})
+        else:
+            table.spark.sql(f"UPDATE ids.{name} SET v = v + 1")
+    return made
 
 
 def roll_back(table: Table, operation: str, *, to: int, mark: str = "rollback-1") -> None:
@@ -244,7 +258,7 @@ def test_what_is_done_again_by_another_session_just_before_is_not_done_twice(
     """The other session is quicker, after this one has looked; and maybe what it did is undone at once."""
     table.run(STATEMENTS["insert values"], f"race {undone}")
     before = table.version() - 1
-    table.spark.sql(f"RESTORE TABLE ids.t TO VERSION AS OF {before}")
+    by_delta_rs(table, before)
     look, others = Once.head, list[Row]()
 
     def head(once: Once) -> int:
@@ -253,7 +267,7 @@ def test_what_is_done_again_by_another_session_just_before_is_not_done_twice(
             others.append(Row())  # the other one looks, too
             others.append(table.run(STATEMENTS["insert values"], f"race {undone}"))
             if undone:
-                table.spark.sql(f"RESTORE TABLE ids.t TO VERSION AS OF {before}")
+                by_spark(table, before)
         return version
 
     monkeypatch.setattr(Once, "head", head)
@@ -358,7 +372,7 @@ def test_a_number_of_an_older_build_is_told_from_another_text(table: Table) -> N
     assert table.run(text, "old")["done_before"] is True
     with pytest.raises(PreconditionError, match="Another statement was done"):
         table.run("INSERT INTO ids.t VALUES (8, 8)", "old")
-    table.spark.sql(f"RESTORE TABLE ids.t TO VERSION AS OF {table.version() - 1}")
+    by_delta_rs(table, table.version() - 1)
     assert table.run("INSERT INTO ids.t VALUES (8, 8)", "old")["done_before"] is False
     assert table.rows() == [(1, 10), (2, 20), (8, 8)]
 

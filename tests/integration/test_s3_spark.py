@@ -180,8 +180,14 @@ def compacted(lake: Lake, name: str, files: int) -> str:
     return location
 
 
-def test_small_files_are_compacted_and_what_nobody_needs_is_vacuumed(lake: Lake) -> None:
-    location = compacted(lake, "orders", 6)
+@pytest.fixture(scope="module")
+def orders(lake: Lake) -> str:
+    """A table that the worker's Spark has compacted."""
+    return compacted(lake, "orders", 6)
+
+
+def test_small_files_are_compacted_and_what_nobody_needs_is_vacuumed(lake: Lake, orders: str) -> None:
+    location = orders
     assert ids(location) == list(range(6))
     folder = lake.s3.folder / lake.home.parent.name / "orders"
     age(folder)
@@ -305,8 +311,8 @@ def command_lines(processes: Iterable[int]) -> list[str]:
     return found
 
 
+@pytest.mark.usefixtures("orders")
 def test_no_log_and_no_command_line_ever_held_a_secret(lake: Lake) -> None:
-    compacted(lake, "quiet", 6)
     secrets = [pair[1] for pair in (FIRST, SECOND, WRONG)]
     kept = [file for file in lake.home.rglob("*") if file.is_file() and not file.is_symlink()]
     assert any("worker" in file.name for file in kept)
@@ -319,6 +325,7 @@ def test_no_log_and_no_command_line_ever_held_a_secret(lake: Lake) -> None:
         assert not [secret for secret in secrets if secret in line]
 
 
+@pytest.mark.long
 def test_a_conversion_by_a_spark_whose_commits_would_be_unsafe_is_refused_before_it_changes_anything(
     s3: S3Server, proxy: FaultyProxy, lake: Lake, tmp_path: Path
 ) -> None:

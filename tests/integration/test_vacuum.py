@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
+from shutil import copytree
 from typing import Any, Final
 
 import pyarrow as pa
@@ -69,9 +70,10 @@ def vacuum(table: DeltaTableOnDisk, **changes: object) -> Vacuum:
     return Vacuum(**(base | changes))  # type: ignore[arg-type]  # by name
 
 
-def rewritten_in_turns(table: DeltaTableOnDisk) -> int:
-    """Ten versions, each replacing every row, by Spark and delta-rs in turns, with checkpoints of both.
-    Returns head."""
+@pytest.fixture(scope="module")
+def ten(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Ten versions, each replacing every row, by Spark and delta-rs in turns, with checkpoints of both."""
+    table = DeltaTableOnDisk(spark, tmp_path_factory.mktemp("ten") / "t ü: x")
     table.sql(f"CREATE TABLE {{t}} (id BIGINT) USING delta TBLPROPERTIES ({SHORT})")
     for version in range(1, 11):
         if version in (2, 5, 9):
@@ -83,6 +85,12 @@ def rewritten_in_turns(table: DeltaTableOnDisk) -> int:
             DeltaTable(str(table.folder)).create_checkpoint()
         if version == 7:
             java_log(table).checkpoint()
+    return table.folder
+
+
+def rewritten_in_turns(table: DeltaTableOnDisk, ten: Path) -> int:
+    """Make it a copy of these ten versions, as old as they are. Returns head."""
+    copytree(ten, table.folder)
     return 10
 
 
@@ -109,8 +117,8 @@ def java_log(table: DeltaTableOnDisk) -> Any:
 
 
 @pytest.mark.parametrize("full", BOTH_WAYS)
-def test_every_version_inside_the_promise_restores(table: DeltaTableOnDisk, full: bool) -> None:
-    head = rewritten_in_turns(table)
+def test_every_version_inside_the_promise_restores(table: DeltaTableOnDisk, ten: Path, full: bool) -> None:
+    head = rewritten_in_turns(table, ten)
     oldest_young = 6
     time.sleep(1.1)  # now Spark's own check, by timestamps and properties, would let every removed file go
     DeltaTable(str(table.folder)).create_checkpoint()  # and its state no longer knows that they were removed
@@ -132,8 +140,8 @@ def test_every_version_inside_the_promise_restores(table: DeltaTableOnDisk, full
 
 
 @pytest.mark.parametrize("full", BOTH_WAYS)
-def test_with_a_hole_in_the_log_nothing_is_deleted(table: DeltaTableOnDisk, full: bool) -> None:
-    head = rewritten_in_turns(table)
+def test_with_a_hole_in_the_log_nothing_is_deleted(table: DeltaTableOnDisk, ten: Path, full: bool) -> None:
+    head = rewritten_in_turns(table, ten)
     time.sleep(1.1)
     DeltaTable(str(table.folder)).create_checkpoint()  # its state no longer knows what version 8 removed
     (table.folder / "_delta_log" / f"{8:020}.json").unlink()
@@ -148,16 +156,16 @@ def test_with_a_hole_in_the_log_nothing_is_deleted(table: DeltaTableOnDisk, full
 
 
 @pytest.mark.long
-def test_what_spark_alone_would_delete_is_what_the_promise_keeps(table: DeltaTableOnDisk) -> None:
+def test_what_spark_alone_would_delete_is_what_the_promise_keeps(table: DeltaTableOnDisk, ten: Path) -> None:
     """The counter-proof: on the same history Spark's own vacuum breaks the promise."""
-    rewritten_in_turns(table)
+    rewritten_in_turns(table, ten)
     time.sleep(1.1)
     table.sql("VACUUM {t} FULL")
     assert not any(map(Path.exists, table.live_paths(5)))
 
 
-def test_a_second_run_has_nothing_to_do_and_asks_no_spark(table: DeltaTableOnDisk) -> None:
-    rewritten_in_turns(table)
+def test_a_second_run_has_nothing_to_do_and_asks_no_spark(table: DeltaTableOnDisk, ten: Path) -> None:
+    rewritten_in_turns(table, ten)
     time.sleep(1.1)
     now = just_inside(table, 6)
     dry = table.run(vacuum(table, dry_run=True), now=now)
@@ -171,9 +179,9 @@ def test_a_second_run_has_nothing_to_do_and_asks_no_spark(table: DeltaTableOnDis
 
 @pytest.mark.parametrize("full", mostly_long([False, True], [False]), ids=["log", "full"])
 def test_writers_that_commit_meanwhile_neither_stop_it_nor_lose_anything(
-    table: DeltaTableOnDisk, *, full: bool
+    table: DeltaTableOnDisk, ten: Path, *, full: bool
 ) -> None:
-    rewritten_in_turns(table)
+    rewritten_in_turns(table, ten)
     time.sleep(1.1)
     decided = vacuum(table, full=full)
     before = {version: table.live_paths(version) for version in range(1, 11)}
@@ -192,8 +200,10 @@ def test_writers_that_commit_meanwhile_neither_stop_it_nor_lose_anything(
     assert ids(table) == [3, 103]
 
 
-def test_a_vacuum_that_somebody_agreed_to_is_of_the_version_that_was_shown(table: DeltaTableOnDisk) -> None:
-    rewritten_in_turns(table)
+def test_a_vacuum_that_somebody_agreed_to_is_of_the_version_that_was_shown(
+    table: DeltaTableOnDisk, ten: Path
+) -> None:
+    rewritten_in_turns(table, ten)
     decided = vacuum(table, consented=True)
     before = set(table.folder.glob("*.parquet"))
     appended(table)
@@ -300,7 +310,7 @@ STEPS: Final[tuple[Callable[[DeltaTableOnDisk, random.Random], None], ...]] = (
 HISTORIES: Final = int(os.environ.get("LAKEWARDEN_TEST_HISTORIES", "8"))
 
 
-@pytest.mark.parametrize("seed", mostly_long(range(HISTORIES), [0, 1]))
+@pytest.mark.parametrize("seed", mostly_long(range(HISTORIES), [1]))
 def test_vacuum_never_deletes_what_a_protected_version_reads(table: DeltaTableOnDisk, seed: int) -> None:
     chance = random.Random(seed)
     vectors = str(chance.random() < 0.7).lower()
