@@ -8,17 +8,22 @@ import pytest
 from support.adversary.game import played, shrunk, told
 from support.adversary.stage import Stage, leave
 from support.adversary.themes import PLAYED, chosen
+from support.cases import mostly_long
 
 pytestmark = pytest.mark.heavy
 
 SEEDS = range(17)
+FEW = SEEDS[:8]
 SECONDS = 100
 
 
-def test_nothing_that_is_needed_is_lost_whatever_happens_in_whatever_order(tmp_path: Path) -> None:
+@pytest.mark.parametrize("seeds", mostly_long([FEW, SEEDS], [FEW]), ids=["few", "many"])
+def test_nothing_that_is_needed_is_lost_whatever_happens_in_whatever_order(
+    tmp_path: Path, seeds: range
+) -> None:
     stage, until = Stage(tmp_path), time.monotonic() + SECONDS
     try:
-        for seed in SEEDS:
+        for seed in seeds:
             if time.monotonic() < until:
                 _nothing_is_wrong(stage, seed)
     finally:

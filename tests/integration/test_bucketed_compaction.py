@@ -134,7 +134,7 @@ def test_it_loses_against_a_commit_that_came_first_unless_it_may_come_behind(
 @pytest.mark.parametrize(
     ("change", "wins"),
     [
-        ("DELETE FROM {t} WHERE id = 1", True),
+        pytest.param("DELETE FROM {t} WHERE id = 1", True, marks=pytest.mark.long),
         ("INSERT INTO {t} VALUES (99, 'z')", True),
         ("DELETE FROM {t} WHERE id = 31", False),
         ("ALTER TABLE {t} SET TBLPROPERTIES ('lakewarden.buckets.count' = '8')", False),

@@ -42,7 +42,7 @@ def lw(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterato
     spark.sql(f"DROP DATABASE {database} CASCADE")
 
 
-@pytest.mark.parametrize("kind", mostly_long(KINDS, ["deletion vectors", "capital letters"]))
+@pytest.mark.parametrize("kind", mostly_long(KINDS, ["deletion vectors"]))
 def test_a_special_table_is_changed_like_any_other(spark: SparkSession, lw: Attached, kind: str) -> None:
     table = kind.replace(" ", "_")
     spark.sql(f"CREATE TABLE {table} {KINDS[kind]}")

@@ -186,7 +186,9 @@ def _make_due(cli: Cli, home: Path) -> None:
         _looked_at(home, name)
 
 
-@pytest.mark.parametrize("statement", ["VACUUM AUTO RUN", "VACUUM db.t AUTO RUN"])
+@pytest.mark.parametrize(
+    "statement", ["VACUUM AUTO RUN", pytest.param("VACUUM db.t AUTO RUN", marks=pytest.mark.long)]
+)
 def test_what_is_due_is_vacuumed_now(cli: Cli, tmp_path: Path, statement: str) -> None:
     assert said(cli, "VACUUM AUTO RUN") == [], "both are only observed"
     _make_due(cli, tmp_path / "home")

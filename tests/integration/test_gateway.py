@@ -268,6 +268,7 @@ def values(place: str) -> list[int]:
     return sorted(row["v"] for row in DeltaTable(place).to_pyarrow_table().to_pylist())
 
 
+@pytest.mark.long
 def test_several_tables_are_changed_by_one_statement_of_mysql(
     gateway: RunningGateway, pair: tuple[str, str]
 ) -> None:

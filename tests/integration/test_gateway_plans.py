@@ -20,6 +20,7 @@ from lakewarden.daemon.usecases.init import initialise
 from lakewarden.daemon.usecases.onboarding.registrations import register_one
 from lakewarden.daemon.usecases.tokens import create_token
 from support.builders.callers import actor
+from support.cases import mostly_long
 from support.servers.certificates import self_signed
 from support.servers.gateway import RunningGateway, running_gateway
 from support.servers.receivers import until
@@ -93,12 +94,12 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lake]:
         yield lake
 
 
-def race(lake: Lake, times: int) -> None:
+def race(lake: Lake, times: int, unions: int) -> None:
     """INSERT from one unqualified name into another, and USE of a closed database while that is looked at. Whatever
     comes of it, it is about one database. How soon USE has to come is looked for; a slow machine may not find it, so
     that USE counts is seen before."""
     connection = lake.connection("rita")
-    insert = "INSERT INTO t " + " UNION ALL ".join(["SELECT k, who FROM s"] * UNIONS)
+    insert = "INSERT INTO t " + " UNION ALL ".join(["SELECT k, who FROM s"] * unions)
     head = lake.commits("hr", "t")[-1].version
     first = connection.cursor()
     first.execute("USE hr")
@@ -130,17 +131,17 @@ def race(lake: Lake, times: int) -> None:
     other = connection.cursor()
     other.execute("USE mine")
     assert rows(other, f"SELECT count(*) FROM t WHERE k = {SECRET}") == [(0,)]
-    assert rows(other, "SELECT count(*) FROM t") == [(before + UNIONS * inserted,)]
+    assert rows(other, "SELECT count(*) FROM t") == [(before + unions * inserted,)]
 
 
 def test_what_was_judged_is_what_runs_whatever_the_session_uses_meanwhile(lake: Lake) -> None:
-    race(lake, 8)
+    race(lake, 3, UNIONS // 2)
 
 
 @pytest.mark.long
 @pytest.mark.timeout(7200)
 def test_what_was_judged_is_what_runs_five_hundred_times(lake: Lake) -> None:
-    race(lake, 500)
+    race(lake, 500, UNIONS)
 
 
 @pytest.fixture(scope="module")
@@ -315,24 +316,32 @@ def test_whoever_asks_is_the_current_user(lake: Lake) -> None:
     assert rows(ana, "SELECT me FROM mine.seen") == [("ana",)]
 
 
-@pytest.mark.parametrize("spark", [False, True])
-def test_a_setting_counts_however_it_is_written(lake: Lake, spark: bool) -> None:
-    for set_, unset in (
-        ("/* mine */ SET lakewarden.dialect = teradata", "RESET lakewarden.dialect"),
-        ("SET `lakewarden.dialect` = teradata", "/* mine */ RESET lakewarden.dialect"),
-        ("SET lakewarden.dialect = teradata", "RESET"),
-    ):
-        ana = lake.cursor("ana")
-        if spark:
-            ana.execute("SELECT 1")
-        ana.execute("CREATE OR REPLACE TABLE mine.d USING delta AS SELECT 1 AS k")
-        for setting, dialect in ((set_, "teradata"), (unset, "spark")):
-            ana.execute(setting)
-            ana.execute("UPDATE mine.d SET k = k + 1")
-            record = lake.commits("mine", "d")[-1].lineage
-            assert record is not None and record.dialect == dialect
-        with pytest.raises(OperationalError, match="dialect"):
-            ana.execute("/* x */ SET lakewarden.dialect = klingon")
+SETTINGS: Final = {
+    "SET behind a comment": ("/* mine */ SET lakewarden.dialect = teradata", "RESET lakewarden.dialect"),
+    "RESET behind a comment": ("SET `lakewarden.dialect` = teradata", "/* mine */ RESET lakewarden.dialect"),
+    "RESET of everything": ("SET lakewarden.dialect = teradata", "RESET"),
+}
+
+
+@pytest.mark.parametrize(
+    ("how", "spark"),
+    mostly_long(
+        [(how, spark) for how in SETTINGS for spark in (False, True)],
+        [("SET behind a comment", False), ("RESET behind a comment", True), ("RESET of everything", True)],
+    ),
+)
+def test_a_setting_counts_however_it_is_written(lake: Lake, how: str, spark: bool) -> None:
+    ana = lake.cursor("ana")
+    if spark:
+        ana.execute("SELECT 1")
+    ana.execute("CREATE OR REPLACE TABLE mine.d USING delta AS SELECT 1 AS k")
+    for setting, dialect in zip(SETTINGS[how], ("teradata", "spark"), strict=True):
+        ana.execute(setting)
+        ana.execute("UPDATE mine.d SET k = k + 1")
+        record = lake.commits("mine", "d")[-1].lineage
+        assert record is not None and record.dialect == dialect
+    with pytest.raises(OperationalError, match="dialect"):
+        ana.execute("/* x */ SET lakewarden.dialect = klingon")
 
 
 def test_no_function_of_a_reader_opens_what_it_is_told(lake: Lake, tmp_path: Path) -> None:

@@ -62,7 +62,7 @@ def test_going_on_from_every_older_look_equals_reading_everything(name: str, tmp
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("name", mostly_long(READABLE, READABLE[::3]))
+@pytest.mark.parametrize("name", mostly_long(READABLE, READABLE[::6]))
 def test_spark_sees_the_same(name: str, spark: SparkSession) -> None:
     path = str(GOLDEN / name)
     version, files = _snapshot(spark, path)

@@ -52,7 +52,6 @@ def test_a_statement_means_what_a_warehouse_means_by_it(tables: Both, name: str)
 WRITTEN = (
     "postgres: FROM",
     "postgres: NOT EXISTS",
-    "postgres: EXISTS that selects nothing",
     "postgres: what Spark would take for a variable",
     "mysql: JOIN before SET",
     "mysql: DELETE t FROM t LEFT JOIN",
@@ -61,7 +60,6 @@ WRITTEN = (
     "tsql: FROM t JOIN",
     "tsql: DELETE x FROM",
     "tsql: a query behind WITH, without what is there twice",
-    "tsql: a query behind WITH, its rows numbered",
     "mysql: the first rows deleted",
     "spark: a query in WHERE",
 )
@@ -224,7 +222,10 @@ BY_SOURCE = (
 )
 
 
-@pytest.mark.parametrize(("dialect", "least", "new"), [("spark", 6, 7), ("tsql", 6, 7), ("tsql", 9, 20)])
+@pytest.mark.parametrize(
+    ("dialect", "least", "new"),
+    mostly_long([("spark", 6, 7), ("tsql", 6, 7), ("tsql", 9, 20)], [("spark", 6, 7), ("tsql", 9, 20)]),
+)
 def test_a_second_match_that_no_clause_is_about_does_not_count_beside_rows_without_a_match(
     both: Both, dialect: str, least: int, new: int
 ) -> None:
@@ -245,7 +246,7 @@ def test_a_merge_that_could_do_two_things_does_nothing_and_chooses_nothing(both:
 
 @pytest.mark.parametrize(
     ("matches", "chosen"),
-    [("any", 6), ("last by u.e", 7), ("LAST BY e", 7)],
+    mostly_long([("any", 6), ("last by u.e", 7), ("LAST BY e", 7)], [("any", 6), ("LAST BY e", 7)]),
     ids=["any", "last", "unqualified"],
 )
 def test_one_match_is_chosen_when_the_policy_says_how(both: Both, matches: str, chosen: int) -> None:

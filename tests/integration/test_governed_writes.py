@@ -170,7 +170,12 @@ def test_what_is_no_table_is_an_input_by_its_kind(lake: Lake) -> None:
 
 STATEMENTS = [
     pytest.param("INSERT INTO {t} SELECT id, v FROM {s}", Operation.APPEND, id="insert"),
-    pytest.param("INSERT OVERWRITE {t} SELECT id, v FROM {s}", Operation.OVERWRITE, id="insert overwrite"),
+    pytest.param(
+        "INSERT OVERWRITE {t} SELECT id, v FROM {s}",
+        Operation.OVERWRITE,
+        id="insert overwrite",
+        marks=pytest.mark.long,
+    ),
     pytest.param(
         "INSERT INTO {t} REPLACE WHERE id = 4 SELECT id, v FROM {s} WHERE id = 4",
         Operation.PARTIAL_OVERWRITE,
@@ -186,6 +191,7 @@ STATEMENTS = [
         "WITH q AS (SELECT * FROM {s}) INSERT INTO {t} SELECT id, v FROM q WHERE id IN (SELECT id FROM q)",
         Operation.APPEND,
         id="common table expression",
+        marks=pytest.mark.long,
     ),
     pytest.param(
         "CREATE OR REPLACE TABLE {t} USING delta AS SELECT * FROM {s}", Operation.REPLACE, id="replace"
@@ -526,6 +532,7 @@ def test_the_record_is_where_it_is_said_to_be(lake: Lake) -> None:
     assert json.loads(info["userMetadata"])["lakewarden"]["operation"] == "append"
 
 
+@pytest.mark.long
 def test_the_examples_of_the_page_run(
     lake: Lake, installation: tuple[Path, Services], monkeypatch: pytest.MonkeyPatch
 ) -> None:

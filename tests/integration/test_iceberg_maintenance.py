@@ -26,7 +26,7 @@ from support.servers.metastores import without_system_tables
 pytestmark = [pytest.mark.spark, pytest.mark.metastore]
 
 
-@pytest.fixture(params=["by_name", "by_path"])
+@pytest.fixture(params=["by_name", pytest.param("by_path", marks=pytest.mark.long)])
 def table(make: Make, request: pytest.FixtureRequest) -> SparkIceberg:
     """Five snapshots: three appends, a delete that rewrites a file, an append."""
     made = make(request.param)

@@ -206,7 +206,7 @@ def test_whoever_writes_first_wins(shop: Shop, point: str) -> None:
 
 @pytest.mark.parametrize(
     "change",
-    mostly_long(CHANGES, ["rows", "properties"]),
+    mostly_long(CHANGES, ["rows"]),
 )
 def test_what_somebody_did_after_the_rollback_keeps_the_undo_from_being_made(shop: Shop, change: str) -> None:
     rollback_id = shop.begun()
@@ -275,7 +275,7 @@ def test_files_are_not_taken_out_yet(shop: Shop) -> None:
     assert "takes no single files out of tables of its format" in str(said["why_not"]), said
 
 
-@pytest.fixture(params=["iceberg", "by_path"])
+@pytest.fixture(params=["iceberg", pytest.param("by_path", marks=pytest.mark.long)])
 def table(
     spark: SparkSession,
     metastore: EmbeddedMetastore,

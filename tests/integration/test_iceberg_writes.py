@@ -36,6 +36,7 @@ from lakewarden.jobs.session.iceberg.staged_writes import StagedWrite
 from lakewarden.jobs.session.judgement.reading_rules import Reading
 from support.builders.callers import actor
 from support.builders.spark_iceberg import SparkIceberg
+from support.cases import mostly_long
 from support.fakes.engine import FakeEngine
 from support.fakes.tools import SeveralFormats
 from support.processes.commands import Cli, Said, command
@@ -163,7 +164,7 @@ STATEMENTS: Sequence[tuple[str, list[int], CommitKind, tuple[int, int, int]]] = 
 )
 
 
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("mode", mostly_long(MODES, ["copy-on-write"]))
 def test_each_statement_is_one_version_with_its_record_and_counts(shop: Shop, mode: str) -> None:
     table = shop.another(mode)
     for text, rows, kind, counts in STATEMENTS:
@@ -178,7 +179,7 @@ def test_each_statement_is_one_version_with_its_record_and_counts(shop: Shop, mo
     assert table.seen.head == head  # nothing to change, no version
 
 
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("mode", mostly_long(MODES, ["merge-on-read"]))
 def test_tables_that_are_partitioned_by_transforms_are_changed_alike(shop: Shop, mode: str) -> None:
     table = shop.another(mode, partitioned_by="bucket(3, id), truncate(1, part), day(at)")
     shop.lw.sql(f"INSERT INTO {table} VALUES (4, 'b', TIMESTAMP '2026-01-01 00:00:00')")
@@ -338,6 +339,7 @@ def test_what_is_not_done_is_refused_and_nothing_lands_elsewhere(shop: Shop) -> 
     assert raw.rows() == [1, 2, 3, 4] and raw.rows("VERSION AS OF 'side'") == [1, 2, 3]
 
 
+@pytest.mark.long
 def test_one_plan_takes_back_delta_iceberg_and_delta_and_is_undone(shop: Shop) -> None:
     database, raw = shop.raw.database, shop.raw
     first, last = f"{database}.first", f"{database}.last"

@@ -22,6 +22,7 @@ from lakewarden.daemon.installation.services import Services
 from lakewarden.jobs.session.attached import Attached
 from lakewarden.jobs.session.plans import Plans
 from support.builders.lakes import attached_database
+from support.cases import mostly_long
 
 pytestmark = pytest.mark.spark
 
@@ -143,7 +144,7 @@ STATEMENTS = {
 }
 
 
-@pytest.mark.parametrize("name", STATEMENTS)
+@pytest.mark.parametrize("name", mostly_long(STATEMENTS, ["update from"]))
 def test_a_statement_that_loses_a_race_is_done_on_what_the_winner_left(lake: Lake, name: str) -> None:
     table, source = lake.table((1, 10), (2, 20)), lake.table((1, 1))
     statement = STATEMENTS[name].format(t=lake.named(table), s=lake.named(source))

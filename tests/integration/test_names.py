@@ -18,7 +18,7 @@ from support.two_databases.wide_game import FAST
 
 pytestmark = pytest.mark.spark
 
-STATEMENTS = 150
+STATEMENTS = 50
 LONG = 5_000
 
 

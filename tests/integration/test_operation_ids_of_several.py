@@ -25,6 +25,7 @@ from lakewarden.jobs.rollback.journal.journal import Journal
 from lakewarden.jobs.session.attached import Attached
 from support.builders.callers import actor
 from support.cases import mostly_long
+from support.crashes.in_process import killed_here
 from support.histories.group_operation_lives import GroupOperationLife, grown_old
 from support.histories.operation_lives import clean_before
 from support.processes.group_process import killed_at
@@ -193,6 +194,20 @@ def test_what_failed_in_the_middle_was_not_done_also_once_the_logs_are_gone(pair
     assert pair.rows() == [[1, 5], [1, 5]]
 
 
+def test_ended_in_the_middle_and_again_while_that_is_taken_back_it_is_done_once(pair: Pair) -> None:
+    """As below, without processes to kill."""
+    ended = "ended twice"
+    killed_here("group.making:2", lambda: pair.run(ended))
+    assert pair.rows() == [[1, 20], [1, 20]], "a half"
+    grown_old(pair.services)
+    killed_here("rollback.taken_back", lambda: pair.run(ended))
+    grown_old(pair.services)
+    assert pair.done_before(ended) is False
+    assert pair.rows() == DONE
+    assert pair.done_before(ended) is True
+
+
+@pytest.mark.long
 @pytest.mark.crash
 def test_killed_in_the_middle_and_killed_again_while_that_is_taken_back_it_is_done_once(
     pair: Pair, tmp_path: Path

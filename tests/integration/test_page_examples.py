@@ -191,6 +191,7 @@ def test_the_statement_over_several_tables_of_the_page_runs(
     assert writes.held("raw.orders") == [(2, "2020-01-01")] and writes.held("raw.items") == [(2, 20)]
 
 
+@pytest.mark.long
 def test_the_quickstart_with_a_metastore_and_parquet_to_the_undo_of_a_bad_load(
     spark: SparkSession, metastore: EmbeddedMetastore, tmp_path: Path
 ) -> None:

@@ -18,7 +18,7 @@ VERSIONS = 25
     ("page", "fewest"),
     mostly_long(
         [("owners", 18), ("platform", 12), ("woken", 7), ("deploy/laptop", 8), ("deploy/systemd", 9)],
-        [("owners", 18), ("woken", 7)],
+        [("woken", 7)],
     ),
 )
 def test_every_command_of_the_page_does_what_it_says(page: str, fewest: int, tmp_path: Path) -> None:

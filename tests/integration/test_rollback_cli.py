@@ -256,6 +256,7 @@ def test_taking_out_the_bad_files_keeps_what_came_later_and_is_clean_to_the_next
     assert [ids(one) for one in (registry.source, registry.derived)] == [[1, 2, 5, 99], [1, 2, 5]]
 
 
+@pytest.mark.long
 def test_what_was_taken_out_and_brought_back_can_be_taken_out_again(registry: Desk) -> None:
     write(registry.source, 5)
     for _ in range(2):

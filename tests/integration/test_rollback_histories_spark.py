@@ -60,6 +60,7 @@ def sea(tmp_path: Path, spark: SparkSession, hdfs: Hdfs) -> Sea:
     return sea
 
 
+@pytest.mark.long
 def test_files_are_taken_out_and_added_again_and_the_undo_has_all_as_before(sea: Sea) -> None:
     """Taken out by Spark, added again by delta-rs (`plain`) and by Spark (`tracked`)."""
     names = ("mended", "plain", "tracked")

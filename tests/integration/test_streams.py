@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from deltalake import DeltaTable
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 
@@ -151,8 +152,9 @@ def test_undone_batches_are_written_again_once_by_a_checkpoint_that_goes_back(se
     assert sea.rows("sink") == [1, 2, 3, 4, 5]
 
 
-def test_after_an_undo_a_stream_goes_on_as_if_nothing_had_been(sea: Sea) -> None:
-    sea.create("sink", WRITTEN_BY["Spark"])
+@pytest.mark.parametrize("writer", mostly_long(WRITTEN_BY, ["delta-rs"]))
+def test_after_an_undo_a_stream_goes_on_as_if_nothing_had_been(sea: Sea, writer: str) -> None:
+    sea.create("sink", WRITTEN_BY[writer])
     for number in (1, 2):
         sea.insert("source", number)
         sea.flow("source", "sink")
@@ -163,6 +165,7 @@ def test_after_an_undo_a_stream_goes_on_as_if_nothing_had_been(sea: Sea) -> None
     assert sea.rows("sink") == [1, 2, 3]
 
 
+@pytest.mark.long
 def test_an_upsert_stream_applies_again_what_a_rollback_has_undone_and_nothing_else(sea: Sea) -> None:
     sea.create("sink")
     for number in (1, 2, 3):
@@ -187,7 +190,7 @@ def test_batches_that_a_plain_restore_has_brought_back_are_found(sea: Sea) -> No
         sea.upserts("source", "sink", maxFilesPerTrigger=1)
     before = sea.head("sink")
     sea.roll_back("sink", 2)
-    sea.spark.sql(f"RESTORE TABLE delta.`{sea.place('sink')}` TO VERSION AS OF {before}")
+    DeltaTable(sea.place("sink")).restore(before)
     head = sea.head("sink")
     sea.rewind(1)
     sea.upserts("source", "sink", maxFilesPerTrigger=1)

@@ -156,6 +156,7 @@ def table_with_vectors(folder: Path) -> tuple[str, Compact]:
     return location, action
 
 
+@pytest.mark.long
 @pytest.mark.spark
 def test_a_spark_worker_killed_between_two_steps_of_an_engine(
     tmp_path: Path, metastore: EmbeddedMetastore, store: HiveMetastore

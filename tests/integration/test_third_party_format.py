@@ -172,6 +172,7 @@ def test_it_is_rolled_back_together_with_the_delta_table_made_from_it(site: Site
     assert contents(site) == (True, [100, 666])
 
 
+@pytest.mark.long
 @pytest.mark.crash
 def test_killed_after_each_of_its_restores_the_rollback_goes_on(site: Site) -> None:
     plan = planned(site, site.bad_write())
@@ -183,6 +184,7 @@ def test_killed_after_each_of_its_restores_the_rollback_goes_on(site: Site) -> N
     assert made.count("restore") == 1
 
 
+@pytest.mark.long
 @pytest.mark.crash
 def test_killed_after_its_commit_a_compaction_is_not_done_again(site: Site) -> None:
     site.must("tables", "policy", "set", "db.raw", *MANAGED)
@@ -231,6 +233,7 @@ def held(site: Site, check: str) -> list[str]:
     return [one["message"] for one in found if one["check"] == check]
 
 
+@pytest.mark.long
 def test_what_was_derived_from_versions_that_a_head_left_by_hand_is_found_and_can_be_undone(
     site: Site,
 ) -> None:

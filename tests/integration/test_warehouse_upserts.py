@@ -106,7 +106,7 @@ UPSERTED = (
     "mysql: ON DUPLICATE KEY UPDATE",
     "teradata: found",
 )
-MERGED = ("spark: EXISTS and values", "postgres: WITH", "spark: SET about columns of both")
+MERGED = ("postgres: WITH", "spark: SET about columns of both")
 """Of each kind one that Delta really runs, in every run; the others in the long one."""
 
 
@@ -118,7 +118,7 @@ def test_what_a_warehouse_would_do_is_done(both: Both, name: str) -> None:
     assert held(both) == sorted(both.connection.execute(b"SELECT * FROM p").fetchall(), key=repr)
 
 
-@pytest.mark.parametrize("refused", REFUSED)
+@pytest.mark.parametrize("refused", mostly_long(REFUSED, [*REFUSED][:2]))
 def test_what_is_refused_says_where_and_what_is_written_instead_does_the_same(
     both: Both, refused: str
 ) -> None:

@@ -230,6 +230,7 @@ def test_doctor_is_told_by_the_cluster_what_it_is(lake: Lake, monkeypatch: pytes
     assert {found[name].verdict for name in unseen} == {CheckResult.NOT_CHECKED}
 
 
+@pytest.mark.long
 def test_a_bad_load_goes_back_together_with_what_was_made_from_it(lake: Lake) -> None:
     source, derived = lake.place("source"), lake.place("derived")
     write(source, 1)
