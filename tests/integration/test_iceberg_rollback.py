@@ -227,6 +227,7 @@ def test_an_expiry_by_somebody_else_leaves_what_the_undo_needs(shop: Shop) -> No
     assert (shop.go_on(rollback_id), shop.contents()) == (RollbackState.COMPENSATED, BAD)
 
 
+@pytest.mark.long
 def test_a_rewrite_and_an_expiry_leave_what_the_undo_needs(shop: Shop) -> None:
     rollback_id = shop.begun()
     shop.go_on(rollback_id)

@@ -24,7 +24,9 @@ from lakewarden.jobs.actions.properties import SetProperties
 from lakewarden.jobs.actions.purge import Purge
 from lakewarden.jobs.actions.vacuum import Vacuum
 from support.builders.runs import delta_table, parquet_file, request_of
+from support.cases import mostly_long
 from support.crashes.crashes import points_of
+from support.crashes.in_process import killed_here
 from support.processes import dawdling_worker
 from support.processes.workers import Hall
 
@@ -150,16 +152,37 @@ def test_every_point_of_a_worker_has_its_deed() -> None:
     assert named == {point for deed in DEEDS.values() for point in deed.points}
 
 
-@pytest.mark.parametrize("deed", DEEDS.values(), ids=DEEDS)
-def test_killed_at_every_point_each_run_is_done_once(deed: Deed, tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", mostly_long(DEEDS, ["properties"]))
+def test_killed_at_every_point_each_run_is_done_once(kind: str, tmp_path: Path) -> None:
     hall = Hall(tmp_path)
-    tables = {point: deed.make(tmp_path / point) for point in deed.points}
+
+    def killed(point: str) -> None:
+        assert hall.run_worker(failpoint=point) == -signal.SIGKILL, (point, hall.log())
+
+    check_each_run_is_done_once(DEEDS[kind], hall, killed, hall.run_worker)
+
+
+@pytest.mark.parametrize("kind", DEEDS)
+def test_ended_at_every_point_each_run_is_done_once(kind: str, tmp_path: Path) -> None:
+    """As above, without processes to kill."""
+    hall = Hall(tmp_path)
+
+    def ended(point: str) -> None:
+        killed_here(point, hall.loop().work)
+
+    check_each_run_is_done_once(DEEDS[kind], hall, ended, lambda: hall.loop().work())
+
+
+def check_each_run_is_done_once(
+    deed: Deed, hall: Hall, killed_at: Callable[[str], None], work: Callable[[], int]
+) -> None:
+    tables = {point: deed.make(hall.folder / point) for point in deed.points}
     for rank, (point, location) in enumerate(tables.items()):
         # The newest goes first, so that it is this run which dies there and not one that died before.
         hall.enqueue(request_of(location, deed.action(location), run_id=point, rank=float(rank)))
-        assert hall.run_worker(failpoint=point) == -signal.SIGKILL, (point, hall.log())
+        killed_at(point)
         hall.settle()
-    assert hall.run_worker() == 0, hall.log()
+    assert work() == 0, hall.log()
     results = hall.results()
     for point, location in tables.items():
         wanted = Outcome.SKIPPED if point in deed.late else Outcome.SUCCEEDED
@@ -167,7 +190,7 @@ def test_killed_at_every_point_each_run_is_done_once(deed: Deed, tmp_path: Path)
         assert len(hall.commits_of(location, point)) == deed.commits, point
         if deed.commits:
             assert results[point].committed_version == hall.commits_of(location, point)[-1], point
-        assert deed.is_done(tmp_path / point), point
+        assert deed.is_done(hall.folder / point), point
 
 
 def test_a_result_that_was_told_is_not_told_again(tmp_path: Path) -> None:

@@ -15,17 +15,19 @@ from lakewarden.jobs.engines.registry import InstalledTools
 from lakewarden.jobs.rollback.execute.run import open_rollbacks
 from lakewarden.jobs.runs.properties_ledger import open_ledger
 from lakewarden.jobs.runs.standings import open_standings
-from lakewarden.jobs.runs.worker_config import read_config
+from lakewarden.jobs.runs.worker_config import WorkerConfig, read_config
 from lakewarden.jobs.worker.loop import WorkLoop
 from lakewarden.jobs.worker.runner import Runner
 from support.fakes.engine import FakeEngine
 
 
-def main(
-    engine: type[FakeEngine] = FakeEngine, connect: Callable[[str], Metastore | None] = lambda _: None
-) -> int:
-    """Work. `connect` opens the metastore at a URI; without it there is none (Thrift alone costs a second)."""
-    config = read_config(sys.stdin.read())
+def loop_of(
+    config: WorkerConfig,
+    engine: type[FakeEngine] = FakeEngine,
+    connect: Callable[[str], Metastore | None] = lambda _: None,
+) -> WorkLoop:
+    """A worker that has not begun. `connect` opens the metastore at a URI; without it there is none (Thrift alone
+    costs a second)."""
     clock, uri = SystemClock(), config.spark.metastore_uri
     metastore = None if uri is None else connect(uri)
     database = open_database(config.database_url)
@@ -45,7 +47,14 @@ def main(
         standings=open_standings(config, database),
         ledger=open_ledger(config),
     )
-    worker = WorkLoop(runner, idle=config.idle, poll=config.poll, parent=config.parent)
+    return WorkLoop(runner, idle=config.idle, poll=config.poll, parent=config.parent)
+
+
+def main(
+    engine: type[FakeEngine] = FakeEngine, connect: Callable[[str], Metastore | None] = lambda _: None
+) -> int:
+    """Work."""
+    worker = loop_of(read_config(sys.stdin.read()), engine, connect)
 
     def on_term(signal_number: int, frame: FrameType | None) -> None:
         worker.drain()

@@ -26,6 +26,7 @@ from lakewarden.catalog.storage.file_store import StorageOptions
 from lakewarden.daemon.workers.lost_runs import Reaper
 from lakewarden.jobs.runs.spark_settings import SparkSettings
 from lakewarden.jobs.runs.worker_config import WorkerConfig, write_config
+from lakewarden.jobs.worker.loop import WorkLoop
 from support.builders.states import sqlite_url
 from support.fakes.system_store import FakeSystemStore
 from support.processes import fake_worker
@@ -78,17 +79,7 @@ class Hall:
         self, *, failpoint: str = "", idle: timedelta = timedelta(seconds=1)
     ) -> Iterator["subprocess.Popen[bytes]"]:
         """A worker process; what is left of it at the end of the block is killed."""
-        self.started += 1
-        told = WorkerConfig(
-            name=f"worker-{self.started}",
-            database_url=self.url,
-            parent=os.getpid(),
-            spark=self.spark,
-            lease=self.lease,
-            heartbeat=timedelta(seconds=1),
-            idle=idle,
-            poll=timedelta(milliseconds=20),
-        )
+        told = self._next(idle, parent=os.getpid())
         with (self.folder / f"worker-{self.started}.log").open("wb") as output:
             process = subprocess.Popen(
                 [sys.executable, *self.program],
@@ -105,6 +96,23 @@ class Hall:
         finally:
             process.kill()
             process.wait()
+
+    def _next(self, idle: timedelta, *, parent: int) -> WorkerConfig:
+        self.started += 1
+        return WorkerConfig(
+            name=f"worker-{self.started}",
+            database_url=self.url,
+            parent=parent,
+            spark=self.spark,
+            lease=self.lease,
+            heartbeat=timedelta(seconds=1),
+            idle=idle,
+            poll=timedelta(milliseconds=20),
+        )
+
+    def loop(self) -> WorkLoop:
+        """A worker without Spark for this process, which ends once nothing is queued."""
+        return fake_worker.loop_of(self._next(timedelta(0), parent=os.getppid()))
 
     def run_worker(self, *, failpoint: str = "", seconds: float = 300) -> int:
         """Let a worker work until it ends. Returns its exit code."""
