@@ -2,7 +2,7 @@
 
 import shutil
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,7 +26,9 @@ from lakewarden.jobs.actions.sync import SyncMetastore
 from lakewarden.jobs.runs.spark_settings import SparkSettings
 from support.builders.entries import new_entry
 from support.builders.runs import parquet_file, request_of
+from support.cases import mostly_long
 from support.crashes.crashes import points_of
+from support.crashes.in_process import killed_here
 from support.processes import metastore_worker
 from support.processes.commands import command
 from support.processes.workers import SPARK, Hall
@@ -83,20 +85,43 @@ def action_at(point: str, table: Drifted) -> AnyAction:
     return SyncMetastore(requires=Head(table.version), name=table.name)
 
 
-@pytest.mark.parametrize("point", points_of("test_a_sync_killed_converges"))
+@pytest.mark.parametrize("point", mostly_long(points_of("test_a_sync_killed_converges"), ()))
 def test_a_sync_killed_converges(
     tmp_path: Path, metastore: EmbeddedMetastore, store: HiveMetastore, point: str
 ) -> None:
     settings = SparkSettings(metastore_uri=metastore.uri)
     hall = Hall(tmp_path, program=(metastore_worker.__file__,), spark=settings)
-    table = drifted(tmp_path / point, store)
+
+    def killed() -> None:
+        assert hall.run_worker(failpoint=point) == -signal.SIGKILL, hall.log()
+
+    check_a_sync_converges(hall, store, point, killed, hall.run_worker)
+
+
+@pytest.mark.parametrize("point", points_of("test_a_sync_killed_converges"))
+def test_a_sync_ended_converges(
+    tmp_path: Path, metastore: EmbeddedMetastore, store: HiveMetastore, point: str
+) -> None:
+    """As above, without processes to kill."""
+    hall = Hall(tmp_path, spark=SparkSettings(metastore_uri=metastore.uri))
+
+    def ended() -> None:
+        killed_here(point, hall.loop(HiveMetastore).work)
+
+    check_a_sync_converges(hall, store, point, ended, lambda: hall.loop(HiveMetastore).work())
+
+
+def check_a_sync_converges(
+    hall: Hall, store: HiveMetastore, point: str, killed: Callable[[], None], work: Callable[[], int]
+) -> None:
+    table = drifted(hall.folder / point, store)
     before = store.get(*table.name.split("."))
     hall.enqueue(request_of(table.location, action_at(point, table), name=table.name))
-    assert hall.run_worker(failpoint=point) == -signal.SIGKILL, hall.log()
+    killed()
     between = store.get(*table.name.split("."))
     assert (between == before) == (point == "sync.decided")
     hall.settle()
-    assert hall.run_worker() == 0, hall.log()
+    assert work() == 0, hall.log()
     result, entry = hall.results()["run-1"], store.get(*table.name.split("."))
     assert entry is not None
     if point == "statistics.recorded":

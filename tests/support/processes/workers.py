@@ -5,7 +5,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -16,6 +16,7 @@ from sqlalchemy import update
 
 from lakewarden.catalog.clock import SystemClock
 from lakewarden.catalog.formats.delta.reader import DeltaReader
+from lakewarden.catalog.metastore.port import Metastore
 from lakewarden.catalog.registry.service import Registry
 from lakewarden.catalog.state.db import open_database
 from lakewarden.catalog.state.models import RUN
@@ -110,9 +111,9 @@ class Hall:
             poll=timedelta(milliseconds=20),
         )
 
-    def loop(self) -> WorkLoop:
-        """A worker without Spark for this process, which ends once nothing is queued."""
-        return fake_worker.loop_of(self._next(timedelta(0), parent=os.getppid()))
+    def loop(self, connect: Callable[[str], Metastore | None] = lambda _: None) -> WorkLoop:
+        """A worker without Spark for this process, which ends once nothing is queued. `connect` opens the metastore."""
+        return fake_worker.loop_of(self._next(timedelta(0), parent=os.getppid()), connect=connect)
 
     def run_worker(self, *, failpoint: str = "", seconds: float = 300) -> int:
         """Let a worker work until it ends. Returns its exit code."""
