@@ -465,6 +465,7 @@ def test_frames_are_written_and_upserted(shop: Shop) -> None:
     assert parts() == {2: "u", 7: "u", 10: "late", None: "n"}
 
 
+@pytest.mark.long
 def test_each_batch_of_a_stream_is_upserted_once(shop: Shop, tmp_path: Path) -> None:
     raw, source = shop.raw, f"{shop.raw.database}.source"
     shop.lw.sql(

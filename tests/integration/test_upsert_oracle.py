@@ -11,7 +11,7 @@ from support.upsert_oracle.values import KINDS
 
 pytestmark = pytest.mark.spark
 
-EVERY_RUN = {15: 3}
+EVERY_RUN = {4: 3, 15: 3}
 """Seeds, and how many batches of each, of every run: moments as partitions, numbers; both with deletion vectors."""
 WORLDS = 25
 BATCHES = 8
