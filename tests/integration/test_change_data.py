@@ -6,7 +6,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
+from deltalake import DeltaTable, write_deltalake
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 
@@ -304,7 +306,10 @@ class Flow:
                     file.unlink()
 
     def comes(self, *rows: tuple[Any, ...]) -> None:
-        self.lake.rows(*rows).coalesce(1).write.format("delta").mode("append").save(self.source)
+        columns = {"id": pa.int64(), "v": pa.string(), "ts": pa.int32()}
+        more = [dict(zip(columns, row, strict=True)) for row in rows]
+        frame = pa.Table.from_pylist(more, schema=pa.schema(list(columns.items())))
+        write_deltalake(self.source, frame, mode="append")
 
     def held(self) -> list[tuple[Any, ...]]:
         return self.lake.held(self.sink)
@@ -349,7 +354,7 @@ def test_a_batch_that_comes_again_with_more_than_it_had_is_refused(lake: Lake) -
     ):
         flow.goes_on()
     assert flow.held() == before
-    lake.spark.sql(f"RESTORE TABLE delta.`{flow.sink}` TO VERSION AS OF {made.version - 1}")
+    DeltaTable(flow.sink).restore(made.version - 1)
     flow.goes_on()
     assert flow.held() == lake.held(flow.source)
 

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 from pathlib import Path
-from shutil import copytree
 
 import pyarrow as pa
 import pytest
@@ -20,13 +19,11 @@ from lakewarden.catalog.formats.port import DataFile, DeleteFiles, DeleteKind
 from lakewarden.catalog.units import MIB
 from lakewarden.jobs.actions.compact import Compact
 from support.builders.delta_runs import DeltaTableOnDisk
-from support.crashes.in_process import killed_here
 
 pytestmark = pytest.mark.spark
 
 HOOKS = PostCommitHookProperties(create_checkpoint=False, cleanup_expired_logs=False)
 HOUR = timedelta(hours=1)
-TABLES = Path(__file__).parents[1] / "data" / "tables"
 
 
 @pytest.fixture
@@ -151,17 +148,6 @@ def test_deletion_vectors_are_purged(table: DeltaTableOnDisk) -> None:
     assert after.deletes == () and after.stored_rows == 1980
     assert report.committed_version == after.version and report.files == 8
     assert {one.run_id for one in DeltaReader().commits(table.location, after=seen.version)} != {None}
-
-
-def test_ended_behind_its_purge_the_next_attempt_finds_what_it_has_done(table: DeltaTableOnDisk) -> None:
-    copytree(TABLES / "vectors", table.folder)
-    purge = action(table, purge=True, target_bytes=1, min_small_files=1_000, quiet_seconds=0)
-    killed_here("compact.purged", lambda: table.run(purge, run_id="r"))
-    head = table.observe()
-    assert table.run(purge, run_id="r").committed_version == head.version
-    assert table.observe().at == head.at and head.deletion_vectors == 0
-    made = [one.version for one in DeltaReader().commits(table.location, after=-1) if one.run_id == "r"]
-    assert made == [head.version]
 
 
 def test_clustered_tables_are_compacted_without_a_predicate(table: DeltaTableOnDisk) -> None:

@@ -18,7 +18,6 @@ from lakewarden.jobs.actions.convert import Convert
 from lakewarden.jobs.engines.delta.engine import DeltaEngine
 from lakewarden.jobs.executors.convert import convert
 from lakewarden.jobs.runs.port import JobContext, Report, Target
-from support.crashes.in_process import killed_here
 
 pytestmark = [pytest.mark.spark, pytest.mark.metastore]
 
@@ -177,20 +176,6 @@ def test_an_empty_table_becomes_an_empty_delta_table(
     spark.sql(f"INSERT INTO {name} VALUES (1, 'x')")
     assert spark.table(name).collect() == [(1, "x")]
     assert observed(conversions.location(name)).partition_columns == (("b",) if partitioned else ())
-
-
-def test_ended_before_the_metastore_knows_of_an_empty_table_the_next_attempt_tells_it(
-    spark: SparkSession, hive: HiveMetastore, conversions: Conversions, db: str
-) -> None:
-    name = f"{db}.empty_ended"
-    spark.sql(f"CREATE TABLE {name} (a int) USING parquet")
-    killed_here("convert.entry", lambda: conversions.of(name))
-    location = conversions.location(name)
-    assert provider(hive, name) == "parquet" and READER.is_table(location)
-    report = conversions.of(name)
-    assert provider(hive, name) == "delta"
-    made = [one.version for one in READER.commits(location, after=-1) if one.run_id == RUN]
-    assert made == [report.committed_version]
 
 
 def test_a_folder_is_converted_by_path_with_its_partition_columns(

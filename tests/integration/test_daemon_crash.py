@@ -104,7 +104,7 @@ def test_the_database_is_deleted_while_a_run_is_in_flight_and_an_old_leader_is_f
 @pytest.mark.long
 def test_a_run_that_had_ended_when_the_database_was_deleted_is_on_record_all_the_same(house: House) -> None:
     tables, hold = [house.table("t")], house.folder / "hold"
-    house.settings["run.lease"] = "15 s"  # a worker that a busy machine holds up does not lose its run
+    house.settings["run.lease"] = "30 s"  # a worker that a busy machine holds up does not lose its run
     hold.touch()
     house.environment.update({"WORKER_PROGRAM": slow_worker.__file__, "HOLD": str(hold)})
     with house.daemon() as daemon:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, convert_to_deltalake, write_deltalake
+from pyspark.sql import SparkSession
 
 from lakewarden.catalog.formats.delta.reader import DeltaReader
 from lakewarden.catalog.formats.port import Head, Observation
@@ -16,13 +17,14 @@ from lakewarden.catalog.metastore.entry_statistics import recorded_in
 from lakewarden.catalog.metastore.hive import HiveMetastore
 from lakewarden.catalog.metastore.port import Entry, EntryColumn
 from lakewarden.catalog.model.rows import Outcome
-from lakewarden.catalog.storage.file_store import canonical
+from lakewarden.catalog.storage.file_store import StorageOptions, canonical
 from lakewarden.daemon.process.embedded_metastore import EmbeddedMetastore
 from lakewarden.jobs.actions.answers import AnyAction
 from lakewarden.jobs.actions.compact import Compact
 from lakewarden.jobs.actions.convert import Convert
 from lakewarden.jobs.actions.statistics import RefreshStatistics
 from lakewarden.jobs.actions.sync import SyncMetastore
+from lakewarden.jobs.engines.delta.engine import DeltaEngine
 from lakewarden.jobs.runs.spark_settings import SparkSettings
 from support.builders.entries import new_entry
 from support.builders.runs import parquet_file, request_of
@@ -188,17 +190,43 @@ def test_a_spark_worker_killed_between_two_steps_of_an_engine(
 ) -> None:
     settings = SparkSettings(master="local[2]", metastore_uri=metastore.uri)
     hall = Hall(tmp_path, program=SPARK, spark=settings)
+
+    def killed(point: str) -> None:
+        assert hall.run_worker(failpoint=point) == -signal.SIGKILL, hall.log()
+
+    check_what_an_engine_does_is_done_once(hall, store, killed, hall.run_worker)
+
+
+@pytest.mark.spark
+def test_a_spark_worker_ended_between_two_steps_of_an_engine(
+    tmp_path: Path, spark: SparkSession, metastore: EmbeddedMetastore, store: HiveMetastore
+) -> None:
+    """As above, in the suite's own session."""
+    hall = Hall(tmp_path, spark=SparkSettings(metastore_uri=metastore.uri))
+
+    def work() -> int:
+        return hall.loop(
+            HiveMetastore,
+            lambda clock, _: DeltaEngine(lambda: spark, storage=lambda _: StorageOptions(), clock=clock),
+        ).work()
+
+    check_what_an_engine_does_is_done_once(hall, store, lambda point: killed_here(point, work), work)
+
+
+def check_what_an_engine_does_is_done_once(
+    hall: Hall, store: HiveMetastore, killed_at: Callable[[str], None], work: Callable[[], int]
+) -> None:
     deeds: dict[str, tuple[str, AnyAction]] = {
-        "convert.entry": empty_parquet_table(tmp_path / "empty", store),
-        "compact.purged": table_with_vectors(tmp_path / "vectors"),
+        "convert.entry": empty_parquet_table(hall.folder / "empty", store),
+        "compact.purged": table_with_vectors(hall.folder / "vectors"),
     }
     points = points_of("test_a_spark_worker_killed_between_two_steps_of_an_engine")
     for rank, point in enumerate(points):
         location, action = deeds[point]
         hall.enqueue(request_of(location, action, run_id=point, rank=float(rank)))
-        assert hall.run_worker(failpoint=point) == -signal.SIGKILL, hall.log()
+        killed_at(point)
         hall.settle()
-    assert hall.run_worker() == 0, hall.log()
+    assert work() == 0, hall.log()
     for point in points:
         assert hall.results()[point].outcome is Outcome.SUCCEEDED, hall.log()
         assert len(hall.commits_of(deeds[point][0], point)) == 1, point

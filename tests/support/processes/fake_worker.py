@@ -5,7 +5,7 @@ import sys
 from collections.abc import Callable
 from types import FrameType
 
-from lakewarden.catalog.clock import SystemClock
+from lakewarden.catalog.clock import Clock, SystemClock
 from lakewarden.catalog.metastore.port import Metastore
 from lakewarden.catalog.model.rows import DELTA
 from lakewarden.catalog.state.db import open_database
@@ -13,6 +13,7 @@ from lakewarden.catalog.state.inbox import DatabaseInbox
 from lakewarden.catalog.state.queue import DatabaseQueue
 from lakewarden.jobs.engines.registry import InstalledTools
 from lakewarden.jobs.rollback.execute.run import open_rollbacks
+from lakewarden.jobs.runs.port import Engine
 from lakewarden.jobs.runs.properties_ledger import open_ledger
 from lakewarden.jobs.runs.standings import open_standings
 from lakewarden.jobs.runs.worker_config import WorkerConfig, read_config
@@ -23,7 +24,7 @@ from support.fakes.engine import FakeEngine
 
 def loop_of(
     config: WorkerConfig,
-    engine: type[FakeEngine] = FakeEngine,
+    engine: Callable[[Clock, Metastore | None], Engine] = FakeEngine,
     connect: Callable[[str], Metastore | None] = lambda _: None,
 ) -> WorkLoop:
     """A worker that has not begun. `connect` opens the metastore at a URI; without it there is none (Thrift alone

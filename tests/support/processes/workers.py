@@ -14,7 +14,7 @@ from pathlib import Path
 import psutil
 from sqlalchemy import update
 
-from lakewarden.catalog.clock import SystemClock
+from lakewarden.catalog.clock import Clock, SystemClock
 from lakewarden.catalog.formats.delta.reader import DeltaReader
 from lakewarden.catalog.metastore.port import Metastore
 from lakewarden.catalog.registry.service import Registry
@@ -25,10 +25,12 @@ from lakewarden.catalog.state.queue import DatabaseQueue
 from lakewarden.catalog.state.run_log import DatabaseRunLog
 from lakewarden.catalog.storage.file_store import StorageOptions
 from lakewarden.daemon.workers.lost_runs import Reaper
+from lakewarden.jobs.runs.port import Engine
 from lakewarden.jobs.runs.spark_settings import SparkSettings
 from lakewarden.jobs.runs.worker_config import WorkerConfig, write_config
 from lakewarden.jobs.worker.loop import WorkLoop
 from support.builders.states import sqlite_url
+from support.fakes.engine import FakeEngine
 from support.fakes.system_store import FakeSystemStore
 from support.processes import fake_worker
 
@@ -111,9 +113,13 @@ class Hall:
             poll=timedelta(milliseconds=20),
         )
 
-    def loop(self, connect: Callable[[str], Metastore | None] = lambda _: None) -> WorkLoop:
-        """A worker without Spark for this process, which ends once nothing is queued. `connect` opens the metastore."""
-        return fake_worker.loop_of(self._next(timedelta(0), parent=os.getppid()), connect=connect)
+    def loop(
+        self,
+        connect: Callable[[str], Metastore | None] = lambda _: None,
+        engine: Callable[[Clock, Metastore | None], Engine] = FakeEngine,
+    ) -> WorkLoop:
+        """A worker for this process, which ends once nothing is queued. `connect` opens the metastore."""
+        return fake_worker.loop_of(self._next(timedelta(0), parent=os.getppid()), engine, connect)
 
     def run_worker(self, *, failpoint: str = "", seconds: float = 300) -> int:
         """Let a worker work until it ends. Returns its exit code."""
