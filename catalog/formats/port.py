@@ -6,6 +6,8 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Protocol
 
+from lakewarden.catalog.formats.folder_files import OwnFiles
+from lakewarden.catalog.formats.size_histogram import SizeHistogram
 from lakewarden.catalog.model.bucket_layout import BucketLayout
 from lakewarden.catalog.model.lineage_record import LineageRecord, RecordVerdict
 from lakewarden.catalog.model.rows import Column, TableFormat
@@ -23,6 +25,7 @@ __all__ = [
     "LogProblem",
     "Maintenance",
     "Observation",
+    "OwnFiles",
     "Partition",
     "ProbeResult",
     "Reference",
@@ -64,6 +67,8 @@ class Capabilities:
     file_statistics: bool
     moves_files: bool = True
     """Whether single files can be taken out of it, and added again."""
+    purge: bool = True
+    """Whether its log tells all its files, and nobody else needs any."""
     spark_alone: bool = False
     """Whether Spark alone commits to it for us."""
     unsupported: tuple[str, ...] = ()
@@ -80,18 +85,6 @@ class ProbeResult:
     """The version that head shows, or one on the way to it; exact if `moved` is False."""
     head: str | None = None
     """Head's state (`Observation.head`); None if telling it takes more than a look."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class SizeHistogram:
-    """Head files counted by size: bin i holds files of 2**i <= bytes < 2**(i+1); bin 0 also holds empty files."""
-
-    counts: tuple[int, ...] = ()
-    bytes: tuple[int, ...] = ()
-
-    def below(self, limit_bytes: int) -> int:
-        """Number of files surely smaller than `limit_bytes` (bins that straddle the limit are not counted)."""
-        return sum(count for i, count in enumerate(self.counts) if 2 ** (i + 1) <= limit_bytes)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -396,3 +389,7 @@ class TableReader(Protocol):
 
     def side_files(self, location: str) -> Iterator[str]:
         """Paths of what branches and tags need (head's own files may be among them); none where there are neither."""
+
+    def own_files(self, location: str) -> OwnFiles | None:
+        """Every file of the table, whichever version needs it; None: head's, the tombstones, and whatever lies in the
+        log's folder. Raises `RefusedError` where another table's log is there as well, `UnreadableError`."""

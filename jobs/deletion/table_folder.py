@@ -5,14 +5,15 @@ Unknown files may be anybody's: a purge deletes them only with a consent that na
 
 import hashlib
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Final
 
 from lakewarden.catalog.clock import to_millis
 from lakewarden.catalog.errors import RefusedError
 from lakewarden.catalog.formats.inner_tables import inner_tables
-from lakewarden.catalog.formats.port import TableReader
+from lakewarden.catalog.formats.port import OwnFiles, TableReader
 from lakewarden.catalog.formats.registry import spec_of
 from lakewarden.catalog.model.pending_purge import MARKER
 from lakewarden.catalog.model.rows import TableFormat
@@ -49,10 +50,11 @@ def look_into(store: FileStore, format_: TableFormat | None, reader: TableReader
     entries = tuple(store.tree())
     files = tuple(entry for entry in entries if not entry.is_dir and entry.path != MARKER)
     spec = spec_of(format_)
-    own = f"{spec.sign.folder}/"
-    log = tuple(entry for entry in files if entry.path.startswith(own))
-    rest = tuple(entry for entry in files if not entry.path.startswith(own))
-    named = set[str]() if reader is None else _named(store, reader)
+    own = None if reader is None else reader.own_files(store.root)
+    log = _log(files, f"{spec.sign.folder}/", own)
+    of_log = {entry.path for entry in log}
+    rest = tuple(entry for entry in files if entry.path not in of_log)
+    named = set[str]() if reader is None else _named(store, reader, own)
     data = {
         entry.path
         for entry in rest
@@ -84,8 +86,20 @@ def signature(entry: FileEntry) -> str:
     return f"{entry.path}\t{entry.size_bytes}\t{to_millis(entry.modified_at)}"
 
 
-def _named(store: FileStore, reader: TableReader) -> set[str]:
+def _log(files: Sequence[FileEntry], folder: str, own: OwnFiles | None) -> tuple[FileEntry, ...]:
+    """What lies in the log's folder; of that, what is the table's own where its format tells, in the order in which it
+    goes, each with its checksums."""
+    there = {entry.path: entry for entry in files if entry.path.startswith(folder)}
+    if own is None:
+        return tuple(there.values())
+    order = chain.from_iterable((companion_of(path), path) for path in own.log)
+    return tuple(there[path] for path in order if path in there)
+
+
+def _named(store: FileStore, reader: TableReader, own: OwnFiles | None) -> set[str]:
     places = FilePlaces(store.root)
+    if own is not None:
+        return {places.of(path) for path in own.data}
     found = {places.of(path) for path in named_paths(reader.files(store.root))}
     for stone in reader.tombstones(store.root):
         found.update(places.of(path) for path in (stone.path, stone.deletion_vector) if path is not None)

@@ -190,6 +190,9 @@ class DeltaReader:
     def side_files(self, location: str) -> Iterator[str]:
         return iter(())
 
+    def own_files(self, location: str) -> None:
+        return None
+
     def _observe(self, log: DeltaLog, since: Observation | None) -> Observation:
         listing = log.listing()
         segment = segment_of(listing, location=log.location)

@@ -2,23 +2,29 @@
 then finds the table's properties there; nothing else reads them since.
 
 They are found along the table's own line: the oldest file that head remembers tells those before it, and so on. What
-does not stand in that line stays: commits that failed, and whatever another table in the folder has.
+does not stand in that line stays: commits that failed, and whatever another table in the folder has. So the line tells,
+too, which files are the table's at all.
 """
 
 from collections.abc import Callable, Collection, Iterator
+from dataclasses import replace
 from datetime import datetime
 from itertools import takewhile
 from typing import Final
 
+from lakewarden.catalog.errors import RefusedError
+from lakewarden.catalog.formats.files_elsewhere import folder_elsewhere
+from lakewarden.catalog.formats.folder_files import OwnFiles
 from lakewarden.catalog.formats.iceberg.contents import TableContents
 from lakewarden.catalog.formats.iceberg.errors import BrokenMetadataError
 from lakewarden.catalog.formats.iceberg.metadata import TableMetadata, TableSnapshot, parse_metadata
-from lakewarden.catalog.formats.iceberg.pointer import number_of
-from lakewarden.catalog.formats.iceberg.released import EXPIRING
+from lakewarden.catalog.formats.iceberg.pointer import FOLDER, HINT, number_of
+from lakewarden.catalog.formats.iceberg.released import EXPIRING, named_files
 from lakewarden.catalog.storage.file_store import FileEntry
 
-__all__ = ["Shown", "first_shown", "forgotten", "last_shown", "why_forgotten"]
+__all__ = ["Shown", "first_shown", "forgotten", "last_shown", "own_files", "why_forgotten"]
 
+_OWN: Final = f"{FOLDER}/"
 _FORGETFUL: Final = "write.metadata.delete-after-commit.enabled"
 
 Shown = Callable[[TableMetadata, TableContents, TableSnapshot | None], TableMetadata | None]
@@ -113,3 +119,48 @@ def _over_time(metadata: TableMetadata, contents: TableContents) -> Iterator[Tab
         if told.uuid != metadata.uuid:
             return
         yield told
+
+
+def own_files(
+    metadata: TableMetadata, head: str, contents: TableContents, listed: Collection[str]
+) -> OwnFiles:
+    """By head's metadata, which was read from `head`; `listed` are the metadata files in the folder. Raises
+    `RefusedError` where one of them is another table's, or tells nobody whose it is, and where the table has files
+    elsewhere; `BrokenMetadataError` where head's own manifests cannot be read."""
+    older = [path for path in reversed(list(_line(metadata, contents))) if path in listed]
+    told = {path: _metadata_at(path, contents) for path in listed if path != head}
+    _refuse_others(metadata, told)
+    found, known = set(named_files(metadata, contents)), set(metadata.snapshots)
+    for path in reversed(older):
+        rest = {key: one for key, one in told[path].snapshots.items() if key not in known}
+        known.update(rest)
+        before = replace(told[path], snapshots=rest)
+        found.update(named_files(before, contents.of(before), lenient=True))
+    elsewhere = sorted(path for path in found if folder_elsewhere(path) is not None)
+    if elsewhere:
+        raise RefusedError(
+            f"Metadata of the table names {elsewhere[0]}, which is not in its folder.",
+            hint="Rewrite such files (`rewrite_data_files`), or delete the table by its own engine.",
+        )
+    line = [*dict.fromkeys(older), HINT, head]
+    inner = sorted(path for path in found if path.startswith(_OWN) and path not in line)
+    return OwnFiles(data=frozenset(path for path in found if not path.startswith(_OWN)), log=(*inner, *line))
+
+
+def _metadata_at(path: str, contents: TableContents) -> TableMetadata:
+    try:
+        return parse_metadata(contents.read_own(path, by="the folder"), path)
+    except BrokenMetadataError as broken:
+        raise RefusedError(
+            f"Nobody can tell whose metadata {path} is: {broken}",
+            hint="If no table needs it, move it away.",
+        ) from broken
+
+
+def _refuse_others(metadata: TableMetadata, told: dict[str, TableMetadata]) -> None:
+    other = next((path for path, one in sorted(told.items()) if one.uuid != metadata.uuid), None)
+    if other is not None:
+        raise RefusedError(
+            f"{other} is the metadata of another table ({told[other].uuid}), which shares the folder.",
+            hint="Nothing of a folder that two tables share is deleted: move that table, or delete by its own engine.",
+        )

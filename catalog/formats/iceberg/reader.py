@@ -33,6 +33,7 @@ from lakewarden.catalog.formats.iceberg.old_metadata import (
     first_shown,
     forgotten,
     last_shown,
+    own_files,
     why_forgotten,
 )
 from lakewarden.catalog.formats.iceberg.pointer import (
@@ -58,6 +59,7 @@ from lakewarden.catalog.formats.port import (
     DataFile,
     LogProblem,
     Observation,
+    OwnFiles,
     ProbeResult,
     Reference,
     Tombstone,
@@ -201,6 +203,11 @@ class IcebergReader:
     def side_files(self, location: str) -> Iterator[str]:
         loaded = self._load(location, KnownManifests())  # what was read once may be missing by now
         return side_files(loaded.metadata, loaded.contents, self._clock.now())
+
+    def own_files(self, location: str) -> OwnFiles:
+        loaded, store = self._load(location, KnownManifests()), self._store(location)
+        listed = [one.path for one in metadata_files(store)]
+        return own_files(loaded.metadata, loaded.file.path, loaded.contents, listed)
 
     def expiring(self, location: str, *, head: str, before: int, left_before: datetime) -> tuple[int, ...]:
         """The ids of the snapshots before a version that nothing needs and nobody was at after a moment. Raises

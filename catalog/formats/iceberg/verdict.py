@@ -60,6 +60,7 @@ def capabilities_of(obstacles: tuple[ObservedOnly, ...]) -> Capabilities:
         vacuum=not obstacles,
         compact=not obstacles,
         file_statistics=False,
+        purge=not obstacles,
         unsupported=tuple(one.feature for one in obstacles),
     )
 

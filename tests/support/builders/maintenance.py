@@ -161,6 +161,9 @@ class ValueReader:
     def side_files(self, location: str) -> Iterator[str]:
         return iter(())
 
+    def own_files(self, location: str) -> None:
+        return None
+
     @property
     def _is_missing(self) -> bool:
         return isinstance(self.observation, LogProblem) and self.observation.check == "exists"

@@ -140,6 +140,9 @@ class FakeReader:
     def side_files(self, location: str) -> Iterator[str]:
         return iter(())
 
+    def own_files(self, location: str) -> None:
+        return None
+
     def _answer(self, location: str) -> None:
         if location in self.down:
             raise UnavailableError("The storage does not answer.")

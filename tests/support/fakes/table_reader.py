@@ -151,6 +151,9 @@ class FakeReader:
     def side_files(self, location: str) -> Iterator[str]:
         return iter(())
 
+    def own_files(self, location: str) -> None:
+        return None
+
 
 def _observation(location: str, table: FakeTable) -> Observation:
     files, head = list(table.versions[-1].values()), table.commits[-1]

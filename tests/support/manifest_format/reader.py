@@ -124,6 +124,9 @@ class ManifestReader:
     def side_files(self, location: str) -> Iterator[str]:
         return iter(())
 
+    def own_files(self, location: str) -> None:
+        return None
+
     def _manifest(self, location: str) -> Manifest:
         store = self._store(location)
         path = _newest(store)
