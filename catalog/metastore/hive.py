@@ -9,6 +9,7 @@ so a foreign change within the same second as the one that was read goes unnotic
 import socket
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from copy import deepcopy
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any, Final
@@ -30,8 +31,8 @@ from pymetastore.hive_metastore.ttypes import (
 from thrift.Thrift import TApplicationException
 
 from lakewarden.catalog.clock import Clock, SystemClock
-from lakewarden.catalog.errors import ConflictError, NotFoundError
-from lakewarden.catalog.metastore.port import DDL_TIME, METADATA_FILE, Entry
+from lakewarden.catalog.errors import ConflictError, NotFoundError, RefusedError
+from lakewarden.catalog.metastore.port import DDL_TIME, METADATA_FILE, TAKEN, TAKEN_FILE, Entry, head_file
 from lakewarden.catalog.metastore.thrift_pool import ABSENT, Client, Pool
 from lakewarden.catalog.metastore.thrift_tables import entry_of, partition_values, table_of, with_entry
 
@@ -43,6 +44,8 @@ _EXPECTED_VALUE: Final = "expected_parameter_value"
 _LEAVE_STATISTICS: Final = {"DO_NOT_UPDATE_STATS": "true"}
 _STRICT: Final = "hive.metastore.disallow.incompatible.col.type.changes"
 _NAMES_AT_ONCE: Final = 500
+_EXTERNAL: Final = "EXTERNAL_TABLE"
+"""The type of a table whose folder stays where it is when the entry gets another name."""
 
 
 class HiveMetastore:
@@ -97,7 +100,7 @@ class HiveMetastore:
                     if database.lower() not in client.get_all_databases():
                         return {}
                     raise
-                told = ((one.tableName, (one.parameters or {}).get(METADATA_FILE)) for one in some)
+                told = ((one.tableName, head_file(one.parameters or {})) for one in some)
                 found |= {name: file for name, file in told if file}
             return found
 
@@ -195,6 +198,52 @@ class HiveMetastore:
 
         self._pool.call(f"drop {database}.{table}", remove)
 
+    def take_away(self, database: str, table: str, *, name: str, file: str) -> None:
+        """Rename an entry by one compare-and-set on the metadata file that it names. The value changes with it: else a
+        commit that waits for the entry would find it as it expects, and undo the renaming."""
+        if self.compares(database, table) is False:
+            raise RefusedError(
+                f"The metastore does not compare before it changes the entry of {database}.{table}, so a commit that "
+                "comes first would be lost.",
+                hint="docs/reference/metastore.md lists the versions that do.",
+            )
+
+        def take(client: Client) -> None:
+            current = _find(client, database, table)
+            if current is None or (current.parameters or {}).get(METADATA_FILE) != file:
+                raise ConflictError(
+                    f"The metastore's entry {database}.{table} does not name {file} any more."
+                )
+            if current.tableType != _EXTERNAL or str(current.parameters.get("EXTERNAL")).upper() != "TRUE":
+                raise RefusedError(
+                    f"The metastore has {database}.{table} as a table of its own, and would move its folder with its "
+                    "name.",
+                    hint="Make it external: ALTER TABLE ... SET TBLPROPERTIES ('EXTERNAL'='TRUE').",
+                )
+            wanted = deepcopy(current)
+            wanted.tableName = name
+            wanted.parameters |= {METADATA_FILE: f"{file}{TAKEN}", TAKEN_FILE: file}
+            _compare_and_set(client, current, wanted, file)
+
+        self._pool.call(f"take {database}.{table} away", take)
+
+    def put_back(self, database: str, name: str, *, table: str, file: str) -> None:
+        """The other way round."""
+
+        def put(client: Client) -> None:
+            current = _find(client, database, name)
+            if current is None or (current.parameters or {}).get(TAKEN_FILE) != file:
+                raise ConflictError(f"The metastore has no entry {database}.{name} of {file}.")
+            if _find(client, database, table) is not None:
+                raise ConflictError(f"The metastore has another table {database}.{table} by now.")
+            wanted = deepcopy(current)
+            wanted.tableName = table
+            del wanted.parameters[TAKEN_FILE]
+            wanted.parameters[METADATA_FILE] = file
+            _compare_and_set(client, current, wanted, f"{file}{TAKEN}")
+
+        self._pool.call(f"put {database}.{table} back", put)
+
     def strict_columns(self) -> bool:
         """Whether the server refuses to change a column to an incompatible type."""
 
@@ -255,6 +304,16 @@ class HiveMetastore:
             wanted.dbName, wanted.tableName, wanted, EnvironmentContext(context)
         )
         return wanted
+
+
+def _compare_and_set(client: Client, current: Any, wanted: Any, expected: str) -> None:
+    """By the metadata file; whoever compares by the time finds another one, too."""
+    read = str(wanted.parameters.get(DDL_TIME, ""))
+    wanted.parameters[DDL_TIME] = str(int(read) + 1 if read.isdigit() else 1)
+    context = {**_LEAVE_STATISTICS, _EXPECTED_KEY: METADATA_FILE, _EXPECTED_VALUE: expected}
+    client.alter_table_with_environment_context(
+        current.dbName, current.tableName, wanted, EnvironmentContext(context)
+    )
 
 
 def _find(client: Client, database: str, table: str) -> Any:

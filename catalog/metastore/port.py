@@ -4,7 +4,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
-__all__ = ["DDL_TIME", "METADATA_FILE", "Entry", "EntryColumn", "Metastore"]
+__all__ = [
+    "DDL_TIME",
+    "METADATA_FILE",
+    "TAKEN",
+    "TAKEN_FILE",
+    "Entry",
+    "EntryColumn",
+    "Metastore",
+    "head_file",
+]
 
 DDL_TIME: Final = "transient_lastDdlTime"
 """The parameter (epoch seconds) that the metastore renews whenever Spark or Hive alters an entry: what `replace` is
@@ -12,6 +21,19 @@ compared by."""
 
 METADATA_FILE: Final = "metadata_location"
 """The parameter by which Iceberg's entries name the metadata file that is head's: a commit sets it."""
+
+TAKEN_FILE: Final = "lakewarden.taken_from"
+"""The parameter of an entry that was taken away: the metadata file that it named."""
+
+TAKEN: Final = ".taken"
+"""What stands behind the name of that file in `METADATA_FILE` since: no commit that was made on it comes through."""
+
+
+def head_file(parameters: Mapping[str, str]) -> str | None:
+    """The metadata file that an entry with these parameters names; of one that was taken away, the one that it named,
+    unless a commit that waited for it got through all the same."""
+    named, taken = parameters.get(METADATA_FILE), parameters.get(TAKEN_FILE)
+    return taken if taken is not None and named == f"{taken}{TAKEN}" else named
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -80,6 +102,14 @@ class Metastore(Protocol):
 
     def drop(self, database: str, table: str) -> None:
         """Remove the entry, never the data; quietly when there is none."""
+
+    def take_away(self, database: str, table: str, *, name: str, file: str) -> None:
+        """Call an entry `name`, so that no commit to its table succeeds any more, if it still names this metadata
+        file: compared and set by the server. `metadata_files` tells the file still. Raises `ConflictError` if it names
+        another one, `RefusedError` where the server does not compare, or would move the table's folder."""
+
+    def put_back(self, database: str, name: str, *, table: str, file: str) -> None:
+        """Call an entry that was taken away as before. Raises `ConflictError` if it is not there, or `table` is."""
 
     def strict_columns(self) -> bool:
         """Whether the server refuses to change a column to an incompatible type

@@ -59,6 +59,12 @@ class _Renamed:
     def drop(self, database: str, table: str) -> None:
         self._metastore.drop(self._swapped(database), table)
 
+    def take_away(self, database: str, table: str, *, name: str, file: str) -> None:
+        self._metastore.take_away(self._swapped(database), table, name=name, file=file)
+
+    def put_back(self, database: str, name: str, *, table: str, file: str) -> None:
+        self._metastore.put_back(self._swapped(database), name, table=table, file=file)
+
     def strict_columns(self) -> bool:
         return self._metastore.strict_columns()
 

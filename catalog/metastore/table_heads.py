@@ -18,7 +18,7 @@ from lakewarden.catalog.errors import CatalogAwayError, MetastoreAwayError, Unav
 from lakewarden.catalog.formats.spec import CatalogHead
 from lakewarden.catalog.metastore.port import Metastore
 from lakewarden.catalog.model.identity import CatalogAddress
-from lakewarden.catalog.model.rows import GONE, RowKind, TableRow
+from lakewarden.catalog.model.rows import GONE, RowKind, TableRow, TableState
 from lakewarden.catalog.storage.named_files import lies_in
 from lakewarden.catalog.system.port import Rows
 
@@ -113,6 +113,7 @@ class TableHeads:
         self._metastore, self._rows, self._monotonic, self._moment = metastore, rows, monotonic, moment
         self._declared = declared or _none_declared
         self._instead: dict[str, CatalogAddress] = {}
+        self._pinned: dict[str, CatalogHead] = {}
         self._known: dict[str, CatalogAddress] = {}
         self._stored: Mapping[str, CatalogAddress] = {}
         self._places: frozenset[str | None] = frozenset()
@@ -136,6 +137,22 @@ class TableHeads:
             with self._lock:
                 del self._instead[location]
 
+    @contextmanager
+    def pinned(self, location: str, head: CatalogHead) -> Iterator[None]:
+        """In the block, the table at a location has this head, whatever catalogs say."""
+        with self._lock:
+            self._pinned[location] = head
+        try:
+            yield
+        finally:
+            with self._lock:
+                del self._pinned[location]
+
+    def address(self, location: str) -> CatalogAddress | None:
+        """The entry that keeps the head of the table at a location, by its row."""
+        with self._lock:
+            return self._address(location)
+
     def forget(self) -> None:
         """Ask anew, whatever was answered a moment ago: somebody decides by what has just happened."""
         with self._lock:
@@ -147,6 +164,8 @@ class TableHeads:
     def __call__(self, location: str) -> CatalogHead | None:
         """The head of the table at a location, None where no entry keeps it. Raises `UnavailableError`."""
         with self._lock:
+            if location in self._pinned:
+                return self._pinned[location]
             address = self._instead.get(location) or self._address(location)
             if address is None:
                 return None
@@ -161,10 +180,8 @@ class TableHeads:
         moment, unless none of them is at this location: it may have come just now."""
         now = self._monotonic()
         if now >= self._stored_until or not (location in self._places or location in self._known):
-            found = sorted(
-                self._rows().find(kind=RowKind.TABLE, format="iceberg"),
-                key=lambda row: (row.state not in GONE, row.row),
-            )
+            rows = self._rows().find(kind=RowKind.TABLE, format="iceberg")
+            found = sorted(filter(_has_place, rows), key=lambda row: (row.state not in GONE, row.row))
             told = ((row.location or "", address_in(row.properties)) for row in found)
             self._stored = {place: address for place, address in told if address is not None}
             self._places = frozenset(row.location for row in found)
@@ -227,6 +244,11 @@ class TableHeads:
             inside = (table for table, file in files.items() if lies_in(file, location))
             found = tuple(f"{address.namespace}.{table}" for table in inside)
         return tuple(one for one in found if one != str(address))
+
+
+def _has_place(row: TableRow) -> bool:
+    """Nothing is left of what was purged: its place may be another table's."""
+    return row.state is not TableState.PURGED
 
 
 def address_in(properties: Mapping[str, str]) -> CatalogAddress | None:

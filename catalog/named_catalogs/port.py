@@ -23,6 +23,20 @@ class TableCatalog(Protocol):
         """`catalog.namespace.table` of the entries that name a file in the folder at a canonical location, of whichever
         catalog that is kept in the same place; none where that takes asking for every table."""
 
+    @property
+    def takes_entries(self) -> bool:
+        """Whether an entry can be taken away if, and only if, it names a certain metadata file."""
+
+    def take_away(self, namespace: str, table: str, *, name: str, file: str) -> None:
+        """Call an entry `name`, so that no commit to its table succeeds any more, if it still names this metadata
+        file. Raises `ConflictError` if it does not, `RefusedError` where `takes_entries` is false."""
+
+    def put_back(self, namespace: str, name: str, *, table: str, file: str) -> None:
+        """Call an entry that was taken away as before. Raises `ConflictError` if it is not there, or `table` is."""
+
+    def drop(self, namespace: str, table: str) -> None:
+        """Remove the entry, never a file; quietly when there is none."""
+
     def entries(self) -> Mapping[str, str | None]:
         """`namespace.table` -> the metadata file that it names, of all tables; None where that takes another
         question."""

@@ -6,7 +6,7 @@ from contextlib import closing, contextmanager
 from typing import Any, Final
 from urllib.parse import quote, urlencode
 
-from lakewarden.catalog.errors import CatalogAwayError
+from lakewarden.catalog.errors import CatalogAwayError, RefusedError
 from lakewarden.catalog.named_catalogs.declaration import CatalogDeclaration
 from lakewarden.catalog.named_catalogs.rest_session import RestAnswer, RestSession
 
@@ -25,6 +25,7 @@ class RestCatalog:
     says has not changed (ETag) it does not send again."""
 
     bulk: Final = False
+    takes_entries: Final = False
 
     def __init__(self, declared: CatalogDeclaration) -> None:
         self._declared = declared
@@ -48,6 +49,21 @@ class RestCatalog:
                 for namespace in self._namespaces(session, ())
                 for one in self._listed(session, f"{_place(namespace)}/tables", "identifiers")
             }
+
+    def take_away(self, namespace: str, table: str, *, name: str, file: str) -> None:
+        raise self._cannot_take()
+
+    def put_back(self, namespace: str, name: str, *, table: str, file: str) -> None:
+        raise self._cannot_take()
+
+    def drop(self, namespace: str, table: str) -> None:
+        raise self._cannot_take()
+
+    def _cannot_take(self) -> RefusedError:
+        return RefusedError(
+            f"The catalog {self._declared.name} cannot be told to take an entry away only if it is as it was read.",
+            hint="Delete the table by its own engine: DROP TABLE ... PURGE.",
+        )
 
     def _file(self, session: RestSession, namespace: str, table: str) -> str | None:
         key = (namespace, table)

@@ -6,13 +6,13 @@ from contextlib import contextmanager
 from typing import Any, Final
 from urllib.parse import quote
 
-from sqlalchemy import URL, column, create_engine, make_url, select, text
-from sqlalchemy.engine import Engine
-from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError, SQLAlchemyError
+from sqlalchemy import URL, column, create_engine, delete, make_url, select, text, update
+from sqlalchemy.engine import Connection, Engine
+from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError, NoSuchModuleError, SQLAlchemyError
 from sqlalchemy.pool import NullPool
-from sqlalchemy.sql import Select, table
+from sqlalchemy.sql import ColumnElement, Select, table
 
-from lakewarden.catalog.errors import CatalogAwayError
+from lakewarden.catalog.errors import CatalogAwayError, ConflictError
 from lakewarden.catalog.named_catalogs.declaration import CatalogDeclaration
 from lakewarden.catalog.storage.file_store import local_path
 from lakewarden.catalog.storage.named_files import lies_in
@@ -21,6 +21,10 @@ from lakewarden.catalog.storage.secret_files import current
 __all__ = ["SqlCatalog"]
 
 _TABLE: Final = "iceberg_tables"
+_ENTRIES: Final = table(
+    _TABLE,
+    *(column(name) for name in ("catalog_name", "table_namespace", "table_name", "metadata_location")),
+)
 _VIEW: Final = "VIEW"
 """The kind of an entry that is none of a table. Schema V0 has no views, and no column for the kind."""
 _PATIENCE: Final = 5
@@ -36,6 +40,7 @@ class SqlCatalog:
     """`TableCatalog` of a database. Holds no connection between questions; user and password are read each time."""
 
     bulk: Final = True
+    takes_entries: Final = True
 
     def __init__(self, declared: CatalogDeclaration) -> None:
         self._declared = declared
@@ -66,6 +71,44 @@ class SqlCatalog:
             for _, namespace, table, file in self._rows(_entries_of(self._declared.name))
         }
 
+    def take_away(self, namespace: str, table: str, *, name: str, file: str) -> None:
+        self._rename(namespace, table, name, file)
+
+    def put_back(self, namespace: str, name: str, *, table: str, file: str) -> None:
+        self._rename(namespace, name, table, file)
+
+    def drop(self, namespace: str, table: str) -> None:
+        with self._writing() as connection:
+            connection.execute(delete(_ENTRIES).where(*self._is(namespace, table)))
+
+    def _rename(self, namespace: str, table: str, name: str, file: str) -> None:
+        wanted = (*self._is(namespace, table), column("metadata_location") == file)
+        try:
+            with self._writing() as connection:
+                changed = connection.execute(update(_ENTRIES).where(*wanted).values(table_name=name)).rowcount
+                if changed != 1:
+                    raise ConflictError(
+                        f"The entry {namespace}.{table} of the catalog {self._declared.name} does not name {file} "
+                        "any more."
+                    )
+        except IntegrityError as error:
+            raise ConflictError(
+                f"The catalog {self._declared.name} has another table {namespace}.{name} by now."
+            ) from error
+
+    def _is(self, namespace: str, table: str) -> tuple[ColumnElement[bool], ...]:
+        return (
+            column("catalog_name") == self._declared.name,
+            column("table_namespace") == namespace,
+            column("table_name") == table,
+        )
+
+    @contextmanager
+    def _writing(self) -> Iterator[Connection]:
+        """One transaction."""
+        with self._answering(), self._engine(writing=True).begin() as connection:
+            yield connection
+
     def _rows(self, wanted: "Select[Any]") -> Iterator[tuple[str, str, str, str]]:
         """Catalog, namespace, table and metadata file of the entries that are tables'."""
         with self._answering():
@@ -77,8 +120,8 @@ class SqlCatalog:
             if file is not None and one.get("iceberg_type") != _VIEW:
                 yield one["catalog_name"], one["table_namespace"], one["table_name"], file
 
-    def _engine(self) -> Engine:
-        url = _url(self._declared)
+    def _engine(self, *, writing: bool = False) -> Engine:
+        url = _url(self._declared, "rw" if writing else "ro")
         waiting = _WAITING.get(url.get_backend_name(), _OTHERS_WAITING)
         return create_engine(url, poolclass=NullPool, connect_args=dict(waiting))
 
@@ -92,6 +135,8 @@ class SqlCatalog:
                 f"The catalog {name} cannot be asked: {_first_line(error)}.",
                 hint=f"Check catalogs.{name}.uri, and whether its Python driver is installed.",
             ) from error
+        except IntegrityError:
+            raise  # an answer: there is such an entry already
         except SQLAlchemyError as error:
             told = error.orig if isinstance(error, DBAPIError) and error.orig is not None else error
             raise CatalogAwayError(
@@ -109,11 +154,11 @@ def _entries_of(name: str) -> "Select[Any]":
     return _every_entry().where(column("catalog_name") == name)
 
 
-def _url(declared: CatalogDeclaration) -> URL:
+def _url(declared: CatalogDeclaration, mode: str) -> URL:
     """The database's address for SQLAlchemy. A file of SQLite's that is not there is not made."""
     url, options = make_url(declared.uri), current(declared.options)
     if url.get_backend_name() == "sqlite":
-        return url.set(database=f"file:{quote(url.database or '')}", query={"mode": "ro", "uri": "true"})
+        return url.set(database=f"file:{quote(url.database or '')}", query={"mode": mode, "uri": "true"})
     return url.set(username=options.get("user", url.username), password=options.get("password", url.password))
 
 

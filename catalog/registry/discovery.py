@@ -8,6 +8,7 @@ from lakewarden.catalog.errors import LakewardenError
 from lakewarden.catalog.formats.port import TableReader
 from lakewarden.catalog.metastore.ownership import is_system_entry
 from lakewarden.catalog.metastore.port import METADATA_FILE, Metastore
+from lakewarden.catalog.metastore.taken_entries import TAKEN_NAME
 from lakewarden.catalog.model.identity import CatalogAddress
 from lakewarden.catalog.named_catalogs.port import TableCatalog
 from lakewarden.catalog.storage.file_store import StorageOptions, below, canonical, from_hadoop, open_store
@@ -49,7 +50,7 @@ def in_metastore(
     """
     for database in metastore.databases():
         for table in metastore.tables(database):
-            if named(f"{database}.{table}"):
+            if named(f"{database}.{table}") and not table.startswith(TAKEN_NAME):
                 yield _entered(metastore, database, table, readers, known)
 
 
@@ -82,7 +83,7 @@ def in_catalog(
     Where each lies, whoever registers it reads."""
     for entry in catalog.entries():
         address = CatalogAddress(catalog=name, entry=entry)
-        wanted = address not in managed and named(str(address))
+        wanted = address not in managed and named(str(address)) and not address.table.startswith(TAKEN_NAME)
         yield DiscoveredTable(where=str(address), location=None) if wanted else None
 
 

@@ -12,9 +12,23 @@ from typing import Protocol
 
 import pytest
 
-from lakewarden.catalog.errors import ConflictError, NotFoundError, UnavailableError, UsageError
+from lakewarden.catalog.errors import (
+    ConflictError,
+    LakewardenError,
+    NotFoundError,
+    RefusedError,
+    UnavailableError,
+    UsageError,
+)
 from lakewarden.catalog.metastore.hive import HiveMetastore
-from lakewarden.catalog.metastore.port import DDL_TIME, METADATA_FILE, Entry, EntryColumn, Metastore
+from lakewarden.catalog.metastore.port import (
+    DDL_TIME,
+    METADATA_FILE,
+    TAKEN_FILE,
+    Entry,
+    EntryColumn,
+    Metastore,
+)
 from lakewarden.catalog.metastore.system_database import with_system_database
 from support.fakes.metastore import FakeMetastore
 from support.servers.metastores import running_hive2_on_postgres, running_hive3
@@ -252,6 +266,101 @@ def test_changes_within_one_second_are_told_apart(store: Metastore, entry: Entry
         assert found is not None
         assert int(found.parameters[DDL_TIME]) > int(current.parameters[DDL_TIME])
         current = found
+
+
+FILE = "file:/t/metadata/00001-a.metadata.json"
+COMPARING = ["fake", "fake, elsewhere", *(one for one in _REAL if "hive 3.1" not in one.values)]
+
+
+def iced(store: Metastore, entry: Entry, **changes: str) -> Entry:
+    """An entry of Iceberg's, whose folder is where it is."""
+    names = {"table_type": "ICEBERG", "EXTERNAL": "TRUE", METADATA_FILE: FILE, **changes}
+    store.create(replace(entry, table="iced", provider=None, serde_parameters={}, parameters=names))
+    found = store.get(entry.database, "iced")
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize("version", COMPARING, indirect=True)
+def test_an_entry_is_taken_away_and_put_back(store: Metastore, entry: Entry, tmp_path: Path) -> None:
+    before, database = iced(store, entry), entry.database
+    (tmp_path / "data.parquet").write_bytes(b"x")
+    store.take_away(database, "iced", name="__taken", file=FILE)
+    assert store.get(database, "iced") is None
+    assert store.metadata_files(database, ["iced", "__taken"]) == {"__taken": FILE}
+    with pytest.raises(ConflictError):
+        store.replace(with_parameter(before, METADATA_FILE, "file:/t/metadata/2"), expected=before)
+    with pytest.raises(ConflictError):
+        store.take_away(database, "iced", name="__other", file=FILE)
+    store.put_back(database, "__taken", table="iced", file=FILE)
+    after = store.get(database, "iced")
+    assert after is not None and store.get(database, "__taken") is None
+    assert with_parameter(after, DDL_TIME, "") == with_parameter(before, DDL_TIME, "")
+    assert (tmp_path / "data.parquet").exists(), "its folder is where it was"
+
+
+@pytest.mark.parametrize("version", COMPARING, indirect=True)
+def test_an_entry_that_names_another_file_is_not_taken_away(store: Metastore, entry: Entry) -> None:
+    before = iced(store, entry)
+    with pytest.raises(ConflictError):
+        store.take_away(entry.database, "iced", name="__taken", file="file:/t/metadata/00000-b.metadata.json")
+    assert store.get(entry.database, "iced") == before and store.get(entry.database, "__taken") is None
+
+
+@pytest.mark.parametrize("version", COMPARING, indirect=True)
+def test_an_entry_is_not_put_back_over_another(store: Metastore, entry: Entry) -> None:
+    iced(store, entry)
+    store.take_away(entry.database, "iced", name="__taken", file=FILE)
+    anew = iced(store, entry, made="anew")
+    with pytest.raises(ConflictError):
+        store.put_back(entry.database, "__taken", table="iced", file=FILE)
+    assert store.get(entry.database, "iced") == anew
+    assert store.metadata_files(entry.database, ["__taken"]) == {"__taken": FILE}
+
+
+def test_a_commit_that_waited_and_got_through_is_what_the_entry_says(store: Metastore, entry: Entry) -> None:
+    late = "file:/t/metadata/00002-c.metadata.json"
+    iced(store, entry, **{METADATA_FILE: late, TAKEN_FILE: FILE})
+    assert store.metadata_files(entry.database, ["iced"]) == {"iced": late}
+
+
+@pytest.mark.parametrize("version", [one for one in _REAL if "hive 3.1" in one.values], indirect=True)
+def test_a_server_that_compares_nothing_is_not_asked_to_take_away(store: Metastore, entry: Entry) -> None:
+    before = iced(store, entry)
+    with pytest.raises(RefusedError, match="does not compare"):
+        store.take_away(entry.database, "iced", name="__taken", file=FILE)
+    assert store.get(entry.database, "iced") == before
+
+
+@pytest.mark.parametrize("version", COMPARING[2:], indirect=True)
+def test_a_table_of_the_servers_own_is_not_taken_away(store: Metastore, entry: Entry) -> None:
+    before = iced(store, entry, EXTERNAL="FALSE")
+    with pytest.raises(RefusedError, match="a table of its own"):
+        store.take_away(entry.database, "iced", name="__taken", file=FILE)
+    assert store.get(entry.database, "iced") == before
+
+
+@pytest.mark.parametrize("version", ["fake", *COMPARING[2:]], indirect=True)
+def test_of_many_who_take_away_at_once_exactly_one_does(store: Metastore, entry: Entry) -> None:
+    iced(store, entry)
+    together, won = threading.Barrier(6), list[int]()
+
+    def attempt(number: int) -> None:
+        together.wait()
+        try:
+            store.take_away(entry.database, "iced", name=f"__taken_{number}", file=FILE)
+            won.append(number)
+        except LakewardenError:
+            pass
+
+    threads = [threading.Thread(target=attempt, args=(number,)) for number in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    there = [name for name in store.tables(entry.database) if name.startswith("__taken")]
+    assert there == [f"__taken_{number}" for number in won] and len(won) == 1
+    assert store.get(entry.database, "iced") is None
 
 
 def test_a_drop_may_be_repeated(store: Metastore, entry: Entry) -> None:

@@ -5,8 +5,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from lakewarden.catalog.clock import Clock, SystemClock
-from lakewarden.catalog.errors import ConflictError, MetastoreAwayError, NotFoundError
-from lakewarden.catalog.metastore.port import DDL_TIME, METADATA_FILE, Entry, EntryColumn
+from lakewarden.catalog.errors import ConflictError, MetastoreAwayError, NotFoundError, RefusedError
+from lakewarden.catalog.metastore.port import (
+    DDL_TIME,
+    METADATA_FILE,
+    TAKEN,
+    TAKEN_FILE,
+    Entry,
+    EntryColumn,
+    head_file,
+)
 
 __all__ = ["FakeMetastore"]
 
@@ -46,7 +54,7 @@ class FakeMetastore:
         """Table -> the metadata file that its entry names."""
         self._answer()
         found = ((table, self._entries.get((database.lower(), table.lower()))) for table in tables)
-        told = ((table, entry and entry.parameters.get(METADATA_FILE)) for table, entry in found)
+        told = ((table, entry and head_file(entry.parameters)) for table, entry in found)
         return {table: file for table, file in told if file}
 
     def partitions(self, database: str, table: str) -> Mapping[str, str]:
@@ -106,6 +114,32 @@ class FakeMetastore:
             self._partitions.pop(key, None)
             if self._entries.pop(key, None) is not None:
                 self._tell("DROP_TABLE", key)
+
+    def take_away(self, database: str, table: str, *, name: str, file: str) -> None:
+        """Rename an entry that names this metadata file."""
+        if self.compares(database, table) is False:
+            raise RefusedError("The metastore does not compare.", hint="Another version does.")
+        self._rename(
+            database, table, name, {METADATA_FILE: file}, {METADATA_FILE: f"{file}{TAKEN}", TAKEN_FILE: file}
+        )
+
+    def put_back(self, database: str, name: str, *, table: str, file: str) -> None:
+        """The other way round."""
+        self._rename(database, name, table, {TAKEN_FILE: file}, {METADATA_FILE: file})
+
+    def _rename(
+        self, database: str, table: str, name: str, expected: dict[str, str], wanted: dict[str, str]
+    ) -> None:
+        self._answer()
+        key, new = (database.lower(), table.lower()), (database.lower(), name.lower())
+        with self._lock:
+            current = self._entries.get(key)
+            if current is None or new in self._entries or not expected.items() <= current.parameters.items():
+                raise ConflictError(f"The metastore entry {'.'.join(key)} is another one by now.")
+            del self._entries[key]
+            rest = {key: value for key, value in current.parameters.items() if key != TAKEN_FILE}
+            self._keep(new, replace(current, parameters={**rest, **wanted}), at_least=0)
+            self._tell("ALTER_TABLE", key)
 
     def strict_columns(self) -> bool:
         """Whether it plays a server with strict columns."""

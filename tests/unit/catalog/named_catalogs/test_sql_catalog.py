@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from lakewarden.catalog.errors import CatalogAwayError
+from lakewarden.catalog.errors import CatalogAwayError, ConflictError
 from lakewarden.catalog.named_catalogs.declaration import CatalogDeclaration, CatalogKind
 from lakewarden.catalog.named_catalogs.sql_catalog import SqlCatalog
 from lakewarden.catalog.storage.file_store import canonical
@@ -57,3 +57,36 @@ def test_a_database_without_icebergs_table_is_no_empty_catalog(tmp_path: Path) -
     file.write_bytes(b"")
     with pytest.raises(CatalogAwayError, match="no such table: iceberg_tables"):
         asked(file).entries()
+
+
+@pytest.mark.parametrize("schema", [0, 1])
+def test_an_entry_is_taken_away_put_back_and_dropped(tmp_path: Path, schema: int) -> None:
+    catalog = SqliteCatalog(file=tmp_path / "c.db", schema=schema)
+    other = SqliteCatalog(file=tmp_path / "c.db", name="twin", schema=schema)
+    for one in (catalog, other):
+        one.point("db.t", "file:/t/1.json")
+    ours = asked(catalog.file)
+    ours.take_away("db", "t", name="__taken", file="file:/t/1.json")
+    assert ours.entries() == {"db.__taken": "file:/t/1.json"}
+    with pytest.raises(ConflictError, match="does not name"):
+        ours.take_away("db", "t", name="__other", file="file:/t/1.json")
+    ours.put_back("db", "__taken", table="t", file="file:/t/1.json")
+    assert ours.entries() == {"db.t": "file:/t/1.json"}
+    ours.drop("db", "t")
+    ours.drop("db", "t")
+    assert ours.entries() == {}
+    assert asked(catalog.file).naming(canonical("/t")) == ("twin.db.t",)
+
+
+def test_an_entry_that_moved_is_not_taken_away_nor_put_over_another(tmp_path: Path) -> None:
+    catalog = SqliteCatalog(file=tmp_path / "c.db")
+    catalog.point("db.t", "file:/t/2.json")
+    ours = asked(catalog.file)
+    with pytest.raises(ConflictError, match="does not name"):
+        ours.take_away("db", "t", name="__taken", file="file:/t/1.json")
+    assert ours.entries() == {"db.t": "file:/t/2.json"}
+    ours.take_away("db", "t", name="__taken", file="file:/t/2.json")
+    catalog.point("db.t", "file:/anew/1.json")
+    with pytest.raises(ConflictError, match="has another table"):
+        ours.put_back("db", "__taken", table="t", file="file:/t/2.json")
+    assert ours.entries() == {"db.__taken": "file:/t/2.json", "db.t": "file:/anew/1.json"}
