@@ -10,6 +10,7 @@ __all__ = [
     "PURGE_AFTER",
     "PURGE_DELETED",
     "PURGE_HEAD",
+    "PURGE_HEAD_FILE",
     "PURGE_OTHERS",
     "PURGE_UNKNOWN",
     "PURGE_VERSION",
@@ -27,6 +28,9 @@ PURGE_VERSION = "purge.version"
 PURGE_HEAD = "purge.head"
 """Row property: that version's UUID and time (catalog/formats/heads.py),
 which a table made anew at the place does not have."""
+PURGE_HEAD_FILE = "purge.head_file"
+"""Row property: the metadata file that the catalog's entry named then, as it is spelled there; only where an entry
+keeps the table's head."""
 PURGE_UNKNOWN = "purge.unknown"
 """Row property: the token of the files that the log does not name and whose deletion was agreed to as well."""
 PURGE_OTHERS = "purge.others"
@@ -34,7 +38,15 @@ PURGE_OTHERS = "purge.others"
 PURGE_DELETED = "purge.deleted"
 """Row property: since when no file of the table is left (ISO 8601, UTC).
 What lies at the place after that is not the table's."""
-PURGING_KEYS = (PURGE_AFTER, PURGE_VERSION, PURGE_HEAD, PURGE_UNKNOWN, PURGE_OTHERS, PURGE_DELETED)
+PURGING_KEYS = (
+    PURGE_AFTER,
+    PURGE_VERSION,
+    PURGE_HEAD,
+    PURGE_HEAD_FILE,
+    PURGE_UNKNOWN,
+    PURGE_OTHERS,
+    PURGE_DELETED,
+)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -46,6 +58,8 @@ class Purging:
     """The version of the only head at which the files may be deleted."""
     head: str | None = None
     """What tells that head from others; None in rows of an older lakewarden."""
+    head_file: str | None = None
+    """The metadata file that its catalog's entry named then."""
     unknown: str | None = None
     """The token of the unknown files that may go along."""
     others: str | None = None
@@ -58,6 +72,7 @@ class Purging:
             after=datetime.fromisoformat(row.properties[PURGE_AFTER]),
             version=int(row.properties[PURGE_VERSION]),
             head=row.properties.get(PURGE_HEAD),
+            head_file=row.properties.get(PURGE_HEAD_FILE),
             unknown=row.properties.get(PURGE_UNKNOWN),
             others=row.properties.get(PURGE_OTHERS),
         )

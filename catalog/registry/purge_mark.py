@@ -17,6 +17,8 @@ class Begun:
     table_id: str
     log: frozenset[str]
     data_deleted: bool = False
+    unknown: frozenset[str] = frozenset()
+    """The signatures of the unknown files that somebody agreed to delete."""
 
     @classmethod
     def at(cls, store: FileStore, table_id: str) -> "Begun | None":
@@ -40,11 +42,17 @@ class Begun:
                 table_id=told["table_id"],
                 log=frozenset(told["log"]),
                 data_deleted=told.get("data_deleted") is True,
+                unknown=frozenset(told.get("unknown", ())),
             )
         except (ValueError, KeyError, TypeError, AttributeError, FileNotFoundError):
             return None
 
     def put(self, store: FileStore) -> None:
         """Put the mark up."""
-        told = {"table_id": self.table_id, "log": sorted(self.log), "data_deleted": self.data_deleted}
+        told = {
+            "table_id": self.table_id,
+            "log": sorted(self.log),
+            "data_deleted": self.data_deleted,
+            "unknown": sorted(self.unknown),
+        }
         store.write(MARKER, json.dumps(told).encode())

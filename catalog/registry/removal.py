@@ -16,6 +16,7 @@ from lakewarden.catalog.model.pending_purge import (
     PURGE_AFTER,
     PURGE_DELETED,
     PURGE_HEAD,
+    PURGE_HEAD_FILE,
     PURGE_OTHERS,
     PURGE_UNKNOWN,
     PURGE_VERSION,
@@ -91,6 +92,8 @@ def begin_purge(
     """
     row = _not_ours(registry.resolve(where))
     location = row.location or ""
+    told = None if registry.heads is None else registry.heads(location)
+    head_file = None if told is None else told.file
     seen = registry.reader_at(location, row.name).observe(location)
     if not isinstance(seen, Observation) or seen.version != expected_version:
         raise PreconditionError(
@@ -108,6 +111,7 @@ def begin_purge(
         PURGE_AFTER: due.isoformat(),
         PURGE_VERSION: str(expected_version),
         PURGE_HEAD: seen.head,
+        **({} if head_file is None else {PURGE_HEAD_FILE: head_file}),
         **({} if unknown is None else {PURGE_UNKNOWN: unknown}),
         **({} if others is None else {PURGE_OTHERS: others}),
     }

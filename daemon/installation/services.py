@@ -14,6 +14,7 @@ from lakewarden.catalog.formats.port import TableReader
 from lakewarden.catalog.metastore.port import Metastore
 from lakewarden.catalog.metastore.system_database import with_system_database
 from lakewarden.catalog.metastore.table_heads import TableHeads
+from lakewarden.catalog.metastore.taken_entries import TakenEntries
 from lakewarden.catalog.named_catalogs.port import NamedCatalogs
 from lakewarden.catalog.registry.other_installations import Others
 from lakewarden.catalog.registry.service import Registry
@@ -142,6 +143,11 @@ class Services:
             lambda: self.store.rows(TABLES),
             declared=None if catalogs is None else catalogs.catalog,
         )
+
+    @cached_property
+    def entries(self) -> TakenEntries:
+        """The entries of catalogs that keep heads."""
+        return TakenEntries(heads=self.heads, metastore=lambda: self.metastore, catalogs=self.catalogs)
 
     @cached_property
     def catalogs(self) -> NamedCatalogs | None:

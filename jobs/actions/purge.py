@@ -28,6 +28,8 @@ class Purge:
     """The token of the files that its log does not name and that may go along."""
     others: str | None = None
     """The other installations that manage or hold it."""
+    head_file: str | None = None
+    """The metadata file that a catalog's entry named."""
     files: int
     """What the dry run counted."""
     bytes: int
@@ -48,6 +50,7 @@ def _due(view: TableView, world: World, now: datetime) -> Answer:
         requires=Head(wanted.version, wanted.head),
         unknown=wanted.unknown,
         others=wanted.others,
+        head_file=wanted.head_file,
         files=files,
         bytes=size,
     )
@@ -91,8 +94,8 @@ def _allowed_in(row: TableRow, action: Purge, now: datetime) -> str | None:
         )
     if now < wanted.after:
         return f"may not be deleted before {wanted.after:%Y-%m-%d %H:%M} UTC"
-    agreed = (action.requires, action.unknown, action.others)
-    if (Head(wanted.version, wanted.head), wanted.unknown, wanted.others) != agreed:
+    agreed = (action.requires, action.unknown, action.others, action.head_file)
+    if (Head(wanted.version, wanted.head), wanted.unknown, wanted.others, wanted.head_file) != agreed:
         return "was dropped again, by another dry run"
     return None
 
@@ -116,6 +119,7 @@ PURGE: Final = Spec(
     requires=lambda action: action.requires,
     recover=retry,
     asked_for=True,
+    of_all_formats=True,
     deletes=Deletes.ALWAYS,
     needs_features=False,
     on_any_head=True,  # one that was interrupted has no log to ask and looks by itself

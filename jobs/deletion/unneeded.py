@@ -26,7 +26,7 @@ from lakewarden.jobs.runs.head import deleted_file_retention
 from lakewarden.jobs.runs.meanwhile import Meanwhile
 from lakewarden.jobs.runs.port import JobContext
 
-__all__ = ["Unneeded", "inner_tables_at", "refuse_outer"]
+__all__ = ["Unneeded", "inner_tables_at", "refuse_outer", "refuse_shared"]
 
 _AT_ONCE: Final = 8
 """Looks at a remote storage under way at the same time."""
@@ -67,7 +67,7 @@ class Unneeded:
         """The `files` in the table's folder and in no other table's that were removed longer ago than `retention`.
         `strict`: they come from a listing, so that a path which cannot be placed may be one of them."""
         refuse_outer(ctx)
-        _refuse_shared(ctx, store, seen)
+        refuse_shared(ctx.target.name, store, seen)
         places = FilePlaces(ctx.target.location)
         chosen = tuple(files)
         inner = set(inner_tables_at(store, (entry.path for entry in chosen)))
@@ -120,7 +120,7 @@ class Unneeded:
         or a table that names files of this one was registered.
         """
         refuse_outer(self.ctx)
-        _refuse_shared(self.ctx, self.store, self.seen)
+        refuse_shared(self.ctx.target.name, self.store, self.seen)
         now = FilePlaces(self.ctx.target.location)
         self._follow(now)
         needed = None if self.ctx.rollbacks is None else self.ctx.rollbacks.needed_version(self._table_id)
@@ -160,7 +160,7 @@ def refuse_outer(ctx: JobContext) -> None:
     require_no_outer(above, ctx.target.location, name=ctx.target.name, hint=hint)
 
 
-def _refuse_shared(ctx: JobContext, store: FileStore, seen: Observation) -> None:
+def refuse_shared(name: str, store: FileStore, seen: Observation) -> None:
     """Raise `PreconditionError` if the table's own folder is that of a table of another format, too: which files that
     one needs, nobody here can tell."""
     spec = spec_of(seen.format)
@@ -170,7 +170,7 @@ def _refuse_shared(ctx: JobContext, store: FileStore, seen: Observation) -> None
     if others:
         folder = signs()[others[0]].folder
         raise PreconditionError(
-            f"The folder of {ctx.target.name} is that of a table of {others[0]}, too ({folder}/): "
+            f"The folder of {name} is that of a table of {others[0]}, too ({folder}/): "
             "what one of them deletes, the other may need.",
             hint=f"Once nobody needs that table any more, take {folder}/ away; until then nothing is deleted.",
         )

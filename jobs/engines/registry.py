@@ -7,11 +7,12 @@ from typing import Final
 from lakewarden.catalog.errors import RefusedError
 from lakewarden.catalog.formats.port import TableReader
 from lakewarden.catalog.formats.registry import formats, reader_of, readers
+from lakewarden.catalog.metastore.taken_entries import TakenEntries
 from lakewarden.catalog.model.rows import DELTA, Action, TableFormat
 from lakewarden.catalog.plugins import loaded, offered
 from lakewarden.jobs.actions.registry import SPECS
 from lakewarden.jobs.engines.spec import EngineSpec
-from lakewarden.jobs.runs.catalog_heads import heads_of
+from lakewarden.jobs.runs.catalog_heads import entries_of
 from lakewarden.jobs.runs.port import Engine
 from lakewarden.jobs.runs.worker_config import WorkerConfig
 
@@ -74,8 +75,8 @@ def no_engine(format_: TableFormat | None, action: Action | None = None) -> str 
     if known is None or wanted not in _IN_PART or spec.of_all_formats:
         return None
     return (
-        f"lakewarden vacuums, compacts and rolls back {known.label} tables, cares for their metadata and statistics, "
-        "and sets their retention; it does not do anything else to them yet"
+        f"lakewarden vacuums, compacts, purges and rolls back {known.label} tables, cares for their metadata and "
+        "statistics, and sets their retention; it does not do anything else to them yet"
     )
 
 
@@ -101,12 +102,18 @@ class InstalledTools:
 
     def __init__(self, config: WorkerConfig, made: Mapping[TableFormat, Engine] | None = None) -> None:
         self._config, self._made = config, dict(made or {})
-        self._readers: Sequence[TableReader] = readers(config.storage.at, heads_of(config))
+        self._entries = entries_of(config)
+        heads = None if self._entries is None else self._entries.heads
+        self._readers: Sequence[TableReader] = readers(config.storage.at, heads)
         self._runtimes = engine_formats()
 
     @property
     def runtimes(self) -> Sequence[str]:
         return self._runtimes
+
+    @property
+    def entries(self) -> TakenEntries | None:
+        return self._entries
 
     @property
     def readers(self) -> Sequence[TableReader]:

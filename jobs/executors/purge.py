@@ -1,10 +1,11 @@
 """Delete a dropped table's files, after its grace period: only the head that was agreed to, and only that table."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
 from typing import Final
 
-from lakewarden.catalog.errors import ConflictError, RefusedError, UnavailableError
+from lakewarden.catalog.errors import ConflictError, PreconditionError, RefusedError, UnavailableError
 from lakewarden.catalog.failpoints import reach
 from lakewarden.catalog.formats.port import Observation
 from lakewarden.catalog.model.pending_purge import MARKER, how_to_stop
@@ -17,6 +18,7 @@ from lakewarden.jobs.actions.purge import Purge
 from lakewarden.jobs.deletion.batches import Deleted, delete_files
 from lakewarden.jobs.deletion.file_places import FilePlaces
 from lakewarden.jobs.deletion.folder_readers import FolderReaders
+from lakewarden.jobs.deletion.going_table import GoingEntry, refuse_needed
 from lakewarden.jobs.deletion.table_folder import (
     TableFolder,
     inner_table,
@@ -24,7 +26,7 @@ from lakewarden.jobs.deletion.table_folder import (
     signature,
     unknown_token,
 )
-from lakewarden.jobs.deletion.unneeded import inner_tables_at, refuse_outer
+from lakewarden.jobs.deletion.unneeded import inner_tables_at, refuse_outer, refuse_shared
 from lakewarden.jobs.runs.head import observe_at
 from lakewarden.jobs.runs.port import JobContext, Report
 
@@ -34,6 +36,17 @@ __all__ = ["purge"]
 _CAME_LATER: Final = "its files are deleted; what lies in its folder came later and stays"
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Going:
+    """One attempt."""
+
+    ctx: JobContext
+    action: Purge
+    store: FileStore
+    readers: FolderReaders
+    entry: GoingEntry
+
+
 def purge(ctx: JobContext, action: Purge) -> Report:
     """Delete the whole folder: data, then the log, then the marker that says whose deletion has begun.
 
@@ -41,11 +54,17 @@ def purge(ctx: JobContext, action: Purge) -> Report:
     is left. Raises `ConflictError` if the table was written to or made anew after its dry run, `RefusedError`
     if another table, or files that nobody agreed to delete, lie in it or are read from it.
     """
+    with ExitStack() as stack:
+        return _purged(ctx, action, GoingEntry(ctx=ctx, file=action.head_file, stack=stack))
+
+
+def _purged(ctx: JobContext, action: Purge, entry: GoingEntry) -> Report:
     store = open_store(ctx.target.location, ctx.storage)
     if ctx.ledger is not None and ctx.ledger.is_deleted(ctx.target.table_id):
-        return _tidied(ctx, store)
+        return _tidied(ctx, store, entry)
     match Moment().place(ctx.target.location).presence(ctx.storage, _is_folder(ctx)):
         case Presence.GONE:
+            entry.remove()
             return Report(message="its folder is gone already")
         case Presence.UNKNOWN:
             raise UnavailableError(
@@ -55,26 +74,28 @@ def purge(ctx: JobContext, action: Purge) -> Report:
             )
     begun = Begun.at(store, ctx.target.table_id)
     if begun is not None and _is_succeeded(ctx, store, begun):
-        return _tidied(ctx, store)
-    readers = FolderReaders(ctx=ctx)
+        return _tidied(ctx, store, entry)
+    going = _Going(ctx=ctx, action=action, store=store, readers=FolderReaders(ctx=ctx), entry=entry)
     try:
-        folder = (
-            _agreed_folder(ctx, action, store, readers)
-            if begun is None
-            else _rest_of(ctx, action, store, begun, readers)
-        )
-    except (ConflictError, RefusedError) as error:
+        entry.follow()
+        folder = _agreed_folder(going, None) if begun is None else _rest_of(going, begun)
+    except (PreconditionError, RefusedError) as error:
         error.hint = f"{error.hint} {how_to_stop(ctx.target.table_id)}".strip()
         raise
+    is_first = begun is None
     if begun is None:
-        log = frozenset(signature(entry) for entry in folder.log)
-        begun = Begun(table_id=ctx.target.table_id, log=log)
+        log, unknown = (frozenset(map(signature, files)) for files in (folder.log, folder.unknown))
+        begun = Begun(table_id=ctx.target.table_id, log=log, unknown=unknown)
         begun.put(store)
         reach("purge.marked")
     try:
-        deleted = _delete(ctx, action, store, folder, begun, readers)
-    except (ConflictError, RefusedError):
-        _unmark(store, folder)
+        ctx.require_allowed()
+        entry.take()
+        if is_first:
+            observe_at(ctx, action.requires)  # a table without data has no batch before that of its log
+        deleted = _delete(going, folder, begun)
+    except (PreconditionError, RefusedError):
+        _unmark(going, folder)
         raise
     return Report(
         message=f"deleted {count_of(deleted.files, 'file')} ({about_bytes(deleted.bytes)})",
@@ -95,11 +116,12 @@ def _is_succeeded(ctx: JobContext, store: FileStore, begun: Begun) -> bool:
     return begun.data_deleted and not left and bool(folder.log or folder.unknown)
 
 
-def _tidied(ctx: JobContext, store: FileStore) -> Report:
+def _tidied(ctx: JobContext, store: FileStore, entry: GoingEntry) -> Report:
     """Nothing of the table is left to delete: only the marker goes, and the folders if there is no file in them."""
     ctx.require_allowed()
     if ctx.ledger is not None:
         ctx.ledger.note_deleted(ctx.target.table_id)
+    entry.remove()
     if not store.exists(""):
         return Report(message="its folder is gone already")
     if Begun.at(store, ctx.target.table_id) is not None:
@@ -111,20 +133,24 @@ def _tidied(ctx: JobContext, store: FileStore) -> Report:
     return Report(message="its files are deleted")
 
 
-def _agreed_folder(ctx: JobContext, action: Purge, store: FileStore, readers: FolderReaders) -> TableFolder:
+def _agreed_folder(going: _Going, begun: Begun | None) -> TableFolder:
+    ctx, action, store = going.ctx, going.action, going.store
     if not ctx.reader.is_table(ctx.target.location):
         raise RefusedError(
             f"{ctx.target.location} is no longer the table {ctx.target.name}.",
             hint="Look at what is there; lakewarden deletes only what it was asked to.",
         )
     seen = observe_at(ctx, action.requires)
+    refuse_needed(ctx.target.name, seen)
     _refuse_others(ctx, action, seen)
     refuse_outer(ctx)
-    _refuse_readers(ctx, readers)
+    refuse_shared(ctx.target.name, store, seen)
+    _refuse_readers(ctx, going.readers)
     folder = look_into(store, ctx.target.format, ctx.reader)
     _refuse_inner(ctx, folder.inner)
     found = unknown_token(folder.unknown)
-    if found is not None and found != action.unknown:
+    agreed = frozenset[str]() if begun is None else begun.unknown
+    if found not in (None, action.unknown) and not agreed.issuperset(map(signature, folder.unknown)):
         raise RefusedError(
             f"{count_of(len(folder.unknown), 'file')} in the folder of {ctx.target.name} are not in its log, "
             f"and nobody agreed to delete them: {folder.unknown[0].path}.",
@@ -134,15 +160,14 @@ def _agreed_folder(ctx: JobContext, action: Purge, store: FileStore, readers: Fo
     return folder
 
 
-def _rest_of(
-    ctx: JobContext, action: Purge, store: FileStore, begun: Begun, readers: FolderReaders
-) -> TableFolder:
+def _rest_of(going: _Going, begun: Begun) -> TableFolder:
     """What a deletion that was interrupted left. The log goes last,
     so without it there is no data of the table any more."""
-    folder = look_into(store, ctx.target.format, None)
+    ctx = going.ctx
+    folder = look_into(going.store, ctx.target.format, None)
     whole = frozenset(signature(entry) for entry in folder.log) >= begun.log
     if whole and ctx.reader.is_table(ctx.target.location):
-        return _agreed_folder(ctx, action, store, readers)
+        return _agreed_folder(going, begun)
     _refuse_inner(ctx, folder.inner)
     strangers = [entry for entry in folder.log if signature(entry) not in begun.log] or list(folder.unknown)
     if strangers:
@@ -154,27 +179,25 @@ def _rest_of(
     return folder
 
 
-def _delete(
-    ctx: JobContext,
-    action: Purge,
-    store: FileStore,
-    folder: TableFolder,
-    begun: Begun,
-    readers: FolderReaders,
-) -> Deleted:
+def _delete(going: _Going, folder: TableFolder, begun: Begun) -> Deleted:
+    ctx, store, entry = going.ctx, going.store, going.entry
     data = (*folder.data, *folder.unknown)
 
     def same_table(batch: Sequence[FileEntry]) -> Sequence[FileEntry]:
         _refuse_links(ctx, batch)
         refuse_outer(ctx)
-        _refuse_readers(ctx, readers)
-        _refuse_inner(ctx, inner_tables_at(store, (entry.path for entry in batch)))
+        _refuse_readers(ctx, going.readers)
+        _refuse_inner(ctx, inner_tables_at(store, (one.path for one in batch)))
+        entry.refuse_names(kept=False)
         if data:
-            observe_at(ctx, action.requires)
+            seen = observe_at(ctx, going.action.requires)
+            refuse_needed(ctx.target.name, seen)
+            refuse_shared(ctx.target.name, store, seen)
         return batch
 
     def same_log(batch: Sequence[FileEntry]) -> Sequence[FileEntry]:
         _refuse_links(ctx, batch)
+        entry.refuse_names(kept=False)
         return batch
 
     first = delete_files(ctx, store, data, same_table, on_batch=lambda: reach("purge.batch"))
@@ -186,6 +209,7 @@ def _delete(
     if ctx.ledger is not None:
         ctx.ledger.note_deleted(ctx.target.table_id)
     reach("purge.log_deleted")
+    entry.remove()
     store.delete(MARKER)
     reach("purge.unmarked")
     ctx.engine.delete_empty_folders(ctx.target.location, (*folder.folders, ""))
@@ -232,8 +256,22 @@ def _refuse_inner(ctx: JobContext, inner: Sequence[str]) -> None:
         raise inner_table(ctx.target.name, inner[0])
 
 
-def _unmark(store: FileStore, folder: TableFolder) -> None:
-    """A deletion that was stopped before its first file has not begun."""
-    there = {entry.path for entry in store.tree()}
-    if there.issuperset(entry.path for entry in (*folder.data, *folder.unknown, *folder.log)):
-        store.delete(MARKER)
+def _unmark(going: _Going, folder: TableFolder) -> None:
+    """A deletion that was stopped before its first file has not begun. Whoever lost his claim leaves that to whoever
+    has it now."""
+    if not _is_ours(going.ctx):
+        return
+    there = {entry.path for entry in going.store.tree()}
+    whole = there.issuperset(entry.path for entry in (*folder.data, *folder.unknown, *folder.log))
+    if whole and going.entry.put_back():
+        going.store.delete(MARKER)
+
+
+def _is_ours(ctx: JobContext) -> bool:
+    try:
+        ctx.still_ours()
+        if ctx.guard is not None:
+            ctx.guard.confirm()
+    except ConflictError:
+        return False
+    return True

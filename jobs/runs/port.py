@@ -9,6 +9,7 @@ from lakewarden.catalog.clock import Clock
 from lakewarden.catalog.formats.files_elsewhere import Look
 from lakewarden.catalog.formats.port import Head, Partition, TableReader
 from lakewarden.catalog.metastore.port import Metastore
+from lakewarden.catalog.metastore.taken_entries import TakenEntries
 from lakewarden.catalog.model.lineage_record import LineageRecord
 from lakewarden.catalog.model.rollbacks import Rollback
 from lakewarden.catalog.model.rows import DELTA, TableFormat, TableRow
@@ -16,6 +17,7 @@ from lakewarden.catalog.policy.original_properties import OriginalProperty, Owed
 from lakewarden.catalog.registry.other_installations import Others
 from lakewarden.catalog.storage.file_store import FileEntry, StorageOptions
 from lakewarden.jobs.runs.row_diff import DiffRequest, RowDiff
+from lakewarden.jobs.runs.run_report import Report
 
 __all__ = [
     "ColumnStatistics",
@@ -281,6 +283,10 @@ class Tools(Protocol):
     def readers(self) -> Sequence[TableReader]:
         """The readers of all formats."""
 
+    @property
+    def entries(self) -> TakenEntries | None:
+        """The entries of catalogs that these readers ask; None: they ask none."""
+
     def reader(self, format_: TableFormat | None) -> TableReader:
         """The reader of a format. Raises `RefusedError` where there is none."""
 
@@ -375,6 +381,8 @@ class JobContext:
     """Tells which one this is, if anybody knows."""
     others: Others | None = None
     """Looks for other installations."""
+    entries: TakenEntries | None = None
+    """The entries of catalogs that the reader asks for heads; None: it asks none."""
 
     def require_allowed(self) -> None:
         """Ask everything that allows the run, as it is now: before anything is deleted, rewound or committed.
@@ -383,17 +391,3 @@ class JobContext:
         self.still_ours()
         if self.guard is not None:
             self.guard.ask(self.target.table_id, self.target.name, self.target.location)
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Report:
-    """How an executor ended when nothing went wrong."""
-
-    message: str
-    skipped: bool = False
-    """There was nothing to do; `message` says why."""
-    committed_version: int | None = None
-    files: int | None = None
-    bytes: int | None = None
-    details: str | None = None
-    """Compact JSON for `jobs show` (counts, per-partition results)."""

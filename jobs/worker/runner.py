@@ -246,6 +246,7 @@ class Runner:
             ),
             ledger=self.ledger,
             installation=self.installation,
+            entries=self.tools.entries,
             others=Others(
                 metastore=self.metastore,
                 storage=self.storage,

@@ -17,7 +17,7 @@ from lakewarden.catalog.policy.access import Caller
 from lakewarden.catalog.policy.effective import parse_value
 from lakewarden.catalog.policy.original_properties import is_leaving
 from lakewarden.catalog.registry.registration import WantedTable
-from lakewarden.catalog.registry.removal import check_drop, stop_purge
+from lakewarden.catalog.registry.removal import check_drop
 from lakewarden.catalog.registry.removal import rename as rename_table
 from lakewarden.catalog.registry.removal import undrop as undrop_table
 from lakewarden.catalog.registry.service import Registered
@@ -58,7 +58,7 @@ from lakewarden.daemon.usecases.runs.convert import (
     foresee_conversion,
 )
 from lakewarden.daemon.usecases.runs.leaving import Leaving, finish, foresee, leave
-from lakewarden.daemon.usecases.runs.purge import purge_table
+from lakewarden.daemon.usecases.runs.purge import purge_table, stop_deletion
 from lakewarden.daemon.usecases.runs.revocation import EVERYTHING, PLANNED, PURGES, take_back_runs
 from lakewarden.jobs.engines.registry import no_engine
 
@@ -338,7 +338,7 @@ def _stop_purge(services: Services, row: TableRow, output: Format, *, dry_run: b
     else:
         confirm(f"Stop the deletion of {row.name} at {row.location}?", yes=yes)
         with run(services, calling(services), declared.DROP, row.table_id, on=row.name) as actor:
-            row = stop_purge(services.registry, row.table_id, actor=actor)
+            row = stop_deletion(services, row, actor=actor, tell=note)
         take_back_runs(services, row, PURGES, "its deletion was stopped")
     show_one(row, format=output)
 

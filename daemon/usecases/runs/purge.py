@@ -1,38 +1,49 @@
 """What a purge would delete, whether it may take files along that the log does not name, and its beginning."""
 
+from collections.abc import Callable
 from typing import Any
 
-from lakewarden.catalog.errors import ConsentError
-from lakewarden.catalog.model.rows import DELTA, Action, TableRow
+from lakewarden.catalog.errors import ConsentError, LakewardenError
+from lakewarden.catalog.formats.port import LogProblem, Observation
+from lakewarden.catalog.model.rows import DELTA, Action, TableRow, TableState
 from lakewarden.catalog.policy.access import Actor
 from lakewarden.catalog.registry.other_installations import token_of
-from lakewarden.catalog.registry.removal import begin_purge, check_drop
+from lakewarden.catalog.registry.removal import begin_purge, check_drop, stop_purge
 from lakewarden.catalog.storage.file_store import open_store
 from lakewarden.catalog.units import count_of
 from lakewarden.daemon.installation.services import Services
 from lakewarden.daemon.usecases.lineage.last_commits import record_lineage
+from lakewarden.jobs.deletion.going_table import refuse_names, refuse_needed
 from lakewarden.jobs.deletion.table_folder import TableFolder, inner_table, look_into, unknown_token
+from lakewarden.jobs.deletion.unneeded import refuse_shared
 from lakewarden.jobs.engines.registry import require_engine
 
-__all__ = ["foresee_purge", "purge_table", "require_consent"]
+__all__ = ["foresee_purge", "purge_table", "require_consent", "stop_deletion"]
 
 _SHOWN = 10
 
 
 def foresee_purge(services: Services, row: TableRow) -> dict[str, Any]:
-    """The head, what it holds, and what else lies in the folder: `unknown_files` are in no log, `unknown_token` names
-    exactly those in a consent, `inner_tables` stand in the way; `other_installations` manage or hold the table, and
-    `other_installations_token` names them. Sizes in bytes. Raises like `require_engine`."""
+    """The head, what it holds, its branches and tags, and what else lies in the folder: `all_files` would go, the log's
+    among them; `unknown_files` are in no log, `unknown_token` names exactly those in a consent, `inner_tables` stand in
+    the way; `other_installations` manage or hold the table, and `other_installations_token` names them. Sizes in bytes.
+    Raises like `require_engine`, and `RefusedError` for what no consent helps against."""
     require_engine(row.format or DELTA, Action.PURGE)
     location = row.location or ""
-    seen = services.registry.reader_at(location, row.name).observe(location)
+    reader = services.registry.reader_at(location, row.name)
+    seen = reader.observe(location)
+    _refuse(services, row, seen)
     folder = _look(services, row)
+    files = (*folder.data, *folder.log, *folder.unknown)
     others = services.others.of(row.name, location, seen)
     counts = {key: getattr(seen, key, None) for key in ("version", "files", "bytes", "tombstones")}
     return {
         "name": row.name,
         "location": location,
         **counts,
+        "references": [f"{one.kind} {one.name}" for one in reader.references(location)],
+        "all_files": len(files),
+        "all_bytes": sum(entry.size_bytes for entry in files),
         "unknown_files": len(folder.unknown),
         "unknown_bytes": sum(entry.size_bytes for entry in folder.unknown),
         "unknown_shown": [entry.path for entry in folder.unknown[:_SHOWN]],
@@ -67,6 +78,24 @@ def purge_table(
     )
 
 
+def stop_deletion(
+    services: Services, row: TableRow, *, actor: Actor, tell: Callable[[str], None]
+) -> TableRow:
+    """`stop_purge`, and the entry that a run took away in a catalog gets its name back. `tell` hears of one that
+    cannot: the deletion is stopped all the same."""
+    stopped = stop_purge(services.registry, row.table_id, actor=actor)
+    services.heads.forget()
+    which = stopped.location or "", stopped.table_id
+    try:
+        if stopped.state is TableState.DROPPED:
+            services.entries.put_back(*which)
+        else:
+            services.entries.remove(*which)
+    except LakewardenError as error:
+        tell(f"The entry that a catalog had of {row.name} is still called by a name of ours: {error}")
+    return stopped
+
+
 def require_consent(
     services: Services, row: TableRow, token: str | None, *, others: str | None = None, actor: Actor
 ) -> None:
@@ -75,6 +104,8 @@ def require_consent(
     that, what no consent helps against."""
     require_engine(row.format or DELTA, Action.PURGE)
     check_drop(services.registry, row, actor=actor, purge=True)
+    location = row.location or ""
+    _refuse(services, row, services.registry.reader_at(location, row.name).observe(location))
     _require_consent_to_others(services, row, others)
     folder = _look(services, row)
     if folder.inner:
@@ -114,6 +145,15 @@ def _require_consent_to_others(services: Services, row: TableRow, agreed: str | 
         hint="Let the table leave there first (`lakewarden tables drop`), or agree to delete it all the same: "
         f"--other-installations {token_of(found)}.",
     )
+
+
+def _refuse(services: Services, row: TableRow, seen: Observation | LogProblem) -> None:
+    """What no consent helps against: others may need files of the table, or call it by another name."""
+    refuse_names(services.entries, row.format, row.location or "", row.table_id, row.name)
+    refuse_needed(row.name, seen)
+    if isinstance(seen, Observation):
+        location = row.location or ""
+        refuse_shared(row.name, open_store(location, services.storage(location)), seen)
 
 
 def _look(services: Services, row: TableRow) -> TableFolder:

@@ -24,6 +24,10 @@ class SessionTools:
         return (self.table_engine.format,)
 
     @property
+    def entries(self) -> None:
+        return None  # nothing is purged in a session
+
+    @property
     def readers(self) -> Sequence[TableReader]:
         return (self.table_reader,)
 

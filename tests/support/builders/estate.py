@@ -101,6 +101,7 @@ class Estate:
             requires=Head(wanted.version, wanted.head),
             unknown=wanted.unknown,
             others=wanted.others,
+            head_file=wanted.head_file,
             files=1,
             bytes=1,
         )

@@ -11,6 +11,7 @@ _METADATA = "test_iceberg_metadata.py::test_metadata_care_that_is_killed_is_gone
 _ICEBERG = "test_iceberg_maintenance.py::test_a_compaction_that_is_killed_leaves_nothing_that_stays"
 _DESCRIBED = "test_iceberg_statistics.py::test_describing_a_table_that_is_killed_is_made_again"
 _WORKER = "test_worker_crash.py::test_killed_at_every_point_each_run_is_done_once"
+_PURGED = "test_iceberg_purge.py::test_killed_with_its_entry_taken_away_it_goes_on_from_there"
 _PURGE_ENDS = "test_purge_ends.py::test_killed_at_its_very_end_in_an_otherwise_empty_folder_it_ends"
 """With the system tables, which the other's workers do without; there the point ends the run, not its process."""
 _LEAVE = "test_leaving.py::test_giving_back_killed_goes_on"
@@ -365,6 +366,13 @@ RUNS = (
         left="a whole table with a mark of ours",
         then="the second attempt deletes it by the mark",
         test=_WORKER,
+    ),
+    Crash(
+        point="purge.entry_taken",
+        killed="worker, with the entry of an Iceberg table renamed in its catalog",
+        left="a whole table with a mark of ours, that nobody finds by its name",
+        then="the second attempt reads it by the entry's new name, and deletes it by the mark",
+        test=_PURGED,
     ),
     Crash(
         point="purge.batch",

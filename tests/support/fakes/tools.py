@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from lakewarden.catalog.errors import RefusedError
 from lakewarden.catalog.formats.port import TableReader
 from lakewarden.catalog.formats.registry import reader_of
+from lakewarden.catalog.metastore.taken_entries import TakenEntries
 from lakewarden.catalog.model.rows import DELTA, TableFormat
 from lakewarden.jobs.runs.port import Engine
 
@@ -18,6 +19,7 @@ class OneFormat:
 
     table_reader: TableReader
     table_engine: Engine
+    entries: TakenEntries | None = None
 
     @property
     def runtimes(self) -> Sequence[str]:
@@ -45,6 +47,7 @@ class SeveralFormats:
 
     readers: Sequence[TableReader]
     engines: Sequence[Engine]
+    entries: TakenEntries | None = None
 
     @property
     def runtimes(self) -> Sequence[str]:

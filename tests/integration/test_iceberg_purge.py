@@ -1,0 +1,476 @@
+"""An Iceberg table is purged as a Delta table is: what its own line of metadata names goes, what the dry run said, and
+nothing else; killed anywhere it comes to its end; whoever comes in between keeps the table."""
+
+import itertools
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from deltalake import write_deltalake
+
+from lakewarden.catalog import failpoints
+from lakewarden.catalog.model.pending_purge import MARKER
+from lakewarden.catalog.model.rows import Outcome, TableState
+from lakewarden.catalog.state.port import Result
+from lakewarden.daemon.process.embedded_metastore import EmbeddedMetastore
+from lakewarden.jobs.deletion import batches
+from support.builders.estate import AHEAD, numbers
+from support.builders.going_tables import KINDS, GoingEstate, GoingTable, going_table, listed
+from support.builders.iceberg_tables import IcebergWriter
+from support.builders.sql_catalogs import CataloguedWriter, SqliteCatalog
+from support.cases import mostly_long
+from support.crashes.crashes import points_of
+from support.crashes.in_process import killed_here
+from support.fakes.rest_catalog import rest_server
+from support.processes.commands import caller
+from support.servers.metastores import without_system_tables
+
+pytestmark = pytest.mark.metastore
+NUMBERS = itertools.count()
+CATALOGUED = [kind for kind in KINDS if kind != "hadoop"]
+POINTS = (
+    "purge.marked",
+    "purge.batch",
+    "purge.batch:2",
+    "purge.data_deleted",
+    "purge.log_batch",
+    "purge.log_batch:3",
+    "purge.log_deleted",
+    "purge.unmarked",
+    "purge.deleted",
+)
+
+
+@pytest.fixture
+def estate(
+    tmp_path: Path,
+    metastore: EmbeddedMetastore,
+    monkeypatch: pytest.MonkeyPatch,
+    capfdbinary: pytest.CaptureFixture[bytes],
+) -> GoingEstate:
+    monkeypatch.setenv("LAKEWARDEN_PURGE_GRACE", "1 ms")
+    monkeypatch.setenv("LAKEWARDEN_METASTORE_URI", without_system_tables(metastore.uri))
+    monkeypatch.setattr(batches, "BATCH", 2)
+    made = GoingEstate(tmp_path / "home", caller(tmp_path / "home", monkeypatch, capfdbinary), ahead=AHEAD)
+    made.must("init")
+    section = SqliteCatalog(file=tmp_path / "catalog.db").section
+    (made.home / "lakewarden.toml").write_text(section)
+    return made
+
+
+Make = Callable[[str], GoingTable]
+
+
+@pytest.fixture
+def make(estate: GoingEstate, tmp_path: Path, metastore: EmbeddedMetastore) -> Make:
+    def made(kind: str) -> GoingTable:
+        table = going_table(kind, tmp_path, metastore.uri, f"going_{next(NUMBERS)}")
+        table.fill()
+        estate.must("tables", "register", table.where, *(["--name", "db.t"] if kind == "hadoop" else []))
+        return table
+
+    return made
+
+
+@pytest.fixture(params=mostly_long(KINDS, ["metastore"]))
+def table(request: pytest.FixtureRequest, make: Make) -> GoingTable:
+    return make(request.param)
+
+
+@pytest.fixture(params=mostly_long(CATALOGUED, ["metastore"]))
+def catalogued(request: pytest.FixtureRequest, make: Make) -> GoingTable:
+    return make(request.param)
+
+
+def at(point: str, deed: Callable[[], object], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Somebody does this when a worker comes to `point` for the first time."""
+    done: list[str] = []
+
+    def listener(reached: str) -> None:
+        if reached == point and not done:
+            done.append(point)
+            deed()
+
+    monkeypatch.setattr(failpoints, "listener", listener)
+
+
+def refused(done: Result) -> str:
+    assert done.outcome not in (Outcome.SUCCEEDED, Outcome.SKIPPED), done
+    return done.message or ""
+
+
+def is_whole(estate: GoingEstate, table: GoingTable, before: dict[str, bytes]) -> bool:
+    """Every file is there, and the table has its name."""
+    names = [_full(table)] if table.is_catalogued else []
+    return (
+        listed(table.root) == before
+        and not (table.root / MARKER).exists()
+        and estate.entries(table) == (names, False)
+    )
+
+
+def _full(table: GoingTable) -> str:
+    return table.where if table.where.startswith("prod.") else table.entry
+
+
+@pytest.mark.parametrize("table", KINDS, indirect=True)
+def test_what_the_dry_run_says_goes_and_nothing_else(
+    estate: GoingEstate, table: GoingTable, tmp_path: Path
+) -> None:
+    beside = IcebergWriter(root=tmp_path / "lake" / "beside")
+    beside.commit(add=(("x.parquet", 1),))
+    others = listed(beside.root)
+    before = listed(table.root)
+    foretold = estate.dry_run(table)
+    assert listed(table.root) == before, "a dry run changes nothing"
+    assert foretold["all_files"] == len(before)
+    assert foretold["all_bytes"] == sum(map(len, before.values()))
+    assert (foretold["unknown_files"], foretold["unknown_token"]) == (0, None)
+    assert foretold["references"] == ["branch main", "tag q1", "branch theirs"] or foretold["references"] == [
+        "branch main",
+        "branch theirs",
+        "tag q1",
+    ]
+    estate.order(table)
+    assert listed(table.root) == before and estate.is_state(table.name, TableState.PURGING)
+    done = estate.attempt(table)
+    assert done.outcome is Outcome.SUCCEEDED, done
+    assert (done.actual_files, done.actual_bytes) == (foretold["all_files"], foretold["all_bytes"])
+    assert estate.is_over(table) and listed(beside.root) == others
+    # Name and place are free.
+    anew = going_table_like(table)
+    anew.append("new.parquet")
+    estate.must("tables", "register", anew.where, *([] if anew.is_catalogued else ["--name", "db.t"]))
+    shown = estate.must("tables", "show", anew.name, "-o", "json").json
+    assert (shown["version"], shown["state"], shown["files"]) == (1, "active", 1)
+
+
+def going_table_like(table: GoingTable) -> GoingTable:
+    """Another table at the same place and under the same name."""
+    writer = table.writer
+    blank = type(writer)
+    more = {"catalog": writer.catalog, "entry": writer.entry} if table.is_catalogued else {}  # type: ignore[attr-defined]  # it is
+    return GoingTable(writer=blank(root=writer.root, **more), where=table.where, name=table.name)
+
+
+def test_what_nobody_names_goes_only_by_a_consent_that_names_it(
+    estate: GoingEstate, table: GoingTable
+) -> None:
+    lost = table.root / "metadata" / "99999-lost.metadata.json"
+    lost.write_text(json.dumps(table.writer.body))
+    for name in ("exports/precious.csv", "metadata/left-m0.avro", "data/left.parquet"):
+        (table.root / name).parent.mkdir(exist_ok=True)
+        (table.root / name).write_bytes(b"x")
+    before = listed(table.root)
+    foretold = estate.dry_run(table)
+    assert sorted(foretold["unknown_shown"]) == [
+        "data/left.parquet", "exports/precious.csv", "metadata/99999-lost.metadata.json", "metadata/left-m0.avro",
+    ]  # fmt: skip
+    version = str(foretold["version"])
+    said = estate.says("tables", "drop", table.name, "--purge", "--at-version", version, "--yes")
+    assert said.code == 4 and "in no log" in said.err, said.err
+    estate.order(table, "--unknown-files", foretold["unknown_token"])
+    (table.root / "exports" / "later.csv").write_bytes(b"y")
+    assert "nobody agreed to delete them" in refused(estate.attempt(table))
+    (table.root / "exports" / "later.csv").unlink()
+    assert is_whole(estate, table, before)
+    killed_here("purge.batch:3", lambda: estate.attempt(table))
+    estate.give_up()
+    done = estate.attempt(table)
+    assert done.outcome is Outcome.SUCCEEDED and estate.is_over(table), done
+
+
+@pytest.mark.parametrize(
+    ("table", "point"),
+    mostly_long(
+        list(itertools.product(KINDS, POINTS)),
+        [("hadoop", "purge.log_batch"), ("metastore", "purge.batch"), ("sql", "purge.data_deleted")],
+    ),
+    indirect=["table"],
+)
+def test_killed_anywhere_it_comes_to_its_end(estate: GoingEstate, table: GoingTable, point: str) -> None:
+    estate.order(table)
+    killed_here(point, lambda: estate.attempt(table))
+    estate.give_up()
+    if point not in ("purge.unmarked", "purge.deleted"):
+        said = estate.says("tables", "undrop", table.name)
+        assert said.code == 4 and ("has begun" in said.err or "was purged" in said.err), said.err
+    done = estate.attempt(table)
+    assert done.outcome is Outcome.SUCCEEDED, done
+    assert estate.is_over(table)
+
+
+@pytest.mark.parametrize("point", points_of("test_killed_with_its_entry_taken_away_it_goes_on_from_there"))
+def test_killed_with_its_entry_taken_away_it_goes_on_from_there(
+    estate: GoingEstate, catalogued: GoingTable, point: str
+) -> None:
+    before = listed(catalogued.root)
+    estate.order(catalogued)
+    killed_here(point, lambda: estate.attempt(catalogued))
+    estate.give_up()
+    assert estate.entries(catalogued) == ([], True) and listed(catalogued.root) == before
+    assert estate.says("tables", "undrop", catalogued.name).code == 4
+    done = estate.attempt(catalogued)
+    assert done.outcome is Outcome.SUCCEEDED and estate.is_over(catalogued), done
+
+
+def test_undropped_in_its_grace_it_is_as_before(estate: GoingEstate, table: GoingTable) -> None:
+    before = listed(table.root)
+    estate.order(table)
+    estate.must("tables", "undrop", table.name)
+    row = estate.row(table.name)
+    assert row.state is TableState.ACTIVE, row.state_reason
+    assert is_whole(estate, table, before)
+    assert "head_file" not in str(estate.row(table.name).properties)
+
+
+def test_who_commits_after_the_order_keeps_the_table(estate: GoingEstate, table: GoingTable) -> None:
+    estate.order(table)
+    table.writer.properties["owner"] = "ana"
+    table.writer.publish()  # no version of its own
+    before = listed(table.root)
+    assert "were changed since" in refused(estate.attempt(table))
+    table.append("later.parquet")
+    assert listed(table.root).keys() > before.keys()
+    assert "this was decided on" in refused(estate.attempt(table))
+    assert is_whole(estate, table, listed(table.root))
+
+
+def test_who_commits_before_the_entry_is_taken_away_keeps_the_table(
+    estate: GoingEstate, catalogued: GoingTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    estate.order(catalogued)
+    at("purge.marked", lambda: catalogued.append("first.parquet"), monkeypatch)
+    assert "does not name" in refused(estate.attempt(catalogued))
+    assert is_whole(estate, catalogued, listed(catalogued.root))
+    assert "first.parquet" in listed(catalogued.root)
+
+
+def test_who_commits_in_hadoops_layout_while_it_begins_keeps_the_table(
+    estate: GoingEstate, make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = make("hadoop")
+    estate.order(table)
+    at("purge.marked", lambda: table.append("first.parquet"), monkeypatch)
+    assert "this was decided on" in refused(estate.attempt(table))
+    assert is_whole(estate, table, listed(table.root))
+
+
+def test_a_first_commit_to_an_empty_table_keeps_it(
+    estate: GoingEstate, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = GoingTable(writer=IcebergWriter(root=tmp_path / "lake" / "e"), where="", name="db.e")
+    table.writer.publish()
+    estate.must("tables", "register", str(table.root), "--name", "db.e")
+    estate.order(table)
+    at("purge.marked", lambda: table.append("first.parquet"), monkeypatch)
+    assert "this was decided on" in refused(estate.attempt(table))
+    assert is_whole(estate, table, listed(table.root))
+
+
+def test_who_lost_its_claim_gives_nothing_back(
+    estate: GoingEstate, catalogued: GoingTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = listed(catalogued.root)
+    estate.order(catalogued)
+    at("purge.entry_taken", estate.give_up, monkeypatch)
+    refused(estate.attempt(catalogued))
+    assert listed(catalogued.root) == before and (catalogued.root / MARKER).exists()
+    assert estate.entries(catalogued) == ([], True), "whoever has the claim by now may be deleting"
+    done = estate.attempt(catalogued)
+    assert done.outcome is Outcome.SUCCEEDED and estate.is_over(catalogued), done
+
+
+@pytest.mark.parametrize("point", ["purge.marked", "purge.entry_taken"])
+def test_a_hold_that_comes_meanwhile_gives_the_table_its_name_back(
+    estate: GoingEstate, catalogued: GoingTable, monkeypatch: pytest.MonkeyPatch, point: str
+) -> None:
+    before = listed(catalogued.root)
+    estate.order(catalogued)
+    hold = ("tables", "hold", catalogued.name, "--reason", "case 7")
+    at(point, lambda: estate.must(*hold), monkeypatch)
+    assert "case 7" in refused(estate.attempt(catalogued))
+    assert is_whole(estate, catalogued, before)
+
+
+@pytest.mark.parametrize("point", ["purge.marked", "purge.entry_taken"])
+def test_a_second_name_that_comes_meanwhile_keeps_the_table(
+    estate: GoingEstate, catalogued: GoingTable, monkeypatch: pytest.MonkeyPatch, point: str
+) -> None:
+    before = listed(catalogued.root)
+    estate.order(catalogued)
+    second = f"{catalogued.entry.rpartition('.')[0]}.second"
+    at(point, lambda: catalogued.point(second, catalogued.head), monkeypatch)
+    assert "what one of two names deletes, the other needs" in refused(estate.attempt(catalogued))
+    assert listed(catalogued.root) == before and not (catalogued.root / MARKER).exists()
+    catalogued.point(second, None)
+    assert is_whole(estate, catalogued, before)
+
+
+@pytest.mark.parametrize("point", ["purge.batch", "purge.log_batch"])
+def test_a_name_that_comes_amid_the_deletion_stops_it(
+    estate: GoingEstate, catalogued: GoingTable, monkeypatch: pytest.MonkeyPatch, point: str
+) -> None:
+    estate.order(catalogued)
+    own = catalogued.entry
+    at(point, lambda: catalogued.point(own, catalogued.head), monkeypatch)
+    assert "what one of two names deletes" in refused(estate.attempt(catalogued))
+    left = listed(catalogued.root)
+    assert left and "name" in refused(estate.attempt(catalogued))
+    assert listed(catalogued.root) == left, "nor does the next attempt"
+    catalogued.point(own, None)
+    monkeypatch.setattr(failpoints, "listener", None)
+    done = estate.attempt(catalogued)
+    assert done.outcome is Outcome.SUCCEEDED and estate.is_over(catalogued), done
+
+
+@pytest.mark.parametrize("when", ["before", "purge.entry_taken"])
+def test_a_table_made_anew_under_its_name_stays(
+    estate: GoingEstate, catalogued: GoingTable, monkeypatch: pytest.MonkeyPatch, when: str
+) -> None:
+    estate.order(catalogued)
+    anew = going_table_like(catalogued)
+
+    def create() -> None:
+        catalogued.point(catalogued.entry, None)
+        anew.append("new.parquet")
+
+    if when == "before":
+        create()
+    else:
+        at(when, create, monkeypatch)
+    refused(estate.attempt(catalogued))
+    there = listed(catalogued.root)
+    assert "new.parquet" in there and "data/day=1/b.parquet" in there
+    assert estate.entries(catalogued)[0] == [_full(catalogued)]
+    estate.must("tables", "drop", estate.row(catalogued.name).table_id, "--yes")  # stops the deletion
+
+
+def test_its_owner_may_drop_its_entry_in_the_grace(estate: GoingEstate, catalogued: GoingTable) -> None:
+    estate.order(catalogued)
+    catalogued.point(catalogued.entry, None)
+    killed_here("purge.batch", lambda: estate.attempt(catalogued))
+    estate.give_up()
+    done = estate.attempt(catalogued)
+    assert done.outcome is Outcome.SUCCEEDED and estate.is_over(catalogued), done
+
+
+def test_dropped_and_registered_under_another_name_it_stays(
+    estate: GoingEstate, catalogued: GoingTable
+) -> None:
+    before = listed(catalogued.root)
+    estate.order(catalogued)
+    catalogued.point(catalogued.entry, None)
+    second = f"{catalogued.entry.rpartition('.')[0]}.second"
+    catalogued.point(second, catalogued.head)
+    assert "second" in refused(estate.attempt(catalogued))
+    assert listed(catalogued.root) == before and not (catalogued.root / MARKER).exists()
+
+
+@pytest.mark.parametrize("taken", [False, True], ids=["free", "taken"])
+def test_a_stop_gives_the_entry_its_name_back(
+    estate: GoingEstate, catalogued: GoingTable, taken: bool
+) -> None:
+    before = listed(catalogued.root)
+    estate.order(catalogued)
+    killed_here("purge.entry_taken", lambda: estate.attempt(catalogued))
+    estate.give_up()
+    if taken:
+        catalogued.point(catalogued.entry, f"file:{catalogued.root}_anew/metadata/1.metadata.json")
+    said = estate.must("tables", "drop", estate.row(catalogued.name).table_id, "--yes")
+    assert estate.is_state(catalogued.name, TableState.DROPPED) and listed(catalogued.root) == before
+    assert ("is still called by a name of ours" in said.err) is taken
+    if not taken:
+        assert is_whole(estate, catalogued, before)
+        estate.must("tables", "undrop", catalogued.name)
+        shown = estate.must("tables", "show", catalogued.name, "-o", "json").json
+        assert (shown["state"], shown["version"]) == ("active", 3)
+
+
+REFUSALS = {
+    "gc.enabled": "gc.enabled=false",
+    "data path": "a data path outside its folder",
+    "format version 1": "format version 1",
+    "elsewhere": "files outside its folder",
+    "another uuid": "is the metadata of another table",
+    "damaged": "Nobody can tell whose metadata",
+    "delta": "what one of them deletes, the other may need",
+}
+
+
+@pytest.mark.parametrize("why", REFUSALS)
+def test_what_others_may_need_is_refused_by_a_sentence(
+    estate: GoingEstate, make: Make, tmp_path: Path, why: str
+) -> None:
+    table = make("hadoop")
+    writer = table.writer
+    match why:
+        case "gc.enabled":
+            writer.properties["gc.enabled"] = "false"
+        case "data path":
+            writer.properties["write.data.path"] = f"file:{tmp_path}/elsewhere"
+        case "format version 1":
+            writer.format_version = 1
+        case "elsewhere":
+            writer.commit(add=((f"file:{tmp_path}/elsewhere/x.parquet", 4),))
+        case "another uuid":
+            IcebergWriter(root=table.root, number=50).publish(hint=False)
+        case "damaged":
+            (table.root / "metadata" / "half.metadata.json").write_bytes(b"{")
+        case "delta":
+            write_deltalake(str(table.root), numbers(0), mode="append")
+    writer.publish()
+    before = listed(table.root)
+    for asked in (("--dry-run",), ("--at-version", "3", "--yes")):
+        said = estate.says("tables", "drop", table.name, "--purge", *asked)
+        assert said.code in (4, 5), (said.code, said.out, said.err)
+        assert REFUSALS[why] in said.err and "Traceback" not in said.err, said.err
+        assert len(said.err.strip().splitlines()) <= 3, said.err
+    assert listed(table.root) == before and not estate.is_state(table.name, TableState.PURGING)
+
+
+def test_a_second_name_is_refused_by_a_sentence(estate: GoingEstate, catalogued: GoingTable) -> None:
+    # In the metastore in another database, too: all of them are asked.
+    other = "elsewhere" if catalogued.where.startswith("prod.") else f"going_{next(NUMBERS)}"
+    catalogued.point(f"{other}.second", catalogued.head)
+    said = estate.says("tables", "drop", catalogued.name, "--purge", "--dry-run")
+    assert said.code == 5 and f"{other}.second" in said.err, said.err
+    catalogued.point(f"{other}.second", None)
+    assert estate.dry_run(catalogued)["all_files"] == len(listed(catalogued.root))
+
+
+def test_a_name_in_another_kind_of_catalog_is_one_too(
+    estate: GoingEstate, make: Make, tmp_path: Path
+) -> None:
+    table = make("hadoop")
+    catalog = SqliteCatalog(file=tmp_path / "catalog.db")
+    catalog.point("shop.found", f"file:{table.writer.head}")
+    said = estate.says("tables", "drop", table.name, "--purge", "--dry-run")
+    assert said.code == 5 and "prod.shop.found" in said.err, said.err
+
+
+def test_whose_entry_is_gone_already_is_refused_with_the_way_out(
+    estate: GoingEstate, catalogued: GoingTable
+) -> None:
+    catalogued.point(catalogued.entry, None)
+    said = estate.says("tables", "drop", catalogued.name, "--purge", "--dry-run")
+    assert said.code == 5 and "has no entry" in said.err and "Register it there again" in said.err, said.err
+
+
+def test_a_table_of_a_rest_server_is_refused(
+    estate: GoingEstate, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WEB_TOKEN", "t0")
+    with rest_server() as server:
+        writer = CataloguedWriter(root=tmp_path / "lake" / "r", catalog=server, entry="shop.r")
+        writer.append("a.parquet")
+        (estate.home / "lakewarden.toml").write_text(
+            f'[catalogs.web]\ntype = "rest"\nuri = "{server.uri}"\ntoken = "env:WEB_TOKEN"\n'
+        )
+        estate.must("tables", "register", "web.shop.r")
+        before = listed(writer.root)
+        said = estate.says("tables", "drop", "shop.r", "--purge", "--dry-run")
+        assert said.code == 5 and "REST server" in said.err and "DROP TABLE ... PURGE" in said.err, said.err
+        said = estate.says("tables", "drop", "shop.r", "--purge", "--at-version", "1", "--yes")
+        assert said.code == 5 and listed(writer.root) == before
