@@ -3,7 +3,7 @@
 from typing import Any
 
 from lakewarden.catalog.units import sentence
-from lakewarden.daemon.cli.output import Format, note, show_one
+from lakewarden.daemon.cli.output import Format, note, plain, show_one
 from lakewarden.daemon.installation.services import Services
 from lakewarden.daemon.usecases.runs.leaving import Leaving, Left
 from lakewarden.daemon.usecases.runs.purge import foresee_purge
@@ -47,7 +47,7 @@ def show_drop(services: Services, foreseen: Leaving, purge: bool, output: Format
         show_one({"name": row.name, "location": row.location, **foreseen_as_row(foreseen)}, format=output)
         return
     counted = foresee_purge(services, row)
-    shown = {**counted, **foreseen_as_row(foreseen)}
+    shown = {**plain(counted), **foreseen_as_row(foreseen)}
     if counted["inner_tables"]:
         show_one(shown, format=output)
         raise inner_table(row.name, counted["inner_tables"][0])

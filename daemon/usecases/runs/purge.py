@@ -34,14 +34,14 @@ def foresee_purge(services: Services, row: TableRow) -> dict[str, Any]:
     seen = reader.observe(location)
     _refuse(services, row, seen)
     folder = _look(services, row)
-    files = (*folder.data, *folder.log, *folder.unknown)
+    files, references = (*folder.data, *folder.log, *folder.unknown), reader.references(location)
     others = services.others.of(row.name, location, seen)
     counts = {key: getattr(seen, key, None) for key in ("version", "files", "bytes", "tombstones")}
     return {
         "name": row.name,
         "location": location,
         **counts,
-        "references": [f"{one.kind} {one.name}" for one in reader.references(location)],
+        **({"references": references} if references else {}),
         "all_files": len(files),
         "all_bytes": sum(entry.size_bytes for entry in files),
         "unknown_files": len(folder.unknown),
