@@ -306,7 +306,7 @@ def test_a_second_name_that_comes_meanwhile_keeps_the_table(
     assert is_whole(estate, catalogued, before)
 
 
-@pytest.mark.parametrize("point", ["purge.batch", "purge.log_batch"])
+@pytest.mark.parametrize("point", mostly_long(["purge.batch", "purge.log_batch"], ["purge.batch"]))
 def test_a_name_that_comes_amid_the_deletion_stops_it(
     estate: GoingEstate, catalogued: GoingTable, monkeypatch: pytest.MonkeyPatch, point: str
 ) -> None:
@@ -323,7 +323,7 @@ def test_a_name_that_comes_amid_the_deletion_stops_it(
     assert done.outcome is Outcome.SUCCEEDED and estate.is_over(catalogued), done
 
 
-@pytest.mark.parametrize("when", ["before", "purge.entry_taken"])
+@pytest.mark.parametrize("when", mostly_long(["before", "purge.entry_taken"], ["purge.entry_taken"]))
 def test_a_table_made_anew_under_its_name_stays(
     estate: GoingEstate, catalogued: GoingTable, monkeypatch: pytest.MonkeyPatch, when: str
 ) -> None:
@@ -397,7 +397,7 @@ REFUSALS = {
 }
 
 
-@pytest.mark.parametrize("why", REFUSALS)
+@pytest.mark.parametrize("why", mostly_long(REFUSALS, ["gc.enabled", "another uuid", "delta"]))
 def test_what_others_may_need_is_refused_by_a_sentence(
     estate: GoingEstate, make: Make, tmp_path: Path, why: str
 ) -> None:

@@ -146,6 +146,7 @@ def test_it_goes_whole_and_its_name_is_free(
     assert table.rows() == []
 
 
+@pytest.mark.long
 def test_a_commit_of_icebergs_own_that_comes_first_keeps_it(
     table: SparkIceberg, metastore: EmbeddedMetastore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
