@@ -136,7 +136,7 @@ class Pool:
             try:
                 transport.open()
                 client = ThriftHiveMetastore.Client(
-                    TBinaryProtocolAccelerated(transport, string_length_limit=_MAX_LENGTH)
+                    TBinaryProtocolAccelerated(transport, strictRead=True, string_length_limit=_MAX_LENGTH)
                 )
                 if self._user is not None:
                     client.set_ugi(self._user, [self._user])
