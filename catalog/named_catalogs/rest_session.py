@@ -8,7 +8,7 @@ from typing import Any, Final
 from urllib.parse import SplitResult, urlencode, urlsplit
 
 from lakewarden.catalog.errors import CatalogAwayError
-from lakewarden.catalog.named_catalogs.declaration import CatalogDeclaration
+from lakewarden.catalog.named_catalogs.declaration import CatalogDeclaration, unsendable
 from lakewarden.catalog.storage.secret_files import current
 
 __all__ = ["RestAnswer", "RestSession"]
@@ -44,6 +44,9 @@ class RestSession:
     def __init__(self, declared: CatalogDeclaration, token: str | None = None) -> None:
         """`token` was got before."""
         self._declared, self._options = declared, current(declared.options)
+        odd = unsendable(self._options)  # what lies in a file may be another one by now
+        if odd is not None:
+            raise self._not_sent(f"catalogs.{declared.name}.{odd}")
         self._at = urlsplit(declared.uri.rstrip("/"))
         self._connection = _connected(self._at)
         self._token = self._options.get("token", token)
@@ -114,10 +117,19 @@ class RestSession:
                 f"The catalog {self._declared.name} does not answer: {_said(error)}.",
                 hint=f"Check catalogs.{self._declared.name}.uri, and that the server is there.",
             ) from error
+        except ValueError:  # of a header: it names the whole of it, the token too
+            self._connection.close()
+            raise self._not_sent("the token that the server gave, or its address") from None
         return RestAnswer(status=response.status, body=_object(data), etag=response.getheader("ETag"))
 
     def _authorised(self, headers: Mapping[str, str]) -> Mapping[str, str]:
         return dict(headers) if self._token is None else {**headers, "Authorization": f"Bearer {self._token}"}
+
+    def _not_sent(self, what: str) -> CatalogAwayError:
+        return CatalogAwayError(
+            f"The catalog {self._declared.name} cannot be asked: {what} has characters that no request can hold.",
+            hint="Check it for a line end in its middle, and for letters that are not ASCII.",
+        )
 
     def _refused(self) -> CatalogAwayError:
         name = self._declared.name

@@ -6,7 +6,8 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from lakewarden.catalog.errors import UsageError
-from lakewarden.catalog.named_catalogs.declaration import CatalogDeclaration, CatalogKind
+from lakewarden.catalog.named_catalogs.declaration import CatalogDeclaration, CatalogKind, unsendable
+from lakewarden.catalog.storage.secret_files import known
 from lakewarden.daemon.settings.storage_entries import options_of
 from lakewarden.daemon.settings.web_address import is_web_address
 
@@ -50,12 +51,19 @@ def _entry(name: str, section: object, env: Mapping[str, str]) -> CatalogDeclara
         )
     if warehouse is not None and not isinstance(warehouse, str):
         raise UsageError(f"catalogs.{name}.warehouse has to be a text.", hint="Write a path or URI.")
+    options = options_of(_flat(name, section), env, what=f"setting catalogs.{name}.")
+    odd = unsendable(known(options))
+    if kind == CatalogKind.REST and odd is not None:
+        raise UsageError(
+            f"catalogs.{name}.{odd} has characters that no request can hold.",
+            hint="Check its value for a line end in its middle, and for letters that are not ASCII.",
+        )
     return CatalogDeclaration(
         name=name,
         kind=CatalogKind(kind),
         uri=_without_password(name, uri.strip()),
         warehouse=warehouse,
-        options=options_of(_flat(name, section), env, what=f"setting catalogs.{name}."),
+        options=options,
     )
 
 

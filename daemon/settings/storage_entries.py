@@ -51,7 +51,7 @@ def options_of(options: Mapping[str, Any], env: Mapping[str, str], *, what: str)
             variable = value.removeprefix(_FROM_ENVIRONMENT)
             if variable not in env:
                 raise UsageError(f"{variable} is not set, but {what}{name} asks for it.", hint="Set it.")
-            value = env[variable]
+            value = env[variable].strip()  # as from a file: what is made by `echo` ends a line
         elif value.startswith(_FROM_FILE) and _is_secret(name):
             path = value.removeprefix(_FROM_FILE)
             content_of(path, asked_by=f"The {what}{name}")  # said now, not by the first sweep

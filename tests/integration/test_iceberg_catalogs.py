@@ -236,6 +236,28 @@ def test_tables_of_a_rest_catalog_are_registered_found_and_followed_without_a_jv
         assert said.code == 1 and "The catalog lake refuses the token, or gives none." in said.err
 
 
+def test_a_token_that_cannot_be_sent_is_never_shown_and_nothing_is_concluded(
+    site: CatalogSite, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with rest_server() as server:
+        section = f'[catalogs.lake]\ntype = "rest"\nuri = "{server.uri}"\n'
+        site.declare(f'{section}token = "env:LAKE_TOKEN"\n')
+        monkeypatch.setenv("LAKE_TOKEN", f"{server.token}\n")
+        CataloguedWriter(root=site.folder / "lake" / "t", catalog=server, entry="a.t").append("a.parquet")
+        site.register("lake.a.t")
+        monkeypatch.setenv("LAKE_TOKEN", "hidden\nword\n")
+        said = site.call("tables", "validate", "a.t")
+        assert said.code == 2 and "catalogs.lake.token has characters that no request can hold." in said.err
+        assert "hidden" not in said.out + said.err
+        site.declare(f'{section}credential = "env:LAKE_KEY"\n')
+        monkeypatch.setenv("LAKE_KEY", f"client:{server.secret}\n")
+        server.token = "hidden\nword"
+        logged = site.sweep()
+        assert "The catalog lake cannot be asked: the token that the server gave" in logged
+        assert "hidden" not in logged and "Traceback" not in logged
+        assert (site.shown("a.t")["state"], site.shown("a.t")["findings"]) == ("active", [])
+
+
 def test_another_table_under_the_same_name_is_not_taken_for_it(site: CatalogSite) -> None:
     site.register("prod.db.events")
     elsewhere = site.made("db.elsewhere")

@@ -1,5 +1,6 @@
 """What a REST catalog is asked, and what its answers are taken for."""
 
+import traceback
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -66,6 +67,24 @@ def test_a_token_in_a_file_is_read_again(server: FakeRestServer, tmp_path: Path)
         asked.metadata_files("db", ["t"])
     file.write_text("a new one")
     assert asked.metadata_files("db", ["t"])
+
+
+@pytest.mark.parametrize("said", ["hidden\nsecret", "hidden\n\tsecret", "hidden€"])
+def test_a_token_that_no_header_can_hold_is_named_and_never_shown(
+    server: FakeRestServer, tmp_path: Path, said: str
+) -> None:
+    file = tmp_path / "token"
+    file.write_text(said)
+    with pytest.raises(CatalogAwayError, match="cannot be asked: catalogs.prod.token has characters") as away:
+        catalog(server, {"token": str(file)}, scope="catalog").metadata_files("db", ["t"])
+    assert "hidden" not in "".join(traceback.format_exception(away.value))
+
+
+def test_a_token_of_the_server_that_no_header_can_hold_is_never_shown(server: FakeRestServer) -> None:
+    server.token = "hidden\nsecret"
+    with pytest.raises(CatalogAwayError, match="cannot be asked: the token that the server gave") as away:
+        catalog(server, credential=f"client:{server.secret}").metadata_files("db", ["t"])
+    assert "hidden" not in "".join(traceback.format_exception(away.value))
 
 
 @pytest.mark.parametrize("broken", [404, 500, 503])
