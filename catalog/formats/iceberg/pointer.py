@@ -1,13 +1,14 @@
 """Which metadata file is head's? The one that a pointer names, and no other, however new it is.
 
 In Hadoop's layout a commit is the file `v<N+1>.metadata.json` itself, made by a rename beside `v<N>.metadata.json`;
-`version-hint.text` is written afterwards and may lag behind. So head is where the unbroken row of numbers that begins
-at the hint ends, as it is for every engine. Files of any other name are named by catalogs alone: a commit that failed,
+`version-hint.text` is written afterwards and may lag behind, or be missing: it is deleted before it is written. So head
+is where the unbroken row of numbers that begins at the hint ends, and without a hint the largest number that there is,
+as it is for every engine. Files of any other name are named by catalogs alone: a commit that failed,
 or is not made yet, leaves such ones as well. Where a catalog keeps head, it alone is asked.
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -39,6 +40,8 @@ FOLDER: Final = "metadata"
 HINT: Final = f"{FOLDER}/version-hint.text"
 _NUMBERED: Final = re.compile(r"v([0-9]{1,18})(?:\.gz)?\.metadata\.json(?:\.gz)?")
 _ENDINGS: Final = (".metadata.json", ".metadata.json.gz")
+_UNDER_WAY: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}(?:\.gz)?\.metadata\.json")
+"""What Hadoop's writers call a file before it gets its number."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -86,10 +89,7 @@ def head_file(store: FileStore) -> HeadFile | None:
     try:
         hint = store.read(HINT)
     except (FileNotFoundError, NotADirectoryError):
-        if has_metadata(store):
-            message = f"Only a catalog knows which metadata file is head's: there is no {HINT}."
-            raise BrokenMetadataError(UNREADABLE, message) from None
-        return None
+        return _unhinted(store)
     try:
         told = hint.decode("ascii").strip()
     except UnicodeDecodeError as error:
@@ -110,15 +110,55 @@ def _named(store: FileStore, told: str) -> FileEntry:
         raise missing(path, named_by=HINT) from None
 
 
+def _unhinted(store: FileStore) -> HeadFile | None:
+    """The largest number, where all files are those of Hadoop's writers."""
+    numbered, others = list[FileEntry](), False
+    for entry in store.named(FOLDER, _is_metadata):
+        name = _name(entry)
+        others = others or number_of(name) is None
+        if number_of(name) is not None:
+            numbered.append(entry)
+        elif _UNDER_WAY.fullmatch(name) is None:
+            raise _left_to_a_catalog()
+    if numbered:
+        found = _by_number(numbered)
+        entry = found[max(found)]
+        return HeadFile(path=entry.path, named_by=f"the list of {FOLDER}", entry=entry)
+    if others:
+        raise _left_to_a_catalog()
+    return None
+
+
+def _left_to_a_catalog() -> BrokenMetadataError:
+    message = f"Only a catalog knows which metadata file is head's: there is no {HINT}."
+    return BrokenMetadataError(UNREADABLE, message)
+
+
 def _numbered(store: FileStore, first: int) -> FileEntry:
-    found: dict[int, FileEntry] = {}
-    for entry in store.named(FOLDER, lambda name: (number_of(name) or -1) >= first):
-        number = number_of(entry.path.rpartition("/")[2])
-        assert number is not None, "only numbered ones were asked for"
-        found.setdefault(number, entry)
+    found = _by_number(store.named(FOLDER, lambda name: (number_of(name) or -1) >= first))
     if first not in found:
         raise missing(f"{FOLDER}/v{first}{_ENDINGS[0]}", named_by=HINT)
     return found[next(one for one in sorted(found) if one + 1 not in found)]
+
+
+def _by_number(entries: Iterable[FileEntry]) -> dict[int, FileEntry]:
+    """Files that have numbers; of those with the same one, that which engines ask for first."""
+    found: dict[int, FileEntry] = {}
+    for entry in sorted(entries, key=_packing):
+        number = number_of(_name(entry))
+        assert number is not None, "only numbered ones were asked for"
+        found.setdefault(number, entry)
+    return found
+
+
+def _packing(entry: FileEntry) -> tuple[bool, bool]:
+    """In the order in which engines ask: plain, packed, packed with an ending of older writers'."""
+    name = _name(entry)
+    return name.endswith(_ENDINGS[1]), ".gz." in name
+
+
+def _name(entry: FileEntry) -> str:
+    return entry.path.rpartition("/")[2]
 
 
 def hinted_number(store: FileStore) -> int | None:

@@ -14,6 +14,7 @@ from lakewarden.catalog.formats.iceberg.contents import KnownManifests, TableCon
 from lakewarden.catalog.formats.iceberg.errors import (
     EXISTS,
     HISTORY,
+    MISSING,
     UNREADABLE,
     BrokenMetadataError,
     not_understood,
@@ -282,13 +283,13 @@ class IcebergReader:
         `BrokenMetadataError`, `UnavailableError`."""
         store = self._store(location)
         for attempt in range(_ATTEMPTS):
-            file = self._file(location, store)
-            if file is None:
-                raise BrokenMetadataError(EXISTS, f"There is no Iceberg table at {location}.")
             try:
+                file = self._file(location, store)
+                if file is None:
+                    raise BrokenMetadataError(EXISTS, f"There is no Iceberg table at {location}.")
                 data = read_named(store, self._storage(location), file.path, by=file.named_by)
-            except BrokenMetadataError:  # somebody may have committed, and removed the older one
-                if attempt + 1 == _ATTEMPTS:
+            except BrokenMetadataError as broken:  # somebody may have committed, and removed the older one
+                if broken.check != MISSING or attempt + 1 == _ATTEMPTS:
                     raise
                 continue
             metadata = parse_metadata(data, file.path)

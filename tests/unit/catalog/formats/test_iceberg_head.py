@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from lakewarden.catalog.bounds import as_whole
 from lakewarden.catalog.formats.iceberg.reader import IcebergReader
 from lakewarden.catalog.formats.port import LogProblem, Observation
 from lakewarden.catalog.storage.file_store import canonical
@@ -99,13 +100,83 @@ def test_a_pointer_to_nothing_is_one_sentence(table: IcebergWriter, hint: str, c
     assert IcebergReader().probe(location(table), seen=2).exists
 
 
-def test_without_a_pointer_no_file_is_head(table: IcebergWriter) -> None:
+def test_of_a_number_that_two_files_have_the_plain_one_is_head_as_for_engines(table: IcebergWriter) -> None:
+    """A change of `write.metadata.compression-codec` beside a commit leaves both."""
+    other = replace(table, properties={"mine": "no"}, number=1, snapshots=[], current=None, packed=True)
+    other.publish()
+    assert {one.name for one in table.metadata.glob("v2.*")} == {"v2.metadata.json", "v2.gz.metadata.json"}
+    assert (seen(table).version, seen(table).properties) == (2, {})
+    table.head.unlink()
+    other.head.rename(table.metadata / "v2.metadata.json.gz")
+    other.publish(hint=False)
+    other.head.rename(table.metadata / "v2.gz.metadata.json")
+    assert seen(table).head.endswith("v2.gz.metadata.json")
+
+
+def test_while_the_pointer_is_written_anew_head_has_the_largest_number_as_for_engines(
+    table: IcebergWriter,
+) -> None:
+    """Hadoop's writers delete it first; one may be killed there."""
+    reader, before = IcebergReader(), seen(table)
+    (table.metadata / "0e6b0d52-3b7c-4b3f-9d65-6a3f1f2b7c11.metadata.json").write_text("on its way")
     (table.metadata / "version-hint.text").unlink()
+    assert seen(table).head == before.head
+    for number in range(3, 12):
+        table.commit(add=((f"{number}.parquet", 100),))
+        (table.metadata / "version-hint.text").unlink()
+    assert (table.head.name, seen(table, reader).version) == ("v11.metadata.json", 11)
+    assert reader.probe(location(table), seen=2, head=before.head).latest == 11
+
+
+@pytest.mark.parametrize(
+    "left", [(), ("v1.metadata.json", "v2.metadata.json")], ids=["alone", "beside numbers"]
+)
+@pytest.mark.parametrize(
+    "name",
+    [
+        "00002-0e6b0d52-3b7c-4b3f-9d65-6a3f1f2b7c11.metadata.json",
+        "00002-0e6b0d52-3b7c-4b3f-9d65-6a3f1f2b7c11.gz.metadata.json",
+        "mine.metadata.json",
+    ],
+)
+def test_without_a_pointer_a_catalogs_file_is_never_head(
+    table: IcebergWriter, name: str, left: tuple[str, ...]
+) -> None:
+    (table.metadata / "version-hint.text").unlink()
+    (table.metadata / name).write_bytes(table.head.read_bytes())
+    for path in table.metadata.glob("v*.json"):
+        if path.name not in left:
+            path.unlink()
     assert problem(table) == (
         "log_readable",
         "Only a catalog knows which metadata file is head's: there is no metadata/version-hint.text.",
     )
     assert IcebergReader().is_table(location(table))
+
+
+def test_without_a_pointer_a_file_on_its_way_is_not_head(table: IcebergWriter) -> None:
+    for path in (*table.metadata.glob("v*.json"), table.metadata / "version-hint.text"):
+        path.unlink()
+    (table.metadata / "0e6b0d52-3b7c-4b3f-9d65-6a3f1f2b7c11.metadata.json").write_text("on its way")
+    assert problem(table)[0] == "log_readable"
+
+
+def test_a_file_that_was_removed_after_the_pointer_was_read_is_asked_for_once_more(
+    table: IcebergWriter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A writer that commits, and removes old metadata, between a look at the hint and one at the list."""
+    met = list[str]()
+
+    def late(text: str) -> int | None:
+        met.append(text)
+        if len(met) == 1:
+            table.commit(add=(("c.parquet", 100),))
+            for name in ("v1.metadata.json", "v2.metadata.json"):
+                (table.metadata / name).unlink()
+        return as_whole(text)
+
+    monkeypatch.setattr("lakewarden.catalog.formats.iceberg.pointer.as_whole", late)
+    assert (seen(table).version, met) == (3, ["2", "3"])
 
 
 def test_head_is_another_after_a_change_of_properties_although_its_version_is_not(
