@@ -20,7 +20,11 @@ DDL_TIME: Final = "transient_lastDdlTime"
 compared by."""
 
 METADATA_FILE: Final = "metadata_location"
-"""The parameter by which Iceberg's entries name the metadata file that is head's: a commit sets it."""
+"""The parameter by which Iceberg's entries name the metadata file that is head's: a commit sets it. Iceberg's views
+have it, too."""
+
+_KIND: Final = "table_type"
+"""The parameter by which Iceberg tells its tables from its views (`ICEBERG-VIEW`) and from what is none of its own."""
 
 TAKEN_FILE: Final = "lakewarden.taken_from"
 """The parameter of an entry that was taken away: the metadata file that it named."""
@@ -31,7 +35,10 @@ TAKEN: Final = ".taken"
 
 def head_file(parameters: Mapping[str, str]) -> str | None:
     """The metadata file that an entry with these parameters names; of one that was taken away, the one that it named,
-    unless a commit that waited for it got through all the same."""
+    unless a commit that waited for it got through all the same. None where it is no Iceberg table's, as Iceberg itself
+    tells: by its kind, in any case."""
+    if parameters.get(_KIND, "").lower() != "iceberg":
+        return None
     named, taken = parameters.get(METADATA_FILE), parameters.get(TAKEN_FILE)
     return taken if taken is not None and named == f"{taken}{TAKEN}" else named
 
@@ -79,8 +86,8 @@ class Metastore(Protocol):
         """One entry, None if there is none."""
 
     def metadata_files(self, database: str, tables: Sequence[str]) -> Mapping[str, str]:
-        """Table -> the metadata file that its entry names (the parameter `metadata_location` of Iceberg's), of those
-        tables that are there and name one. One question for all of them."""
+        """Table -> the metadata file that its entry names (`head_file`), of those tables that are there and name
+        one. One question for all of them."""
 
     def partitions(self, database: str, table: str) -> Mapping[str, str]:
         """Partition name (`year=2013/month=1`) -> location; empty when the entry has none."""

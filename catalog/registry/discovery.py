@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from lakewarden.catalog.errors import LakewardenError
 from lakewarden.catalog.formats.port import TableReader
 from lakewarden.catalog.metastore.ownership import is_system_entry
-from lakewarden.catalog.metastore.port import METADATA_FILE, Metastore
+from lakewarden.catalog.metastore.port import Metastore, head_file
 from lakewarden.catalog.metastore.taken_entries import TAKEN_NAME
 from lakewarden.catalog.model.identity import CatalogAddress
 from lakewarden.catalog.named_catalogs.port import TableCatalog
@@ -64,7 +64,7 @@ def _entered(
     entry = metastore.get(database, table)
     if entry is None or entry.location is None or is_system_entry(entry):
         return None
-    if entry.provider is None and METADATA_FILE not in entry.parameters:
+    if entry.provider is None and head_file(entry.parameters) is None:
         return None
     location = from_hadoop(entry.location)
     if location in known or not _may_be_table(location, readers):

@@ -132,8 +132,11 @@ def with_parameter(entry: Entry, key: str, value: str) -> Entry:
 def test_metadata_files_are_told_of_many_entries_at_once(store: Metastore, entry: Entry) -> None:
     names = {"table_type": "ICEBERG", METADATA_FILE: "file:/t/metadata/00001-a.metadata.json"}
     store.create(replace(entry, table="iced", provider=None, parameters=names))
-    told = store.metadata_files(entry.database, ["iced", entry.table, "nobody"])
-    assert told == {"iced": "file:/t/metadata/00001-a.metadata.json"}
+    store.create(replace(entry, table="small", provider=None, parameters={**names, "table_type": "iceberg"}))
+    view = {**names, "table_type": "ICEBERG-VIEW"}
+    store.create(replace(entry, table="viewed", provider=None, table_type="VIRTUAL_VIEW", parameters=view))
+    told = store.metadata_files(entry.database, ["iced", "small", "viewed", entry.table, "nobody"])
+    assert told == dict.fromkeys(("iced", "small"), "file:/t/metadata/00001-a.metadata.json")
     assert store.metadata_files(entry.database, []) == {}
     assert store.metadata_files("no_such_database", ["iced"]) == {}
 

@@ -110,6 +110,30 @@ def test_it_is_found_by_a_pattern_of_names(metastore_cli: Cli, table: CatalogWri
     assert [(one["name"], one["outcome"]) for one in said.json] == [(table.name, "registered")]
 
 
+def test_a_view_of_icebergs_is_no_table(metastore_cli: Cli, table: CatalogWriter) -> None:
+    """Its entry names a metadata file, and its folder has one."""
+    database = table.name.partition(".")[0]
+    other = CatalogWriter(
+        root=table.root.with_name("shown"), metastore=table.metastore, name=f"{database}.shown"
+    )
+    other.append("a.parquet")
+    entry = table.metastore.get(database, "shown")
+    assert entry is not None
+    view = replace(
+        entry,
+        table_type="VIRTUAL_VIEW",
+        parameters={**entry.parameters, "table_type": "ICEBERG-VIEW"},
+    )
+    table.metastore.drop(database, "shown")
+    table.metastore.create(view)
+    assert metastore_cli("tables", "adopt").code == 0
+    found = metastore_cli("tables", "list", "-o", "json").json
+    assert [one["name"] for one in found if one["name"].startswith(f"{database}.")] == [table.name]
+    said = metastore_cli("tables", "register", f"{database}.shown")
+    assert said.code == 5 and f"{database}.shown is a view." in said.err
+    table.metastore.drop(database, "shown")
+
+
 def test_an_entry_that_points_to_nothing_is_a_finding(metastore_cli: Cli, table: CatalogWriter) -> None:
     table.append("b.parquet")
     assert metastore_cli("tables", "register", table.name).code == 0

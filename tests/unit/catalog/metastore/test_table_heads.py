@@ -45,7 +45,8 @@ class Stage:
         for name in names:
             database, table = name.split(".")
             self.metastore.create_database(database)
-            parameters = {METADATA_FILE: f"file:/{name}/metadata/00000-{name}.metadata.json"}
+            file = f"file:/{name}/metadata/00000-{name}.metadata.json"
+            parameters = {"table_type": "ICEBERG", METADATA_FILE: file}
             self.metastore.create(
                 Entry(
                     database=database, table=table, location=f"file:/{name}", provider=None,
@@ -80,7 +81,11 @@ def test_who_acts_by_the_answer_asks_each_time() -> None:
     before, entry = heads("file:///a.t"), stage.metastore.get("a", "t")
     assert entry is not None
     stage.metastore.replace(
-        replace(entry, parameters={METADATA_FILE: "file:/a.t/metadata/00001-x.metadata.json"}), expected=entry
+        replace(
+            entry,
+            parameters={**entry.parameters, METADATA_FILE: "file:/a.t/metadata/00001-x.metadata.json"},
+        ),
+        expected=entry,
     )
     after = heads("file:///a.t")
     assert after != before and after is not None and (after.file or "").endswith("00001-x.metadata.json")
