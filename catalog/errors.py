@@ -20,6 +20,7 @@ LakewardenError
 │   ├── AccessDeniedError   exit 1  that component is a storage, which answers that the key may not
 │   ├── MetastoreAwayError  exit 1  that component is the Hive metastore
 │   └── CatalogAwayError    exit 1  that component is a catalog that the settings declare
+│       └── EntryAwayError  exit 1  it answers, but not of this one table or namespace
 ├── UnreadableError         exit 1  bytes that should describe a table do not
 └── ExecutionError          exit 1  an action failed on the engine
 """
@@ -34,6 +35,7 @@ __all__ = [
     "ClosedTableError",
     "ConflictError",
     "ConsentError",
+    "EntryAwayError",
     "ExecutionError",
     "ExitCode",
     "FencedError",
@@ -198,6 +200,10 @@ class MetastoreAwayError(UnavailableError):
 
 class CatalogAwayError(UnavailableError):
     """A catalog of tables does not answer: whoever asks it meets the same outage."""
+
+
+class EntryAwayError(CatalogAwayError):
+    """A catalog of tables answers, but not of one table or namespace. It says nothing of the others."""
 
 
 class UnreadableError(LakewardenError):

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Final, Protocol
 
-from lakewarden.catalog.errors import CatalogAwayError, MetastoreAwayError, UnavailableError
+from lakewarden.catalog.errors import CatalogAwayError, EntryAwayError, MetastoreAwayError, UnavailableError
 from lakewarden.catalog.formats.spec import CatalogHead
 from lakewarden.catalog.metastore.port import Metastore
 from lakewarden.catalog.model.identity import CatalogAddress
@@ -77,6 +77,8 @@ class _CatalogAnswers:
 
     lock: threading.Lock = field(default_factory=threading.Lock)
     answers: dict[str, _Answer] = field(default_factory=dict)
+    refused: dict[str, _Answer] = field(default_factory=dict)
+    """By entry: that it did not answer of this one."""
 
     def forget(self) -> None:
         """Drop what was answered; that it did not answer stays."""
@@ -84,9 +86,10 @@ class _CatalogAnswers:
             if not isinstance(one.files, UnavailableError):
                 del self.answers[namespace]
 
-    def away(self, now: float) -> _Answer | None:
-        """That it did not answer a moment ago, for whichever namespace."""
-        held = (one for one in self.answers.values() if now < one.until)
+    def away(self, now: float, entry: str) -> _Answer | None:
+        """That it did not answer a moment ago, for whichever namespace, or not of this entry."""
+        told = (*self.answers.values(), *filter(None, [self.refused.get(entry)]))
+        held = (one for one in told if now < one.until)
         return next((one for one in held if isinstance(one.files, UnavailableError)), None)
 
 
@@ -205,8 +208,11 @@ class TableHeads:
         does not count."""
         known = asked.answers.get(address.namespace)
         if known is None or self._monotonic() >= known.until or address.table not in known.asked:
-            known = asked.away(self._monotonic()) or self._answer(address)
-            asked.answers[address.namespace] = known
+            known = asked.away(self._monotonic(), address.entry) or self._answer(address)
+            if isinstance(known.files, EntryAwayError):
+                asked.refused[address.entry] = known
+            else:
+                asked.answers[address.namespace] = known
         if isinstance(known.files, UnavailableError):
             raise known.files
         return known.files

@@ -1,11 +1,23 @@
 """What is asked of a catalog, whatever its kind."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
+from lakewarden.catalog.errors import EntryAwayError
 from lakewarden.catalog.model.identity import CatalogAddress
 
-__all__ = ["NamedCatalogs", "TableCatalog"]
+__all__ = ["CatalogEntries", "NamedCatalogs", "TableCatalog"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CatalogEntries:
+    """The tables that a catalog tells of."""
+
+    files: Mapping[str, str | None]
+    """`namespace.table` -> the metadata file that it names; None where that takes another question."""
+    untold: EntryAwayError | None = None
+    """Why those of some namespaces are not among them."""
 
 
 class TableCatalog(Protocol):
@@ -37,9 +49,8 @@ class TableCatalog(Protocol):
     def drop(self, namespace: str, table: str) -> None:
         """Remove the entry, never a file; quietly when there is none."""
 
-    def entries(self) -> Mapping[str, str | None]:
-        """`namespace.table` -> the metadata file that it names, of all tables; None where that takes another
-        question."""
+    def entries(self) -> CatalogEntries:
+        """All tables."""
 
 
 class NamedCatalogs(Protocol):

@@ -6,9 +6,10 @@ from contextlib import closing, contextmanager
 from typing import Any, Final
 from urllib.parse import quote, urlencode
 
-from lakewarden.catalog.errors import CatalogAwayError, RefusedError
+from lakewarden.catalog.errors import CatalogAwayError, EntryAwayError, RefusedError
 from lakewarden.catalog.named_catalogs.declaration import CatalogDeclaration
-from lakewarden.catalog.named_catalogs.rest_session import RestAnswer, RestSession
+from lakewarden.catalog.named_catalogs.port import CatalogEntries
+from lakewarden.catalog.named_catalogs.rest_session import RestAnswer, RestSession, SlowAnswerError
 
 __all__ = ["RestCatalog"]
 
@@ -42,13 +43,22 @@ class RestCatalog:
     def naming(self, location: str) -> tuple[str, ...]:
         return ()
 
-    def entries(self) -> Mapping[str, str | None]:
+    def entries(self) -> CatalogEntries:
+        found: dict[str, None] = {}
+        untold: EntryAwayError | None = None
         with self._session() as session:
-            return {
-                f"{'.'.join(one['namespace'])}.{one['name']}": None
-                for namespace in self._namespaces(session, ())
-                for one in self._listed(session, f"{_place(namespace)}/tables", "identifiers")
-            }
+            left = list(self._inside(session, ()))
+            while left:
+                namespace = left.pop()
+                try:
+                    found |= dict.fromkeys(self._tables(session, namespace))
+                except EntryAwayError as error:
+                    untold = error
+                try:
+                    left += list(self._inside(session, namespace))
+                except EntryAwayError as error:
+                    untold = error
+        return CatalogEntries(files=found, untold=untold)
 
     def take_away(self, namespace: str, table: str, *, name: str, file: str) -> None:
         raise self._cannot_take()
@@ -71,33 +81,40 @@ class RestCatalog:
             known = self._seen.get(key)
         path = f"{_place(namespace.split('.'))}/tables/{quote(table, safe='')}?snapshots=refs"
         headers = {} if known is None else {"If-None-Match": known[0]}
-        answer = self._get(session, path, headers)
+        of = f"{namespace}.{table}"
+        answer = self._get(session, path, headers, of=of)
         if answer is None:
             return None
         if answer.status == 304 and known is not None:
             return known[1]
         file = answer.body.get("metadata-location")
         if not isinstance(file, str):
-            raise self._odd(f"names no metadata file of {namespace}.{table}")
+            raise self._odd(f"names no metadata file of {of}", EntryAwayError)
         if answer.etag is not None:
             with self._lock:
                 self._seen[key] = (answer.etag, file)
         return file
 
-    def _namespaces(self, session: RestSession, parent: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+    def _tables(self, session: RestSession, namespace: tuple[str, ...]) -> Iterator[str]:
+        for one in self._listed(
+            session, f"{_place(namespace)}/tables", "identifiers", of=f"the tables of {'.'.join(namespace)}"
+        ):
+            yield f"{'.'.join(one['namespace'])}.{one['name']}"
+
+    def _inside(self, session: RestSession, parent: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
         query = f"?{urlencode({'parent': _LEVELS.join(parent)})}" if parent else ""
-        for one in self._listed(session, f"namespaces{query}", "namespaces"):
+        of = f"the namespaces in {'.'.join(parent)}" if parent else "its namespaces"
+        for one in self._listed(session, f"namespaces{query}", "namespaces", of=of):
             inner = tuple(one)
             if len(inner) > len(parent):
                 yield inner
-                yield from self._namespaces(session, inner)
 
-    def _listed(self, session: RestSession, path: str, key: str) -> Iterator[Any]:
+    def _listed(self, session: RestSession, path: str, key: str, *, of: str) -> Iterator[Any]:
         """All pages of a list; nothing of what is gone."""
         token = ""
         for _ in range(_PAGES):
             more = urlencode({"pageToken": token}) if token else ""
-            answer = self._get(session, f"{path}{'&' if '?' in path else '?'}{more}" if more else path)
+            answer = self._get(session, f"{path}{'&' if '?' in path else '?'}{more}" if more else path, of=of)
             if answer is None:
                 return
             yield from answer.body.get(key) or ()
@@ -106,38 +123,56 @@ class RestCatalog:
                 return
 
     def _get(
-        self, session: RestSession, path: str, headers: Mapping[str, str] | None = None
+        self, session: RestSession, path: str, headers: Mapping[str, str] | None = None, *, of: str
     ) -> RestAnswer | None:
-        """The answer, None where the server says that there is no such thing."""
-        answer = session.get(f"v1/{self._prefixed(session)}{path}", headers or {})
-        if answer.status == 404 and answer.error in _GONE:
-            return None
-        if answer.status not in (200, 304):
-            raise self._odd(f"answers {answer.status} ({answer.error or 'without a reason'})")
-        return answer
+        """The answer of what is asked for, None where the server says that there is no such thing. Raises
+        `EntryAwayError` where the server answers other questions, and not this one."""
+        prefix = self._prefixed(session)
+        for _ in range(2):
+            used = session.token
+            try:
+                answer = session.get(f"v1/{prefix}{path}", headers)
+            except SlowAnswerError:
+                why = "does not answer in time"
+            else:
+                if answer.status == 404 and answer.error in _GONE:
+                    return None
+                if answer.status in (200, 304):
+                    return answer
+                why = f"answers {answer.status} ({answer.error or 'without a reason'})"
+            self._configuration(session)
+            if session.token == used:
+                break  # it is not that the token had expired
+        raise self._odd(f"{why} when asked for {of}", EntryAwayError)
 
     def _prefixed(self, session: RestSession) -> str:
         """What stands before each path, as the server's configuration says."""
         if self._prefix is None:
-            wanted = self._declared.warehouse
-            answer = session.get(
-                f"v1/config{'' if wanted is None else '?' + urlencode({'warehouse': wanted})}"
-            )
-            if answer.status != 200:
-                raise self._odd(f"answers {answer.status} when asked for its configuration")
-            said = {**(answer.body.get("defaults") or {}), **(answer.body.get("overrides") or {})}
+            told = self._configuration(session)
+            said = {**(told.get("defaults") or {}), **(told.get("overrides") or {})}
             self._prefix = f"{quote(str(said['prefix']), safe='/')}/" if said.get("prefix") else ""
         return self._prefix
+
+    def _configuration(self, session: RestSession) -> Mapping[str, Any]:
+        """What the server tells to everybody with a token. Raises `CatalogAwayError`: then it tells nothing else."""
+        wanted = self._declared.warehouse
+        query = "" if wanted is None else f"?{urlencode({'warehouse': wanted})}"
+        answer = session.get(f"v1/config{query}", of_all=True)
+        if answer.status != 200:
+            raise self._odd(f"answers {answer.status} when asked for its configuration")
+        return answer.body
 
     @contextmanager
     def _session(self) -> Iterator[RestSession]:
         with closing(RestSession(self._declared, self._token)) as session:
-            yield session
-            self._token = session.token
+            try:
+                yield session
+            finally:
+                self._token = session.token
 
-    def _odd(self, what: str) -> CatalogAwayError:
+    def _odd(self, what: str, kind: type[CatalogAwayError] = CatalogAwayError) -> CatalogAwayError:
         name = self._declared.name
-        return CatalogAwayError(
+        return kind(
             f"The catalog {name} {what}.",
             hint=f"Check catalogs.{name}.uri, warehouse and what the token allows.",
         )

@@ -11,13 +11,14 @@ from lakewarden.catalog.errors import CatalogAwayError
 from lakewarden.catalog.named_catalogs.declaration import CatalogDeclaration, unsendable
 from lakewarden.catalog.storage.secret_files import current
 
-__all__ = ["RestAnswer", "RestSession"]
+__all__ = ["RestAnswer", "RestSession", "SlowAnswerError"]
 
 _PATIENCE: Final = 5.0
 """Seconds for which a server is waited for, each time."""
 _MOST: Final = 64 * 1024 * 1024
 """A larger answer is none."""
-_DENIED: Final = (401, 403, 419)
+_EXPIRED: Final = (401, 419)
+_FORBIDDEN: Final = 403
 _FORM: Final = {"Content-Type": "application/x-www-form-urlencoded"}
 
 
@@ -36,6 +37,10 @@ class RestAnswer:
         told = self.body.get("error")
         kind = told.get("type") if isinstance(told, Mapping) else told
         return kind if isinstance(kind, str) else None
+
+
+class SlowAnswerError(CatalogAwayError):
+    """A server that was connected to gave no answer in time: it may be this one question's fault."""
 
 
 class RestSession:
@@ -59,17 +64,19 @@ class RestSession:
     def close(self) -> None:
         self._connection.close()
 
-    def get(self, path: str, headers: Mapping[str, str] | None = None) -> RestAnswer:
-        """The answer to a question; a token is got first where there is none, and once more where it has expired."""
+    def get(self, path: str, headers: Mapping[str, str] | None = None, *, of_all: bool = False) -> RestAnswer:
+        """The answer to a question; a token is got first where there is none, and once more where it has expired.
+        `of_all`: nothing that the question asks for can be forbidden to a token that is good."""
+        denied = (*_EXPIRED, _FORBIDDEN) if of_all else _EXPIRED
         if self._token is None:
             self._token = self._new_token()
         answer = self._asked("GET", f"{self._at.path}/{path}", self._authorised(headers or {}))
-        if answer.status not in _DENIED:
+        if answer.status not in denied:
             return answer
         self._token = self._new_token()
         if self._token is not None:
             answer = self._asked("GET", f"{self._at.path}/{path}", self._authorised(headers or {}))
-        if answer.status in _DENIED:
+        if answer.status in denied:
             raise self._refused()
         return answer
 
@@ -112,8 +119,9 @@ class RestSession:
             if response.read(1):
                 raise HTTPException("the answer is too long")
         except (OSError, HTTPException) as error:
+            is_slow = isinstance(error, TimeoutError) and self._connection.sock is not None
             self._connection.close()
-            raise CatalogAwayError(
+            raise (SlowAnswerError if is_slow else CatalogAwayError)(
                 f"The catalog {self._declared.name} does not answer: {_said(error)}.",
                 hint=f"Check catalogs.{self._declared.name}.uri, and that the server is there.",
             ) from error

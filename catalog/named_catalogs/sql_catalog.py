@@ -14,6 +14,7 @@ from sqlalchemy.sql import ColumnElement, Select, table
 
 from lakewarden.catalog.errors import CatalogAwayError, ConflictError
 from lakewarden.catalog.named_catalogs.declaration import CatalogDeclaration
+from lakewarden.catalog.named_catalogs.port import CatalogEntries
 from lakewarden.catalog.storage.file_store import local_path
 from lakewarden.catalog.storage.named_files import lies_in
 from lakewarden.catalog.storage.secret_files import current
@@ -65,11 +66,13 @@ class SqlCatalog:
             if lies_in(file, location)
         )
 
-    def entries(self) -> Mapping[str, str | None]:
-        return {
-            f"{namespace}.{table}": file
-            for _, namespace, table, file in self._rows(_entries_of(self._declared.name))
-        }
+    def entries(self) -> CatalogEntries:
+        return CatalogEntries(
+            files={
+                f"{namespace}.{table}": file
+                for _, namespace, table, file in self._rows(_entries_of(self._declared.name))
+            }
+        )
 
     def take_away(self, namespace: str, table: str, *, name: str, file: str) -> None:
         self._rename(namespace, table, name, file)

@@ -80,11 +80,15 @@ def in_catalog(
     named: Callable[[str], bool] = _any,
 ) -> Iterator[DiscoveredTable | None]:
     """Tables of a declared catalog with an address in `named` (`catalog.namespace.table`), that are not managed by it.
-    Where each lies, whoever registers it reads."""
-    for entry in catalog.entries():
+    Where each lies, whoever registers it reads. Raises `EntryAwayError` at the end, where it does not tell of all its
+    namespaces."""
+    told = catalog.entries()
+    for entry in told.files:
         address = CatalogAddress(catalog=name, entry=entry)
         wanted = address not in managed and named(str(address)) and not address.table.startswith(TAKEN_NAME)
         yield DiscoveredTable(where=str(address), location=None) if wanted else None
+    if told.untold is not None:
+        raise told.untold
 
 
 def _may_be_table(location: str, readers: tuple[TableReader, ...]) -> bool:

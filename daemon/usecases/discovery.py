@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from lakewarden.catalog.errors import CatalogAwayError
+from lakewarden.catalog.errors import CatalogAwayError, EntryAwayError
 from lakewarden.catalog.metastore.table_heads import address_in
 from lakewarden.catalog.registry.discovery import DiscoveredTable, in_catalog, in_metastore, under_root
 from lakewarden.catalog.system.port import TABLES
@@ -37,7 +37,7 @@ def _looks(services: Services, known: set[str]) -> Iterator[DiscoveredTable | No
 
 
 def _in_catalogs(services: Services) -> Iterator[DiscoveredTable | None]:
-    """Tables of all declared catalogs. One that does not answer is said after the others were asked."""
+    """Tables of all declared catalogs. One that does not answer, or not of all, is said after the others were asked."""
     catalogs = services.catalogs
     if catalogs is None:
         return
@@ -48,6 +48,6 @@ def _in_catalogs(services: Services) -> Iterator[DiscoveredTable | None]:
         try:
             yield from in_catalog(name, catalogs.catalog(name), managed)
         except CatalogAwayError as error:
-            away = error
+            away = error if away is None or isinstance(away, EntryAwayError) else away
     if away is not None:
         raise away

@@ -236,6 +236,41 @@ def test_tables_of_a_rest_catalog_are_registered_found_and_followed_without_a_jv
         assert said.code == 1 and "The catalog lake refuses the token, or gives none." in said.err
 
 
+def test_a_table_that_a_server_refuses_is_said_and_the_others_are_swept(
+    site: CatalogSite, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with rest_server() as server:
+        site.declare(f'[catalogs.lake]\ntype = "rest"\nuri = "{server.uri}"\ncredential = "env:LAKE_KEY"\n')
+        monkeypatch.setenv("LAKE_KEY", f"client:{server.secret}")
+        tables = [
+            CataloguedWriter(root=site.folder / "lake" / entry, catalog=server, entry=entry)
+            for entry in ("a.t", "a.u", "b.v")
+        ]
+        for table in tables:
+            table.append("a.parquet")
+        assert site.call("tables", "adopt").code == 0
+        server.odd = {"/tables/t": (403, "ForbiddenException"), "/b/tables": (403, "ForbiddenException")}
+        for table in tables:
+            table.append("b.parquet")
+        said = site.sweep()
+        assert [site.shown(name)["version"] for name in ("a.t", "a.u", "b.v")] == [1, 2, 2]
+        assert "The catalog lake answers 403 (ForbiddenException) when asked for a.t." in said
+        assert (site.shown("a.t")["state"], site.shown("a.t")["findings"]) == ("active", [])
+        more = CataloguedWriter(root=site.folder / "lake" / "a.w", catalog=server, entry="a.w")
+        more.append("a.parquet")
+        foretold = site.call("tables", "adopt", "--dry-run", "-o", "json")
+        assert (foretold.code, [one["where"] for one in foretold.json]) == (3, ["lake.a.w"])
+        adopted = site.call("tables", "adopt", "-o", "json")
+        assert (adopted.code, [one["outcome"] for one in adopted.json]) == (3, ["registered", "refused"])
+        assert "when asked for the tables of b." in adopted.json[1]["why"]
+        assert site.call("tables", "register", "lake.*").code == 3
+        assert site.shown("a.w")["version"] == 1
+        (told,) = [one for one in site.call("doctor", "-o", "json").json if one["check"] == "catalog lake"]
+        assert told["verdict"] == "warn" and told["message"].startswith(
+            "It answers with 3 tables. The catalog lake"
+        )
+
+
 def test_a_token_that_cannot_be_sent_is_never_shown_and_nothing_is_concluded(
     site: CatalogSite, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -30,10 +30,8 @@ from lakewarden.daemon.cli.output import Format, Output, note, plain, show, show
 from lakewarden.daemon.installation.services import Services
 from lakewarden.daemon.usecases import declared
 from lakewarden.daemon.usecases.audit import run
-from lakewarden.daemon.usecases.discovery import candidates
 from lakewarden.daemon.usecases.onboarding.lists import Listed, kind_of, listed_at, read_list
-from lakewarden.daemon.usecases.onboarding.onboarding_progress import found_among
-from lakewarden.daemon.usecases.onboarding.patterns import found_at, is_pattern
+from lakewarden.daemon.usecases.onboarding.patterns import discovered, found_at, is_pattern
 from lakewarden.daemon.usecases.onboarding.registrations import (
     ListedOutcome,
     adopt_listed,
@@ -257,13 +255,11 @@ def adopt(
         show([_with_health(done)], columns=_ADOPTED, format=output)
         _tell_unrecorded(done)
         return
-    found = (
-        [where] if where is not None else [one.where for one in found_among(candidates(services), tell=note)]
-    )
+    found, untold = ([where], []) if where is not None else discovered(services, tell=note)
     if dry_run:
         show([{"where": one} for one in found], columns=["where"], format=output)
-        return
-    listed = [listed_at(one, owner=owner) for one in found]
+        raise typer.Exit(ExitCode.PARTLY if untold else ExitCode.OK)
+    listed = [*(listed_at(one, owner=owner) for one in found), *untold]
     began = time.monotonic()
     outcomes = adopt_listed(services, calling(services), listed, tell=note)
     _show_outcomes(outcomes, time.monotonic() - began, output, dry_run=False)

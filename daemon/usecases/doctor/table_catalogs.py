@@ -6,7 +6,7 @@ from functools import partial
 from lakewarden.catalog.named_catalogs.port import NamedCatalogs
 from lakewarden.catalog.units import count_of
 from lakewarden.daemon.installation.services import Services
-from lakewarden.daemon.usecases.doctor.diagnosis import Diagnosis, answered, ok
+from lakewarden.daemon.usecases.doctor.diagnosis import Diagnosis, answered, ok, warn
 
 __all__ = ["declared_catalogs"]
 
@@ -20,5 +20,8 @@ def declared_catalogs(services: Services) -> Iterator[Diagnosis]:
 
 
 def _asked(catalogs: NamedCatalogs, name: str) -> Diagnosis:
-    many = count_of(len(catalogs.catalog(name).entries()), "table")
-    return ok(f"catalog {name}", f"It answers with {many}.")
+    told = catalogs.catalog(name).entries()
+    check, said = f"catalog {name}", f"It answers with {count_of(len(told.files), 'table')}."
+    if told.untold is None:
+        return ok(check, said)
+    return warn(check, f"{said} {told.untold}", told.untold.hint)

@@ -7,7 +7,7 @@ from fnmatch import fnmatchcase
 from typing import Final
 from urllib.parse import unquote
 
-from lakewarden.catalog.errors import LakewardenError, PreconditionError, RefusedError
+from lakewarden.catalog.errors import EntryAwayError, LakewardenError, PreconditionError, RefusedError
 from lakewarden.catalog.registry.discovery import in_catalog, in_metastore
 from lakewarden.catalog.storage.file_store import (
     FileStore,
@@ -19,10 +19,11 @@ from lakewarden.catalog.storage.file_store import (
 )
 from lakewarden.catalog.units import storable
 from lakewarden.daemon.installation.services import Services
+from lakewarden.daemon.usecases.discovery import candidates
 from lakewarden.daemon.usecases.onboarding.lists import Listed, listed_at
 from lakewarden.daemon.usecases.onboarding.onboarding_progress import found_among
 
-__all__ = ["found_at", "is_pattern"]
+__all__ = ["discovered", "found_at", "is_pattern"]
 
 _MAGIC: Final = frozenset("*?[")
 _HIDDEN: Final = ("_", ".")
@@ -50,16 +51,30 @@ def found_at(
     search is."""
     if not is_pattern(services, where):
         return [listed_at(where, owner=owner)]
+    found, untold = list[str](), list[Listed]()
     try:
-        found = list(found_among(_matching(services, where), tell=tell))
+        found.extend(found_among(_matching(services, where), tell=tell))
+    except EntryAwayError as error:
+        untold = [Listed(where=where, asked=error)]
     except LakewardenError as error:
         return [Listed(where=where, asked=error)]
-    if not found:
+    if not found and not untold:
         nothing = RefusedError(
             f"Nothing matches {where}.", hint="Each * stands for a part of one folder's name."
         )
         return [Listed(where=where, asked=nothing)]
-    return [listed_at(one, owner=owner) for one in found]
+    return [*(listed_at(one, owner=owner) for one in found), *untold]
+
+
+def discovered(services: Services, *, tell: Callable[[str], None]) -> tuple[list[str], list[Listed]]:
+    """All that discovery finds, and what a catalog does not tell of: that keeps nothing else back."""
+    found = list[str]()
+    try:
+        found.extend(one.where for one in found_among(candidates(services), tell=tell))
+    except EntryAwayError as error:
+        tell(error.in_full)
+        return found, [Listed(where="discovery", asked=error)]
+    return found, []
 
 
 def _matching(services: Services, pattern: str) -> Iterator[str | None]:

@@ -3,6 +3,7 @@ demand."""
 
 import json
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -24,8 +25,16 @@ class FakeRestServer:
     prefix: str = "lake"
     token: str = "t0"
     secret: str = "hush"
+    expired: int = 401
+    """What a bad token is answered with."""
     broken: int | None = None
     """What every question is answered with."""
+    odd: dict[str, tuple[int, str]] = field(default_factory=dict)
+    """What is answered, with a good token, to each question whose path ends so: a status and the kind of the error."""
+    slow: tuple[str, ...] = ()
+    """The ends of paths that are answered late."""
+    late: float = 0.5
+    """By so many seconds."""
     page: int = 1000
     asked: list[tuple[str, int]] = field(default_factory=list)
     """Paths, and what they were answered with."""
@@ -52,7 +61,12 @@ class FakeRestServer:
                 return 401, {"error": "unauthorized_client"}, None
             return 200, {"access_token": self.token, "token_type": "bearer"}, None
         if headers.get("Authorization") != f"Bearer {self.token}":
-            return 401, _error("NotAuthorizedException"), None
+            return self.expired, _error("NotAuthorizedException"), None
+        for end, (status, kind) in self.odd.items():
+            if parts.path.endswith(end):
+                return status, _error(kind) if status >= 400 else {}, None
+        if parts.path.endswith(self.slow):
+            time.sleep(self.late)
         if parts.path == "/v1/config":
             return 200, {"defaults": {}, "overrides": {"prefix": self.prefix}}, None
         first, prefix, *rest = parts.path.removeprefix("/").split("/")

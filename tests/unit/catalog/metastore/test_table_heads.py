@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from lakewarden.catalog.errors import CatalogAwayError, MetastoreAwayError
+from lakewarden.catalog.errors import CatalogAwayError, EntryAwayError, MetastoreAwayError
 from lakewarden.catalog.formats.spec import CatalogHead
 from lakewarden.catalog.metastore.port import METADATA_FILE, Entry
 from lakewarden.catalog.metastore.table_heads import CATALOG_ENTRY, CATALOG_NAME, TableHeads
@@ -178,8 +178,11 @@ class Declared:
 
     bulk = True
 
-    def __init__(self, *, down: bool = False, waits: threading.Event | None = None) -> None:
+    def __init__(
+        self, *, down: bool = False, waits: threading.Event | None = None, refuses: str = ""
+    ) -> None:
         self.asked, self.down, self.waits = list[str](), down, waits
+        self.refuses, self.bulk = refuses, not refuses
 
     def metadata_files(self, database: str, tables: Sequence[str], /) -> Mapping[str, str]:
         self.asked.append(database)
@@ -187,13 +190,15 @@ class Declared:
             assert self.waits.wait(10)
         if self.down:
             raise CatalogAwayError("away")
+        if self.refuses in tables:
+            raise EntryAwayError("refused")
         return {table: f"file:/{table}/metadata/1.metadata.json" for table in tables}
 
     def naming(self, location: str) -> tuple[str, ...]:
         return ()
 
 
-def heads_in(catalogs: Mapping[str, Declared], *entries: str) -> TableHeads:
+def heads_in(catalogs: Mapping[str, Declared], *entries: str, now: Sequence[float] = (0.0,)) -> TableHeads:
     """Tables at `file:///<entry>` whose heads declared catalogs keep."""
     store = FakeSystemStore()
     told = [one.partition(".") for one in entries]
@@ -206,7 +211,7 @@ def heads_in(catalogs: Mapping[str, Declared], *entries: str) -> TableHeads:
         )
         for number, (catalog, _, entry) in enumerate(told, 1)
     )
-    return TableHeads(lambda: None, lambda: store.rows(TABLES), lambda: 0.0, declared=catalogs.__getitem__)
+    return TableHeads(lambda: None, lambda: store.rows(TABLES), lambda: now[0], declared=catalogs.__getitem__)
 
 
 def test_a_catalog_that_does_not_answer_is_asked_for_one_of_its_namespaces_alone() -> None:
@@ -218,6 +223,19 @@ def test_a_catalog_that_does_not_answer_is_asked_for_one_of_its_namespaces_alone
     told = heads("file:///up.a.t")
     assert told == CatalogHead(entry="a.t", file="file:/t/metadata/1.metadata.json", catalog="up")
     assert (catalogs["off"].asked, catalogs["up"].asked) == (["a"], ["a"])
+
+
+def test_a_table_that_a_catalog_refuses_keeps_no_other_back_and_is_asked_for_again_later() -> None:
+    catalogs, now = {"web": Declared(refuses="x")}, [0.0]
+    heads = heads_in(catalogs, "web.a.x", "web.a.t", "web.b.u", now=now)
+    for moment in (0.0, 2.0, 4.0):
+        now[0] = moment
+        with pytest.raises(EntryAwayError):
+            heads("file:///web.a.x")
+        assert heads("file:///web.a.t") is not None and heads("file:///web.b.u") is not None
+    assert catalogs["web"].asked == ["a", "a", "b", "a", "b", "a", "b"], "once for x"
+    catalogs["web"].refuses, now[0] = "", 11.0
+    assert heads("file:///web.a.x") is not None
 
 
 def test_who_waits_for_one_catalog_does_not_keep_another_waiting() -> None:

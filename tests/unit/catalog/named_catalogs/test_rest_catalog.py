@@ -1,12 +1,14 @@
 """What a REST catalog is asked, and what its answers are taken for."""
 
+import re
 import traceback
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from lakewarden.catalog.errors import CatalogAwayError
+from lakewarden.catalog.errors import CatalogAwayError, EntryAwayError
+from lakewarden.catalog.named_catalogs import rest_session
 from lakewarden.catalog.named_catalogs.declaration import CatalogDeclaration, CatalogKind
 from lakewarden.catalog.named_catalogs.rest_catalog import RestCatalog
 from lakewarden.catalog.storage.credentials import StorageOptions
@@ -41,7 +43,74 @@ def test_heads_are_told_and_what_has_not_changed_is_not_sent_again(server: FakeR
 def test_all_tables_of_all_namespaces_are_listed_page_by_page(server: FakeRestServer) -> None:
     server.page = 1
     server.tables[(("db",), "u")] = "file:/v/1.json"
-    assert sorted(catalog(server).entries()) == ["a.b.odd name", "db.t", "db.u"]
+    told = catalog(server).entries()
+    assert (sorted(told.files), told.untold) == (["a.b.odd name", "db.t", "db.u"], None)
+
+
+@pytest.mark.parametrize("refused", ["/db/tables", "/v1/lake/namespaces/a/tables"])
+def test_a_namespace_that_may_not_be_listed_keeps_back_its_own_tables_alone(
+    server: FakeRestServer, refused: str
+) -> None:
+    server.odd = {refused: (403, "ForbiddenException")}
+    told = catalog(server).entries()
+    assert set(told.files) == {"db.t", "a.b.odd name"} - ({"db.t"} if "db" in refused else set())
+    assert isinstance(told.untold, EntryAwayError)
+    assert "The catalog prod answers 403 (ForbiddenException) when asked for the tables of" in str(
+        told.untold
+    )
+
+
+def test_a_catalog_none_of_whose_namespaces_may_be_listed_tells_nothing(server: FakeRestServer) -> None:
+    server.odd = {"/namespaces": (403, "ForbiddenException")}
+    with pytest.raises(CatalogAwayError, match="when asked for its namespaces"):
+        catalog(server).entries()
+
+
+@pytest.mark.parametrize(
+    ("status", "said"),
+    [
+        (403, "answers 403 (NoException) when asked for db.t."),
+        (404, "answers 404 (NoException) when asked for db.t."),
+        (500, "answers 500 (NoException) when asked for db.t."),
+        (200, "names no metadata file of db.t."),
+    ],
+)
+def test_a_table_that_the_server_refuses_says_nothing_of_the_others(
+    server: FakeRestServer, status: int, said: str
+) -> None:
+    server.tables[(("db",), "u")] = "file:/u/1.json"
+    server.odd = {"/tables/t": (status, "NoException")}
+    asked = catalog(server, credential=f"client:{server.secret}")
+    for _ in range(2):
+        with pytest.raises(EntryAwayError, match=re.escape(f"The catalog prod {said}")):
+            asked.metadata_files("db", ["t"])
+        assert asked.metadata_files("db", ["u"]) == {"u": "file:/u/1.json"}
+    assert [path for path, _ in server.asked].count("/v1/oauth/tokens") == 1
+
+
+def test_one_late_answer_is_no_outage_and_two_are(
+    server: FakeRestServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rest_session, "_PATIENCE", 0.1)
+    server.slow = ("/tables/t",)
+    with pytest.raises(EntryAwayError, match="does not answer in time when asked for db.t"):
+        catalog(server).metadata_files("db", ["t"])
+    server.slow = ()
+    asked = catalog(server)
+    assert asked.metadata_files("db", ["t"])
+    server.slow = ("/tables/t", "/config")
+    with pytest.raises(CatalogAwayError, match="The catalog prod does not answer: timed out") as away:
+        asked.metadata_files("db", ["t"])
+    assert not isinstance(away.value, EntryAwayError)
+
+
+def test_a_server_that_says_forbidden_of_a_token_that_has_expired_is_asked_with_a_new_one(
+    server: FakeRestServer,
+) -> None:
+    asked = catalog(server, credential=f"client:{server.secret}")
+    assert asked.metadata_files("db", ["t"])
+    server.token, server.expired = "t1", 403
+    assert asked.metadata_files("db", ["t"]) == {"t": "file:/t/1.json"}
 
 
 def test_a_namespace_that_is_gone_has_no_tables(server: FakeRestServer) -> None:

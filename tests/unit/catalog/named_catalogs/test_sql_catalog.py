@@ -33,7 +33,7 @@ def test_entries_of_other_catalogs_in_the_same_database_are_not_ours(tmp_path: P
     catalog.point("db.t", "file:/t/1.json")
     other.point("db.t", "file:/other/1.json")
     assert asked(catalog.file).metadata_files("db", ["t", "u"]) == {"t": "file:/t/1.json"}
-    assert asked(catalog.file).entries() == {"db.t": "file:/t/1.json"}
+    assert asked(catalog.file).entries().files == {"db.t": "file:/t/1.json"}
 
 
 @pytest.mark.parametrize(
@@ -67,14 +67,14 @@ def test_an_entry_is_taken_away_put_back_and_dropped(tmp_path: Path, schema: int
         one.point("db.t", "file:/t/1.json")
     ours = asked(catalog.file)
     ours.take_away("db", "t", name="__taken", file="file:/t/1.json")
-    assert ours.entries() == {"db.__taken": "file:/t/1.json"}
+    assert ours.entries().files == {"db.__taken": "file:/t/1.json"}
     with pytest.raises(ConflictError, match="does not name"):
         ours.take_away("db", "t", name="__other", file="file:/t/1.json")
     ours.put_back("db", "__taken", table="t", file="file:/t/1.json")
-    assert ours.entries() == {"db.t": "file:/t/1.json"}
+    assert ours.entries().files == {"db.t": "file:/t/1.json"}
     ours.drop("db", "t")
     ours.drop("db", "t")
-    assert ours.entries() == {}
+    assert ours.entries().files == {}
     assert asked(catalog.file).naming(canonical("/t")) == ("twin.db.t",)
 
 
@@ -84,9 +84,9 @@ def test_an_entry_that_moved_is_not_taken_away_nor_put_over_another(tmp_path: Pa
     ours = asked(catalog.file)
     with pytest.raises(ConflictError, match="does not name"):
         ours.take_away("db", "t", name="__taken", file="file:/t/1.json")
-    assert ours.entries() == {"db.t": "file:/t/2.json"}
+    assert ours.entries().files == {"db.t": "file:/t/2.json"}
     ours.take_away("db", "t", name="__taken", file="file:/t/2.json")
     catalog.point("db.t", "file:/anew/1.json")
     with pytest.raises(ConflictError, match="has another table"):
         ours.put_back("db", "__taken", table="t", file="file:/t/2.json")
-    assert ours.entries() == {"db.__taken": "file:/t/2.json", "db.t": "file:/anew/1.json"}
+    assert ours.entries().files == {"db.__taken": "file:/t/2.json", "db.t": "file:/anew/1.json"}
