@@ -23,6 +23,8 @@ class CatalogHead:
     """The file that it calls head, None where its entry is gone."""
     catalog: str | None = None
     """The name of a declared catalog; None: the Hive metastore."""
+    format_id: str | None = field(default=None, compare=False)
+    """The UUID of the table that is managed by this entry, as far as it is on record."""
     others: Callable[[], tuple[str, ...]] = field(default=tuple, compare=False, repr=False)
     """Asks for the other entries that name a file in the table's folder, as far as its catalog tells. Raises
     `UnavailableError`."""

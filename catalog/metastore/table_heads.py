@@ -119,6 +119,7 @@ class TableHeads:
         self._pinned: dict[str, CatalogHead] = {}
         self._known: dict[str, CatalogAddress] = {}
         self._stored: Mapping[str, CatalogAddress] = {}
+        self._format_ids: Mapping[str, str] = {}
         self._places: frozenset[str | None] = frozenset()
         self._stored_until = float("-inf")
         self._asked: dict[str | None, _CatalogAnswers] = defaultdict(_CatalogAnswers)
@@ -172,11 +173,13 @@ class TableHeads:
             address = self._instead.get(location) or self._address(location)
             if address is None:
                 return None
-            asked = self._asked[address.catalog]
+            asked, format_id = self._asked[address.catalog], self._format_ids.get(location)
         with asked.lock:
             file = self._files(asked, address).get(address.table)
         others = partial(self._others, address, location)
-        return CatalogHead(entry=address.entry, file=file, catalog=address.catalog, others=others)
+        return CatalogHead(
+            entry=address.entry, file=file, catalog=address.catalog, format_id=format_id, others=others
+        )
 
     def _address(self, location: str) -> CatalogAddress | None:
         """The entry of the table at a location, by its row, or about to be in one. Rows, too, are asked once in a
@@ -187,6 +190,7 @@ class TableHeads:
             found = sorted(filter(_has_place, rows), key=lambda row: (row.state not in GONE, row.row))
             told = ((row.location or "", address_in(row.properties)) for row in found)
             self._stored = {place: address for place, address in told if address is not None}
+            self._format_ids = {row.location or "": row.format_ids[-1] for row in found if row.format_ids}
             self._places = frozenset(row.location for row in found)
             self._known = {place: entry for place, entry in self._known.items() if place not in self._places}
             self._stored_until = now + _MOMENT

@@ -1,6 +1,6 @@
 """Which tables exist that nobody told us of? The metastore and the discovery roots, read without Spark."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
@@ -12,6 +12,7 @@ from lakewarden.catalog.metastore.taken_entries import TAKEN_NAME
 from lakewarden.catalog.model.identity import CatalogAddress
 from lakewarden.catalog.named_catalogs.port import TableCatalog
 from lakewarden.catalog.storage.file_store import StorageOptions, below, canonical, from_hadoop, open_store
+from lakewarden.catalog.storage.named_files import lies_in
 from lakewarden.catalog.units import storable
 
 __all__ = ["DiscoveredTable", "in_catalog", "in_metastore", "under_root"]
@@ -75,20 +76,26 @@ def _entered(
 def in_catalog(
     name: str,
     catalog: TableCatalog,
-    managed: AbstractSet[CatalogAddress],
+    managed: Mapping[CatalogAddress, AbstractSet[str]],
     *,
     named: Callable[[str], bool] = _any,
 ) -> Iterator[DiscoveredTable | None]:
-    """Tables of a declared catalog with an address in `named` (`catalog.namespace.table`), that are not managed by it.
-    Where each lies, whoever registers it reads. Raises `EntryAwayError` at the end, where it does not tell of all its
-    namespaces."""
+    """Tables of a declared catalog with an address in `named` (`catalog.namespace.table`), that are not `managed` by it
+    at the place where its file lies: another table may have that entry by now. Where each lies, whoever registers it
+    reads. Raises `EntryAwayError` at the end, where it does not tell of all its namespaces."""
     told = catalog.entries()
-    for entry in told.files:
+    for entry, file in told.files.items():
         address = CatalogAddress(catalog=name, entry=entry)
-        wanted = address not in managed and named(str(address)) and not address.table.startswith(TAKEN_NAME)
+        is_ours = _is_managed(file, managed.get(address, frozenset())) or address.table.startswith(TAKEN_NAME)
+        wanted = not is_ours and named(str(address))
         yield DiscoveredTable(where=str(address), location=None) if wanted else None
     if told.untold is not None:
         raise told.untold
+
+
+def _is_managed(file: str | None, places: AbstractSet[str]) -> bool:
+    """Whether what an entry names is one of the tables that are managed by it; of a file that is not known, it is."""
+    return any(file is None or lies_in(file, place) for place in places)
 
 
 def _may_be_table(location: str, readers: tuple[TableReader, ...]) -> bool:

@@ -1,9 +1,11 @@
 """Discovery with this installation's metastore, roots and readers."""
 
+from collections import defaultdict
 from collections.abc import Iterator
 
 from lakewarden.catalog.errors import CatalogAwayError, EntryAwayError
 from lakewarden.catalog.metastore.table_heads import address_in
+from lakewarden.catalog.model.identity import CatalogAddress
 from lakewarden.catalog.registry.discovery import DiscoveredTable, in_catalog, in_metastore, under_root
 from lakewarden.catalog.system.port import TABLES
 from lakewarden.daemon.installation.services import Services
@@ -42,7 +44,11 @@ def _in_catalogs(services: Services) -> Iterator[DiscoveredTable | None]:
     if catalogs is None:
         return
     rows = services.store.rows(TABLES).find(format="iceberg")
-    managed = {address for row in rows if (address := address_in(row.properties)) is not None}
+    managed = defaultdict[CatalogAddress, set[str]](set)
+    for row in rows:
+        address = address_in(row.properties)
+        if address is not None and row.location is not None:
+            managed[address].add(row.location)
     away: CatalogAwayError | None = None
     for name in catalogs.names:
         try:

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from lakewarden.catalog.system.port import LINEAGE
+from lakewarden.daemon.installation.services import open_services
 from support.builders.sql_catalogs import CataloguedWriter, SqliteCatalog
 from support.fakes.rest_catalog import rest_server
 from support.processes import daemon_process, house
@@ -51,6 +53,11 @@ class CatalogSite:
         properties = self.shown()["properties"]
         assert isinstance(properties, dict)
         return properties["catalog.name"], properties["catalog.entry"]
+
+    def lineage(self, table_id: object) -> list[tuple[int, str | None]]:
+        """Version and UUID of what is on record as written to a table."""
+        rows = open_services(home=self.home).store.rows(LINEAGE).find(output_id=str(table_id))
+        return [(one.output_version, one.output_format_id) for one in rows]
 
     def findings(self, name: str = "db.events") -> list[str]:
         said = self.call("tables", "validate", name, "-o", "json")
@@ -293,12 +300,68 @@ def test_a_token_that_cannot_be_sent_is_never_shown_and_nothing_is_concluded(
         assert (site.shown("a.t")["state"], site.shown("a.t")["findings"]) == ("active", [])
 
 
+LEFT = "The catalog prod's entry of db.events names another table now, which lies at file:{}."
+
+
 def test_another_table_under_the_same_name_is_not_taken_for_it(site: CatalogSite) -> None:
+    """It was dropped with its files left, and made anew at a place of its own."""
+    before = site.register("prod.db.events")
+    site.sweep()
+    written = site.lineage(before["table_id"])
+    assert written == [(1, site.table.table_id)]
+    anew = site.made("db.anew")
+    anew.append("b.parquet")
+    site.catalog.point("db.anew", None)
+    site.catalog.point("db.events", anew.named)
+    site.sweep()
+    shown = site.shown()
+    assert (shown["version"], shown["state"]) == (1, "quarantined")
+    assert shown["format_ids"] == before["format_ids"] == [site.table.table_id]
+    assert site.lineage(before["table_id"]) == written, "the commits of the other are none of its own"
+    assert site.findings() == [LEFT.format(anew.root)]
+    said = site.call("jobs", "run", "db.events", "vacuum")
+    assert said.code == 4, said.err
+    after = site.register("prod.db.events", "--name", "db.anew")
+    assert (after["version"], after["state"], after["format_ids"]) == (2, "active", [anew.table_id])
+    assert site.findings("db.anew") == []
+    site.catalog.point("db.events", site.table.named)
+    assert site.findings() == [], "it has its entry again"
+
+
+def test_the_one_that_has_a_managed_tables_entry_by_now_is_found_by_discovery(site: CatalogSite) -> None:
+    site.register("prod.db.events", "--name", "db.old")
+    anew = site.made("db.anew")
+    site.catalog.point("db.anew", None)
+    site.catalog.point("db.events", anew.named)
+    assert site.call("tables", "adopt").code == 0
+    listed = site.call("tables", "list", "--format", "iceberg", "-o", "json").json
+    assert {one["name"]: one["location"] for one in listed} == {
+        "db.old": f"file://{site.table.root}", "db.events": f"file://{anew.root}",
+    }  # fmt: skip
+
+
+def test_two_tables_that_changed_their_entries_are_followed(site: CatalogSite) -> None:
+    other = site.made("db.other")
+    ids = {name: site.register(f"prod.{name}")["table_id"] for name in ("db.events", "db.other")}
+    site.catalog.point("db.events", other.named)
+    assert site.call("tables", "register", "prod.db.events").code == 5, "both name it"
+    site.catalog.point("db.other", site.table.named)
+    assert site.findings() == [f"{LEFT.format(other.root)} Its folder is that of prod.db.other now."]
+    assert site.call("tables", "adopt").code == 0
+    for name, entry in (("db.events", "db.other"), ("db.other", "db.events")):
+        shown = site.shown(name)
+        assert (shown["table_id"], shown["properties"]["catalog.entry"]) == (ids[name], entry)  # type: ignore[index]
+        assert site.findings(name) == []
+
+
+def test_a_table_that_says_itself_that_it_lies_elsewhere_is_only_observed(site: CatalogSite) -> None:
+    """`SET LOCATION`: the same table, of which new files lie elsewhere."""
     site.register("prod.db.events")
-    elsewhere = site.made("db.elsewhere")
-    site.catalog.point("db.events", elsewhere.named)
+    site.table.told = f"file:{site.folder}/moved"
+    site.table.publish()
+    site.catalog.point("db.events", f"file:{site.table.root}/metadata/{site.table.head.name}")
     (said,) = site.findings()
-    assert f"The metadata says that the table lies at file:{elsewhere.root}" in said
+    assert f"The metadata says that the table lies at file:{site.folder}/moved" in said
     assert "is only observed" in said
 
 

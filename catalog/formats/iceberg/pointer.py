@@ -14,9 +14,9 @@ from typing import Final
 
 from lakewarden.catalog.bounds import as_whole
 from lakewarden.catalog.formats.iceberg.errors import (
-    EXISTS,
     UNREADABLE,
     BrokenMetadataError,
+    LeftByEntryError,
     missing,
     not_understood,
 )
@@ -55,6 +55,18 @@ class HeadFile:
     """Its size and time: catalogs give each file a name of its own, one that has a number may be another table's."""
     other_names: Callable[[], tuple[str, ...]] = field(default=tuple, compare=False, repr=False)
     """Asks for other entries of the catalog that name a file in the folder. Raises `UnavailableError`."""
+    told: CatalogHead | None = field(default=None, compare=False, repr=False)
+    """What a catalog said, where one names the file."""
+
+    def require_own(self, location: str, *, said: str, format_id: str) -> None:
+        """Raise `LeftByEntryError` where a catalog's entry names the metadata of another table than the one at a
+        location by now: one of another UUID than is on record, which lies elsewhere, as it has `said` itself."""
+        if self.told is None or self.told.format_id == format_id or FilePaths(location, said).is_here:
+            return
+        raise LeftByEntryError(
+            f"{_kept(self.told)}'s entry of {self.told.entry} names another table now, which lies at {said}.",
+            self.told.others,
+        )
 
 
 def has_metadata(store: FileStore) -> bool:
@@ -68,14 +80,17 @@ def metadata_files(store: FileStore) -> tuple[FileEntry, ...]:
 
 
 def catalogued_file(location: str, told: CatalogHead) -> HeadFile:
-    """The file that a catalog names. Raises `BrokenMetadataError` where it has no such table any more."""
+    """The file that a catalog names. Raises `LeftByEntryError` where it has no such table any more."""
     if told.file is None:
-        kept = told.keeper.replace("the", "The", 1)
-        others = told.others()
-        now = f" Its folder is that of {others[0]} now." if len(others) == 1 else ""
-        raise BrokenMetadataError(EXISTS, f"{kept} has no Iceberg table {told.entry} any more.{now}")
+        raise LeftByEntryError(f"{_kept(told)} has no Iceberg table {told.entry} any more.", told.others)
     path = FilePaths(location, location).path(told.file)
-    return HeadFile(path=path, named_by=f"{told.keeper}'s entry of {told.entry}", other_names=_others(told))
+    by = f"{told.keeper}'s entry of {told.entry}"
+    return HeadFile(path=path, named_by=by, other_names=_others(told), told=told)
+
+
+def _kept(told: CatalogHead) -> str:
+    """The catalog, where a sentence begins."""
+    return told.keeper.replace("the", "The", 1)
 
 
 def _others(told: CatalogHead) -> Callable[[], tuple[str, ...]]:

@@ -280,7 +280,7 @@ class IcebergReader:
 
     def _load(self, location: str, known: KnownManifests | None = None) -> "_Loaded":
         """Head's metadata, with what is `known` of its manifests (None: what this reader knows). Raises
-        `BrokenMetadataError`, `UnavailableError`."""
+        `BrokenMetadataError` (`LeftByEntryError` too), `UnavailableError`."""
         store = self._store(location)
         for attempt in range(_ATTEMPTS):
             try:
@@ -293,6 +293,7 @@ class IcebergReader:
                     raise
                 continue
             metadata = parse_metadata(data, file.path)
+            file.require_own(location, said=metadata.location, format_id=metadata.uuid)
             contents = TableContents(store, self._storage(location), metadata, known or self._manifests)
             return _Loaded(file=file, metadata=metadata, contents=contents)
         raise AssertionError("the last attempt returned or raised")

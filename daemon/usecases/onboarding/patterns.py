@@ -87,9 +87,7 @@ def _matching(services: Services, pattern: str) -> Iterator[str | None]:
     first = pattern.partition(".")[0]
     if catalogs is not None and first in catalogs.names:
         wanted = f"{pattern}.*" if pattern.count(".") == 0 else pattern
-        inside = in_catalog(
-            first, catalogs.catalog(first), frozenset(), named=lambda name: fnmatchcase(name, wanted)
-        )
+        inside = in_catalog(first, catalogs.catalog(first), {}, named=lambda name: fnmatchcase(name, wanted))
         yield from (one.where if one is not None else None for one in inside)
         return
     if services.metastore is None:
