@@ -118,11 +118,11 @@ class Observer:
         was_gone = before is not None and _is_gone(before)
         if not probe.exists:
             return self._gone(governed, before, now) if must or checks or not was_gone else None
-        own = row.source is Source.SELF
-        moved = self._self_moved(row, before) if own else self._moved(row, before, probe)
+        moved = self._moved(row, before, probe)
         unjudged = before is not None and any(one.check == _JUDGED for one in before.findings)
+        back = was_gone and not self._is_as_it_failed(row, probe)
         if not (
-            must or checks or moved or was_gone or unjudged or self._never_judged(governed, before, on_record)
+            must or checks or moved or back or unjudged or self._never_judged(governed, before, on_record)
         ):
             return None
         seen = self._read(row.table_id, reader, location)
@@ -221,6 +221,8 @@ class Observer:
     def _moved(self, row: TableRow, before: HealthRow | None, probe: ProbeResult) -> bool:
         """Whether the table moved since this process looked, whatever a command has entered meanwhile. One
         with a broken log did only if it looks different from then: it is not read again by every sweep."""
+        if row.source is Source.SELF:
+            return self._self_moved(row, before)
         last, known = self._last.of(row.table_id), None if before is None else before.head
         moved = probe.moved or (None not in (probe.head, known) and probe.head != known)
         if last is None:
@@ -228,6 +230,11 @@ class Observer:
         if last.failed is not None:
             return probe != last.failed
         return moved or (before is not None and before.version != last.version)
+
+    def _is_as_it_failed(self, row: TableRow, probe: ProbeResult) -> bool:
+        """Whether a table looks as it did when this process could not read its log."""
+        last = self._last.of(row.table_id)
+        return last is not None and probe == last.failed
 
     def _self_moved(self, row: TableRow, before: HealthRow | None) -> bool:
         if before is None or before.version is None:
