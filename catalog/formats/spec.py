@@ -86,6 +86,8 @@ class FormatSpec:
     """Whether its tables keep statistics of their columns themselves; else the metastore's entry does."""
     located: Callable[[StorageOf, str], str] | None = None
     """Where the table lies whose head is the metadata file that a catalog names; None where catalogs name none."""
+    told_by_folder: Callable[[StorageOf, str], bool] = lambda storage, location: True
+    """Whether the folder of a table tells its head itself, whatever catalogs say. Raises `UnavailableError`."""
     commits_tell_properties: bool = True
     """Whether a commit says that properties changed with it; else they change beside commits, and its engine's restore
     leaves those alone that outlive it."""

@@ -4,7 +4,7 @@ import re
 from typing import Final
 
 from lakewarden.catalog.errors import PreconditionError, RefusedError
-from lakewarden.catalog.formats.registry import formats
+from lakewarden.catalog.formats.registry import formats, spec_of
 from lakewarden.catalog.metastore.lookup import NamedLocation, place_to_manage, refuse_ambiguous
 from lakewarden.catalog.metastore.table_heads import address_in
 from lakewarden.catalog.model.identity import CatalogAddress
@@ -35,17 +35,20 @@ def place_wanted(registry: Registry, where: str) -> NamedLocation:
 
 
 def is_named_still(registry: Registry, row: TableRow) -> bool:
-    """Whether what a managed table goes by still names it: its folder always does. Raises `UnavailableError`."""
+    """Whether what a managed table goes by still names it: an entry of a catalog, or its folder where that tells head.
+    Raises `UnavailableError`."""
     address = address_in(row.properties)
     if address is None:
-        return True
+        return row.location is None or spec_of(row.format).told_by_folder(registry.storage, row.location)
     if address.catalog is None:
         if registry.metastore is None:
             return True
-        return address.table in registry.metastore.metadata_files(address.namespace, [address.table])
-    if registry.catalogs is None:
+        named = registry.metastore.metadata_files(address.namespace, [address.table])
+        file = named.get(address.table)
+    elif registry.catalogs is None:
         return True
-    file = _file_of(registry.catalogs, address)
+    else:
+        file = _file_of(registry.catalogs, address)
     return file is not None and _located(registry, file) == row.location
 
 

@@ -18,7 +18,7 @@ from lakewarden.catalog.formats.files_elsewhere import with_links, with_reach
 from lakewarden.catalog.formats.linked_folders import linked_folders
 from lakewarden.catalog.formats.port import LogProblem, Observation
 from lakewarden.catalog.metastore.lookup import NamedLocation, parse_name
-from lakewarden.catalog.metastore.table_heads import address_in, as_properties, without_address
+from lakewarden.catalog.metastore.table_heads import address_in, as_properties
 from lakewarden.catalog.model.identity import (
     AlreadyManaged,
     CatalogAddress,
@@ -35,6 +35,7 @@ from lakewarden.catalog.policy.effective import Value, format_value
 from lakewarden.catalog.policy.keys import policy_key
 from lakewarden.catalog.policy.scopes import govern, scopes_by_name
 from lakewarden.catalog.registry.checked_rows import StaleDecision
+from lakewarden.catalog.registry.entry_changes import require_same, second_name, under_entry
 from lakewarden.catalog.registry.governance import with_policy
 from lakewarden.catalog.registry.service import (
     Registry,
@@ -200,7 +201,7 @@ class Registration:
                 if self.place.address in (None, address_in(row.properties)):
                     return Decided(row=row, verdict=verdict)
                 return Decided(
-                    row=self._renamed(row, self.place.address),
+                    row=self._renamed(row, self.place.address, round_),
                     verdict=Moved(table_id=table_id, from_location=location),
                 )
             case Moved(table_id=table_id) if not self.wanted.copy:
@@ -243,27 +244,15 @@ class Registration:
             read = replace(read, properties={**read.properties, **as_properties(self.place.address)})
         return with_policy(read, wanted.policy, round_.scopes, actor=self.actor) if wanted.policy else read
 
-    def _renamed(self, row: TableRow, address: CatalogAddress) -> TableRow:
+    def _renamed(self, row: TableRow, address: CatalogAddress, round_: RegistrationAttempt) -> TableRow:
         """The row of the table at this place under the entry that it has by now."""
-        before = address_in(row.properties)
+        assert self.seen is not None, "what has another entry than its row was read"
         if self.is_named_twice:
-            raise RefusedError(
-                f"{self.place.location} is managed as {row.name}, by {before or 'its folder'}, and {address} names it, "
-                "too: what one of two names deletes, the other may need.",
-                hint="Remove one of the names from its catalog; or drop the managed table, then register it by the "
-                "other name.",
-            )
-        if self.format_id is None or self.format_id not in row.format_ids:
-            raise RefusedError(
-                f"{address} is another table than {row.name}, which was at {self.place.location} before.",
-                hint=f"`lakewarden tables drop {row.name}`, then register it.",
-            )
+            raise second_name(row, address)
+        twins = () if row.format_ids else round_.places.twins(self.format_id)
+        require_same(row, address, self.seen, twins)
         require(self.actor, Permission.REGISTER, row)
-        properties = {**without_address(row.properties), **as_properties(address)}
-        aliases = tuple(dict.fromkeys((*row.aliases, str(before))))
-        return self.registry.touched(
-            replace(row, properties=properties, aliases=aliases), self.actor, at=self.at
-        )
+        return self.registry.touched(under_entry(row, address, self.seen), self.actor, at=self.at)
 
     def _moved(self, round_: RegistrationAttempt, table_id: str) -> TableRow:
         row = round_.row_of(table_id)

@@ -1,7 +1,7 @@
 """Discovery with this installation's metastore, roots and readers."""
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 
 from lakewarden.catalog.errors import CatalogAwayError, EntryAwayError
 from lakewarden.catalog.metastore.table_heads import address_in
@@ -31,29 +31,32 @@ def candidates(services: Services) -> Iterator[DiscoveredTable | None]:
 
 
 def _looks(services: Services, known: set[str]) -> Iterator[DiscoveredTable | None]:
+    """Catalogs before roots: under a root lie tables of which only a catalog knows the head. A catalog that does not
+    answer is said after the others, and the roots, were asked."""
     if services.metastore is not None:
         yield from in_metastore(services.metastore, services.readers, known)
+    away = yield from _in_catalogs(services)
     for root in services.settings.discovery_roots:
         yield from under_root(root, services.storage(root), services.readers, known)
-    yield from _in_catalogs(services)
+    if away is not None:
+        raise away
 
 
-def _in_catalogs(services: Services) -> Iterator[DiscoveredTable | None]:
-    """Tables of all declared catalogs. One that does not answer, or not of all, is said after the others were asked."""
+def _in_catalogs(services: Services) -> Generator[DiscoveredTable | None, None, CatalogAwayError | None]:
+    """Tables of all declared catalogs. Returns what one says that does not answer, or not of all."""
     catalogs = services.catalogs
+    away: CatalogAwayError | None = None
     if catalogs is None:
-        return
+        return None
     rows = services.store.rows(TABLES).find(format="iceberg")
     managed = defaultdict[CatalogAddress, set[str]](set)
     for row in rows:
         address = address_in(row.properties)
         if address is not None and row.location is not None:
             managed[address].add(row.location)
-    away: CatalogAwayError | None = None
     for name in catalogs.names:
         try:
             yield from in_catalog(name, catalogs.catalog(name), managed)
         except CatalogAwayError as error:
             away = error if away is None or isinstance(away, EntryAwayError) else away
-    if away is not None:
-        raise away
+    return away

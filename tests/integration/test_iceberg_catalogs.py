@@ -9,6 +9,7 @@ import pytest
 
 from lakewarden.catalog.system.port import LINEAGE
 from lakewarden.daemon.installation.services import open_services
+from support.builders.iceberg_tables import IcebergWriter
 from support.builders.sql_catalogs import CataloguedWriter, SqliteCatalog
 from support.fakes.rest_catalog import rest_server
 from support.processes import daemon_process, house
@@ -159,6 +160,75 @@ def test_another_table_under_an_old_name_at_the_same_place_is_not_followed(site:
     site.table.publish()
     said = site.call("tables", "register", "prod.db.anew")
     assert said.code == 5 and "prod.db.anew is another table than db.events" in said.err
+    assert "If it takes the place of the old one, call it prod.db.events in its catalog; else" in said.err
+    site.catalog.point("db.anew", None)
+    site.catalog.point("db.events", site.table.named)
+    assert site.findings() == []
+
+
+def test_under_a_root_a_table_is_known_by_its_entry(site: CatalogSite) -> None:
+    site.made("db.clicks")
+    site.declare(f'[discovery]\nroots = ["{site.folder}/lake"]\n', site.catalog.section)
+    assert site.call("tables", "adopt").code == 0
+    listed = site.call("tables", "list", "--format", "iceberg", "-o", "json").json
+    assert [(one["name"], one["state"]) for one in listed] == [
+        ("db.clicks", "active"), ("db.events", "active"),
+    ]  # fmt: skip
+    assert site.address() == ("prod", "db.events")
+
+
+def test_a_table_that_was_managed_by_its_path_follows_the_entry_that_tells_its_head(
+    site: CatalogSite,
+) -> None:
+    """Its catalog was declared later, or did not answer."""
+    before = site.register(str(site.table.root), "--name", "db.events")
+    assert before["state"] == "quarantined" and "Only a catalog knows" in str(before["state_reason"])
+    assert site.call("tables", "drop", "db.events", "--yes").code == 0
+    said = site.call("tables", "register", "prod.db.events")
+    assert said.code == 4 and "`lakewarden tables undrop db.events` takes it back" in said.err
+    assert site.call("tables", "undrop", "db.events").code == 0
+    assert site.call("tables", "adopt").code == 0
+    shown = site.shown()
+    assert (shown["table_id"], shown["aliases"]) == (before["table_id"], before["aliases"])
+    assert site.address() == ("prod", "db.events")
+    assert shown["format_ids"] == [site.table.table_id]
+    site.sweep()
+    assert (site.shown()["state"], site.shown()["version"]) == ("active", 1)
+
+
+def test_a_table_by_its_path_does_not_follow_an_entry_where_another_has_its_uuid(site: CatalogSite) -> None:
+    site.register("prod.db.events", "--name", "db.twin")
+    copy = site.made("db.copy")
+    copy.table_id = site.table.table_id
+    site.catalog.point("db.copy", None)
+    site.register(str(copy.root), "--name", "db.copy")
+    copy.publish()
+    said = site.call("tables", "register", "prod.db.copy")
+    assert said.code == 5
+    assert f"prod.db.copy carries the same table UUID as db.twin at file://{site.table.root}." in said.err
+    assert site.call("tables", "drop", "db.twin", "--yes").code == 0
+    site.register("prod.db.copy")
+    assert site.findings("db.copy") == []
+
+
+def test_a_folder_that_tells_its_head_itself_does_not_follow_an_entry(site: CatalogSite) -> None:
+    plain = IcebergWriter(root=site.folder / "plain")
+    plain.commit(add=(("a.parquet", 100),))
+    site.register(str(plain.root), "--name", "db.plain")
+    site.catalog.point("db.again", f"file:{plain.root}/metadata/{plain.head.name}")
+    said = site.call("tables", "register", "prod.db.again")
+    assert said.code == 5 and "is managed as db.plain, by its folder, and prod.db.again names it" in said.err
+    assert "Remove prod.db.again from its catalog, with the files left there" in said.err
+
+
+def test_an_entry_that_cannot_be_read_is_not_followed(site: CatalogSite) -> None:
+    site.register("prod.db.events")
+    site.catalog.point("db.events", None)
+    site.catalog.point("db.facts", site.table.named)
+    for path in site.table.metadata.glob("*.avro"):
+        path.unlink()
+    said = site.call("tables", "register", "prod.db.facts")
+    assert said.code == 5 and "nobody can tell whether it is db.events" in said.err
 
 
 def test_while_a_catalog_does_not_answer_nothing_is_concluded_and_others_are_swept(site: CatalogSite) -> None:

@@ -44,7 +44,7 @@ class CatalogWriter(IcebergWriter):
             )  # fmt: skip
             self.metastore.create(entry)
         else:
-            after = replace(before, parameters={**before.parameters, **parameters})
+            after = replace(before, location=self.place, parameters={**before.parameters, **parameters})
             self.metastore.replace(after, expected=before)
 
     def append(self, name: str) -> None:
@@ -159,3 +159,27 @@ def test_it_is_followed_when_it_is_renamed_and_a_second_name_is_refused(
     after = metastore_cli("tables", "register", table.name, "-o", "json").json
     assert (after["table_id"], after["name"], after["version"]) == (before["table_id"], old, 2)
     assert metastore_cli("tables", "validate", old, "-o", "json").json == []
+
+
+def test_two_tables_that_changed_their_names_are_followed(
+    metastore_cli: Cli, table: CatalogWriter, tmp_path: Path
+) -> None:
+    other = CatalogWriter(root=tmp_path / "wh" / "other", metastore=table.metastore, name=f"{table.name}_2")
+    other.append("a.parquet")
+    ids = [
+        metastore_cli("tables", "register", one.name, "-o", "json").json["table_id"] for one in (table, other)
+    ]
+    names = table.name, other.name
+    other.name, table.name = names
+    for one in (table, other):
+        one.append("b.parquet")
+    (said,) = metastore_cli("tables", "validate", names[0], "-o", "json").json
+    assert said["message"] == (
+        f"The metastore's entry of {names[0]} names another table now, which lies at {other.place}. "
+        f"Its folder is that of {names[1]} now."
+    )
+    found = [metastore_cli("tables", "register", one.name, "-o", "json").json for one in (table, other)]
+    assert [(one["table_id"], one["name"], one["version"]) for one in found] == [
+        (ids[0], names[0], 2), (ids[1], names[1], 2),
+    ]  # fmt: skip
+    assert [metastore_cli("tables", "validate", one, "-o", "json").json for one in names] == [[], []]

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from lakewarden.catalog.formats.iceberg.located import located
+from lakewarden.catalog.formats.iceberg.located import located, told_by_folder
 from lakewarden.catalog.formats.iceberg.observation import ICEBERG
 from lakewarden.catalog.formats.iceberg.pointer import FOLDER
 from lakewarden.catalog.formats.iceberg.reader import IcebergReader
@@ -40,6 +40,7 @@ ICEBERG_FORMAT: Final = FormatSpec(
     reader=IcebergReader,
     catalogued=IcebergReader,
     located=located,
+    told_by_folder=told_by_folder,
     upkeep=(Action.METADATA_CARE,),
     retention=RetentionProperties(files=SNAPSHOT_AGE, owners=_OWNERS),
     forgetting=_FORGETTING,

@@ -34,6 +34,7 @@ __all__ = [
     "hinted_number",
     "metadata_files",
     "number_of",
+    "tells_head",
 ]
 
 FOLDER: Final = "metadata"
@@ -72,6 +73,13 @@ class HeadFile:
 def has_metadata(store: FileStore) -> bool:
     """Whether a folder has files of an Iceberg table, referenced or not."""
     return store.exists(HINT) or next(store.named(FOLDER, _is_metadata), None) is not None
+
+
+def tells_head(store: FileStore) -> bool:
+    """Whether a folder is in Hadoop's layout, or points to its metadata: then it tells head without a catalog. Raises
+    `OSError`."""
+    numbered = store.named(FOLDER, lambda name: number_of(name) is not None)
+    return store.exists(HINT) or next(numbered, None) is not None
 
 
 def metadata_files(store: FileStore) -> tuple[FileEntry, ...]:
