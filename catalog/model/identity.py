@@ -4,10 +4,12 @@ Identity is the `table_id` we minted. A format's own UUID and the location are a
 REPLACE and RESTORE change the UUID while the log goes on, a move changes the location, a copy repeats the UUID.
 """
 
+import re
 from bisect import bisect_left, insort
 from collections.abc import Callable, Collection, Iterator
 from copy import copy
 from dataclasses import dataclass
+from typing import Final
 
 import pyarrow as pa
 
@@ -34,6 +36,7 @@ __all__ = [
 INDEX_COLUMNS = ("table_id", "kind", "name", "location", "state", "format_ids")
 Follow = Callable[[str], str]
 """Gives all locations of one place one spelling, as `Moment.spelling` does."""
+_ODD: Final = re.compile(r"\W+")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -54,6 +57,15 @@ class CatalogAddress:
     def table(self) -> str:
         """The table's own name."""
         return self.entry.rpartition(".")[2]
+
+    @property
+    def managed_as(self) -> str:
+        """What its table is managed as, unless somebody says otherwise: `db.t`; of a declared catalog's namespace with
+        several parts, and of odd letters, as near to that as a name comes."""
+        if self.catalog is None:
+            return self.entry.lower()
+        namespace, table = (_ODD.sub("_", part).strip("_") for part in (self.namespace, self.table))
+        return f"{namespace or 'default'}.{table or 'table'}".lower()
 
     def __str__(self) -> str:
         return self.entry if self.catalog is None else f"{self.catalog}.{self.entry}"

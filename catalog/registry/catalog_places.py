@@ -1,8 +1,5 @@
 """Where a table lies that somebody named by a catalog's entry: the catalog names a metadata file, which says it."""
 
-import re
-from typing import Final
-
 from lakewarden.catalog.errors import PreconditionError, RefusedError
 from lakewarden.catalog.formats.registry import formats, spec_of
 from lakewarden.catalog.metastore.lookup import NamedLocation, place_to_manage, refuse_ambiguous
@@ -12,9 +9,7 @@ from lakewarden.catalog.model.rows import TableRow
 from lakewarden.catalog.named_catalogs.port import NamedCatalogs
 from lakewarden.catalog.registry.service import Registry
 
-__all__ = ["is_named_still", "name_of", "place_wanted"]
-
-_ODD: Final = re.compile(r"\W+")
+__all__ = ["is_named_still", "place_wanted"]
 
 
 def place_wanted(registry: Registry, where: str) -> NamedLocation:
@@ -31,7 +26,7 @@ def place_wanted(registry: Registry, where: str) -> NamedLocation:
         )
     location = _located(registry, file)
     refuse_ambiguous(location)
-    return NamedLocation(location=location, name=name_of(address), address=address)
+    return NamedLocation(location=location, name=address.managed_as, address=address)
 
 
 def is_named_still(registry: Registry, row: TableRow) -> bool:
@@ -50,13 +45,6 @@ def is_named_still(registry: Registry, row: TableRow) -> bool:
     else:
         file = _file_of(registry.catalogs, address)
     return file is not None and _located(registry, file) == row.location
-
-
-def name_of(address: CatalogAddress) -> str:
-    """What a catalog's table is managed as, unless somebody says otherwise: `db.t`; of a namespace with several parts,
-    and of odd letters, as near to that as a name comes."""
-    namespace, table = (_ODD.sub("_", part).strip("_") for part in (address.namespace, address.table))
-    return f"{namespace or 'default'}.{table or 'table'}".lower()
 
 
 def _file_of(catalogs: NamedCatalogs, address: CatalogAddress) -> str | None:

@@ -13,6 +13,7 @@ import lakewarden
 from lakewarden.catalog.errors import NotAllowedError
 from lakewarden.catalog.formats.port import Commit
 from lakewarden.catalog.lineage.table_index import TableDirectory
+from lakewarden.catalog.model.identity import CatalogAddress
 from lakewarden.daemon.installation.services import open_services
 from lakewarden.daemon.process.embedded_metastore import EmbeddedMetastore
 from lakewarden.jobs.session.attached import Attached
@@ -21,6 +22,7 @@ from lakewarden.jobs.session.judgement.unrecorded_rule import UnrecordedRule
 from lakewarden.jobs.session.plans import Plans
 from support.builders.spark_iceberg import SparkIceberg
 from support.processes.commands import Cli
+from support.servers.spark import set_to
 
 pytestmark = [pytest.mark.spark, pytest.mark.metastore]
 _PARSER = "org.apache.spark.sql.catalyst.parser.extensions.IcebergSparkSqlExtensionsParser"
@@ -173,3 +175,40 @@ def test_what_a_legal_hold_keeps_is_not_given_free(site: Site) -> None:
         text = f"ALTER TABLE {site.raw} {statement}"
         with pytest.raises(NotAllowedError, match="under a legal hold"):
             judged(site, text) if statement in FORGETTING[:4] else site.lw.sql(text)
+
+
+@pytest.mark.parametrize(
+    ("catalog", "parts", "name"),
+    [
+        ("odd", ("my-db", "salaries"), "my_db.salaries"),
+        ("odd", ("_priv", "T"), "priv.t"),
+        ("odd", ("a", "b-c", "t"), "a_b_c.t"),
+        ("iceberg", ("_priv", "t"), "_priv.t"),
+    ],
+)
+def test_what_a_query_reads_has_the_name_that_it_would_be_managed_as(
+    spark: SparkSession,
+    metastore: EmbeddedMetastore,
+    tmp_path: Path,
+    catalog: str,
+    parts: tuple[str, ...],
+    name: str,
+) -> None:
+    """Else a closed namespace would not close it before it is managed."""
+    SparkIceberg(spark, metastore.uri, "iceberg")
+    odd = {"": "org.apache.iceberg.spark.SparkCatalog", ".type": "hadoop", ".warehouse": f"file://{tmp_path}"}
+    with set_to(spark, {f"spark.sql.catalog.odd{key}": value for key, value in odd.items()}):
+        *namespace, table = (f"`{part}`" for part in parts)
+        where = ".".join((catalog, *namespace))
+        spark.sql(f"CREATE NAMESPACE IF NOT EXISTS {where}")
+        spark.sql(
+            f"CREATE TABLE {where}.{table} (id BIGINT) USING iceberg "
+            "TBLPROPERTIES ('engine.hive.lock-enabled'='false')"
+        )
+        plans = Plans(spark)
+        plan = spark.table(f"{where}.{table}")._jdf.queryExecution().analyzed()
+        (found,) = [PlanTables(spark, plans).source(leaf) for leaf in plans.leaves(plan)]
+        spark.sql(f"DROP TABLE {where}.{table}")
+    assert found is not None and found.name == name
+    if catalog != "iceberg":
+        assert CatalogAddress(catalog=catalog, entry=".".join(parts)).managed_as == name

@@ -8,7 +8,9 @@ a version, so that its lineage is unknown: metadata tables, changelogs, reads wi
 from typing import Any, Final
 
 from lakewarden.catalog.errors import UsageError
+from lakewarden.catalog.model.identity import CatalogAddress
 from lakewarden.catalog.storage.file_store import from_hadoop
+from lakewarden.jobs.runs.spark_settings import ICEBERG_CATALOG
 from lakewarden.jobs.session.plans import JavaPlan, Plans, kind
 from lakewarden.jobs.session.writes import Read
 
@@ -26,6 +28,8 @@ __all__ = [
 ]
 
 _FORMAT: Final = "iceberg"
+_METASTORES: Final = ("spark_catalog", ICEBERG_CATALOG.rpartition(".")[2])
+"""The catalogs that are the Hive metastore."""
 _PACKAGE: Final = "org.apache.iceberg.spark."
 _TABLE: Final = "SparkTable"
 _PLAIN: Final = "BaseTable"
@@ -140,8 +144,8 @@ def name_of_table(table: Any, catalog: str) -> str:
     under it: `db.t`, `a_b.t` for one in the namespace `a.b`."""
     inner = _inner(table)
     named = inner if kind(inner) == _PLAIN else inner.table()
-    namespace, dot, name = str(named.name()).removeprefix(f"{catalog}.").rpartition(".")
-    return f"{namespace.replace('.', '_')}{dot}{name}"
+    entry = str(named.name()).removeprefix(f"{catalog}.")
+    return CatalogAddress(catalog=None if catalog in _METASTORES else catalog, entry=entry).managed_as
 
 
 def key_of(table: Any) -> str:

@@ -77,9 +77,7 @@ class PlanTables:
             identifier, table = leaf.identifier().get(), leaf.table()
             if is_iceberg(table):  # of which also its branches and what tells of it have names
                 catalog = str(leaf.catalog().get().name())
-                return QueriedTable(
-                    name_of_table(table, catalog).lower(), location_of_table(table), "iceberg"
-                )
+                return QueriedTable(name_of_table(table, catalog), location_of_table(table), "iceberg")
             location, provider = (table.properties().get(key) for key in ("location", "provider"))
             return QueriedTable(
                 name=".".join((*identifier.namespace(), identifier.name())).lower(),

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 import pytest
 
 from lakewarden.catalog.errors import NotAllowedError
+from lakewarden.catalog.model.identity import CatalogAddress
 from lakewarden.catalog.model.rows import GONE, PolicySettings, RowKind, Source, TableRow, TableState
 from lakewarden.daemon.gateway.access.closed_tables import require_open
 from lakewarden.daemon.gateway.access.owned_tables import require_own
@@ -117,3 +118,11 @@ def test_rows_are_changed_by_the_owner_through_an_entry_of_the_tables_own_format
     else:
         with pytest.raises(NotAllowedError, match=f"{caller} may not change rows of hr.any_name"):
             require_own(store, actor(caller), seen)
+
+
+@pytest.mark.parametrize("entry", ["my-db.salaries", "my.db.salaries", "_my-db_.salaries", "My Db.salaries"])
+def test_a_closed_namespace_of_odd_letters_closes_what_is_not_managed_yet(entry: str) -> None:
+    """By the name that it would be managed as: no scope is called `my-db.*`."""
+    name = CatalogAddress(catalog="prod", entry=entry).managed_as
+    assert not is_open(scope("my_db.*", CLOSED), name=name)
+    assert is_open(scope("my_d.*", CLOSED), name=name)
