@@ -55,9 +55,11 @@ def test_nobody_is_asked_who_does_not_count_and_nobody_may_ask() -> None:
 
 
 def test_a_word_that_says_nothing_is_refused_and_names_whose_it_is() -> None:
-    with pytest.raises(UsageError) as said:
-        way_named("fast", "write")
-    assert said.value.hint == "It is one of: table, rewrite, position, vector, equality, auto."
+    for odd in ("fast", 1, None, ["rewrite"]):
+        with pytest.raises(UsageError) as said:
+            way_named(odd, "write")
+        ways = "it is one of table, rewrite, position, vector, equality, auto."
+        assert str(said.value) == f"write={odd!r} says nothing: {ways}"
     with pytest.raises(PreconditionError, match=r"lakewarden.rows.write of db.t is 'fast'"):
         asked_in(named("fast"), AskedBy.TABLE, "db.t")
 
