@@ -62,7 +62,7 @@ class HeadFile:
     def require_own(self, location: str, *, said: str, format_id: str) -> None:
         """Raise `LeftByEntryError` where a catalog's entry names the metadata of another table than the one at a
         location by now: one of another UUID than is on record, which lies elsewhere, as it has `said` itself."""
-        if self.told is None or self.told.format_id == format_id or FilePaths(location, said).is_here:
+        if self.told is None or self.told.format_id in (None, format_id) or FilePaths(location, said).is_here:
             return
         raise LeftByEntryError(
             f"{_kept(self.told)}'s entry of {self.told.entry} names another table now, which lies at {said}.",

@@ -7,8 +7,10 @@ from pathlib import Path
 import pytest
 
 from lakewarden.catalog.bounds import as_whole
+from lakewarden.catalog.errors import UnreadableError
 from lakewarden.catalog.formats.iceberg.reader import IcebergReader
 from lakewarden.catalog.formats.port import LogProblem, Observation
+from lakewarden.catalog.formats.spec import CatalogHead
 from lakewarden.catalog.storage.file_store import canonical
 from support.builders.iceberg_tables import IcebergWriter
 
@@ -246,3 +248,36 @@ def test_a_table_without_snapshots_is_empty_and_at_version_0(tmp_path: Path) -> 
     assert list(IcebergReader().commits(location(made), after=-1)) == []
     assert list(IcebergReader().files(location(made), version=0)) == []
     assert IcebergReader().has_head(location(made), version=0, head=found.head)
+
+
+@pytest.mark.parametrize(
+    ("on_record", "is_other"),
+    [(None, False), ("its own", False), ("another's", True)],
+    ids=["no UUID yet", "the same table", "another table"],
+)
+def test_metadata_that_lies_elsewhere_is_another_tables_if_its_uuid_is(
+    table: IcebergWriter, on_record: str | None, is_other: bool
+) -> None:
+    """The same table may say that it lies elsewhere: `SET LOCATION`."""
+    row_at = f"file://{table.root.parent}/row"
+    told = CatalogHead(
+        entry="db.t",
+        file=f"{table.place}/metadata/{table.head.name}",
+        format_id=table.table_id if on_record == "its own" else on_record,
+        others=lambda: ("db.old",),
+    )
+    reader = IcebergReader(heads=lambda location: told)
+    found = reader.observe(row_at)
+    if is_other:
+        assert isinstance(found, LogProblem)
+        assert (found.check, found.message) == (
+            "exists",
+            (
+                f"The metastore's entry of db.t names another table now, which lies at {table.place}. "
+                "Its folder is that of db.old now."
+            ),
+        )
+        with pytest.raises(UnreadableError, match="names another table now"):
+            list(reader.files(row_at))
+    else:
+        assert isinstance(found, Observation) and "another location" in found.capabilities.unsupported
