@@ -76,9 +76,10 @@ class Plans:
     def table_named(self, session: Any, name: str) -> JavaPlan | None:
         """The analysed leaf of the table that SQL calls so; None where there is none, and for a view, which is more
         than its table."""
-        if not session.catalog().tableExists(name):
-            return None
-        return self.bare_table(session.table(name).queryExecution().analyzed())
+        with self.active(session):
+            if not session.catalog().tableExists(name):
+                return None
+            return self.bare_table(session.table(name).queryExecution().analyzed())
 
     @staticmethod
     def bare_table(plan: JavaPlan) -> JavaPlan | None:
@@ -91,17 +92,29 @@ class Plans:
         """Whether a query is part of an expression."""
         return bool(self._has_subquery(expression))
 
-    @staticmethod
-    def cloned(session: Any) -> Any:
+    def cloned(self, session: Any) -> Any:
         """A clone that uses the same catalog, which Spark's own clone forgets: names would mean other tables."""
         made = session.cloneSession()
         told, own = session.sessionState().catalogManager(), made.sessionState().catalogManager()
-        name = str(told.currentCatalog().name())
-        if name != str(own.currentCatalog().name()):
-            own.setCurrentCatalog(name)
-            if len(told.currentNamespace()):  # of a catalog alone, there may be none
-                own.setCurrentNamespace(told.currentNamespace())
+        name = str(self.current_catalog(session).name())
+        if name != str(self.current_catalog(made).name()):
+            with self.active(made):
+                own.setCurrentCatalog(name)
+                if len(told.currentNamespace()):  # of a catalog alone, there may be none
+                    own.setCurrentNamespace(told.currentNamespace())
         return made
+
+    def catalog_named(self, session: Any, name: str) -> Any | None:
+        """A session's catalog, None for none. Spark looks for it in the settings of the session that is active in the
+        thread, and in a new thread none is."""
+        with self.active(session):
+            catalogs = session.sessionState().catalogManager()
+            return catalogs.catalog(name) if catalogs.isCatalogRegistered(name) else None
+
+    def current_catalog(self, session: Any) -> Any:
+        """The catalog that a session uses."""
+        with self.active(session):
+            return session.sessionState().catalogManager().currentCatalog()
 
     @contextmanager
     def active(self, session: Any) -> Iterator[None]:

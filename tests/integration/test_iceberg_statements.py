@@ -2,6 +2,7 @@
 lost."""
 
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -276,3 +277,20 @@ def test_care_for_the_table_aborts_no_statement_and_what_it_is_judged_by_does(
             (4, "z"),
         ]
         assert (tries, table.seen.version) == (wanted, 3)
+
+
+def test_in_a_new_thread_a_table_has_the_same_name_and_a_call_is_judged(
+    spark: SparkSession, make: Make, lw: Attached, metastore_cli: Cli
+) -> None:
+    table = make(properties="'format-version'='2', 'lakewarden.rows.write'='position'")
+    with ThreadPoolExecutor(1) as pool:
+        (told,) = pool.submit(lw.sql, f"UPDATE {table} SET part = 'z' WHERE id = 1").result().collect()
+        pool.submit(lw.sql, f"DELETE FROM {table} WHERE id = 2", write="position").result()
+    assert told.num_updated_rows is None, "who does not manage the table is not told"
+    assert {one.kind for one in table.seen.deletes} == {"position"} and table.rows() == [1, 3, 4]
+    name = f"{table.database}.{table.name}"
+    assert metastore_cli("tables", "register", name).code == 0
+    with ThreadPoolExecutor(1) as pool:
+        called = f"CALL iceberg.system.rollback_to_snapshot('{name}', 1)"
+        with pytest.raises(NotAllowedError, match="CALL"):
+            pool.submit(lw.sql, called).result()

@@ -110,7 +110,7 @@ def _found(plans: Plans, session: Any, parts: Sequence[str]) -> Sequence[str] | 
     state = session.sessionState()
     if len(parts) == 3 and parts[0].lower() == _OWN:
         parts = parts[1:]
-    elif str(state.catalogManager().currentCatalog().name()) != _OWN:
+    elif str(plans.current_catalog(session).name()) != _OWN:
         return None
     if len(parts) not in (1, 2):
         return None

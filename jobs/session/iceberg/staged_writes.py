@@ -7,7 +7,7 @@ properties ask for does not matter. Rows that are appended, and read nothing of 
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Final, NoReturn
 
 from py4j.protocol import Py4JJavaError
@@ -27,6 +27,7 @@ from lakewarden.catalog.model.lineage_record import (
 )
 from lakewarden.catalog.policy.rows_write import ROWS_WRITE
 from lakewarden.jobs.session.conflicts.lost_races import LostRaceError
+from lakewarden.jobs.session.frames import row_of
 from lakewarden.jobs.session.iceberg.marked_commits import (
     class_of,
     forget_marks,
@@ -35,6 +36,7 @@ from lakewarden.jobs.session.iceberg.marked_commits import (
 )
 from lakewarden.jobs.session.iceberg.written_tables import WrittenTable, changed_leaf
 from lakewarden.jobs.session.plans import JavaPlan, Plans
+from lakewarden.jobs.session.row_counts import NOTHING, UNKNOWN
 
 __all__ = ["NumberedWrite", "StagedWrite"]
 
@@ -177,8 +179,8 @@ class StagedWrite:
         return plans.replaced(said, [(named, relation)])
 
     def run(self, session: Any, plan: JavaPlan) -> DataFrame:
-        """Run an analysed and pinned statement. Raises what Spark and Iceberg raise, `LostRaceError` if somebody
-        committed before it began."""
+        """Run an analysed and pinned statement; what it changed is looked up where the table can be. Raises what Spark
+        and Iceberg raise, `LostRaceError` if somebody committed before it began."""
         with self._plans.active(session):
             self._begin()
             placed = self._target.placed(self._plans, plan, self._table(plan))
@@ -186,7 +188,7 @@ class StagedWrite:
             run_marked(self._plans, session, placed, self._marks)
             self._publish(plan)
             self._refresh(session)
-        return self._plans.spark.range(0)
+        return row_of(self._plans.spark, asdict(NOTHING if self._made is None else UNKNOWN))
 
     def publish_files(self, session: Any, *, rows: Sequence[Any], deletes: Sequence[Any]) -> None:
         """Publish files that are written (`DataFile`s, `DeleteFile`s) as one snapshot, on exactly the table that was
@@ -211,14 +213,16 @@ class StagedWrite:
         """Have what is kept of the table read anew: by the catalog of the user's own session, and by Spark."""
         relation, plans = self._target.relation, self._plans
         catalog, identifier = plans.option(relation.catalog()), plans.option(relation.identifier())
-        cache, own = session.sharedState().cacheManager(), plans.spark._jsparkSession
-        catalogs = own.sessionState().catalogManager()
-        if catalog is None or identifier is None or not catalogs.isCatalogRegistered(catalog.name()):
-            cache.recacheByPlan(session, relation)
+        cache, user = session.sharedState().cacheManager(), plans.spark._jsparkSession
+        own = None if catalog is None else plans.catalog_named(user, str(catalog.name()))
+        if catalog is None or own is None or identifier is None:
+            with plans.active(session):
+                cache.recacheByPlan(session, relation)
             return
-        catalogs.catalog(catalog.name()).invalidateTable(identifier)
+        own.invalidateTable(identifier)
         parts = [str(catalog.name()), *map(str, identifier.namespace()), str(identifier.name())]
-        cache.recacheTableOrView(own, plans.scala_sequence(parts), False)
+        with plans.active(user):
+            cache.recacheTableOrView(user, plans.scala_sequence(parts), False)
 
     def settle(self, error: Exception, *, run_id: str, is_mendable: bool) -> None:
         """Return if the commit was made in spite of an error. Raises `LostRaceError` if somebody else came first,

@@ -103,7 +103,7 @@ class PlanTables:
             found |= self._located(session, part)
         if kind(command) in _NAMING:
             name = ".".join(quoted(str(part)) for part in self._plans.sequence(command.table()))
-            found |= self._named(session, session.sessionState().catalogManager().currentCatalog(), name)
+            found |= self._named(session, self._plans.current_catalog(session), name)
         for below in self._plans.sequence(command.children()):
             if kind_of(kind(below)) in (
                 StatementKind.WRITES,
@@ -115,9 +115,8 @@ class PlanTables:
     def called(self, session: Any, call: JavaPlan) -> Iterator[Affected | None]:
         """The tables and folders that the arguments of a parsed CALL name, if its procedure is one of Iceberg's; None
         for an argument that is no plain value."""
-        manager = session.sessionState().catalogManager()
         first = str(call.procedure().nameParts().apply(0))
-        catalog = manager.catalog(first) if manager.isCatalogRegistered(first) else manager.currentCatalog()
+        catalog = self._plans.catalog_named(session, first) or self._plans.current_catalog(session)
         if not is_iceberg(catalog):
             return
         for argument in self._plans.sequence(call.args()):

@@ -193,9 +193,12 @@ class RowWays:
     def _iceberg(self, session: Any, leaf: JavaPlan) -> WrittenTable | None:
         """The Iceberg table that a name means. Names in Spark's own catalog mean none."""
         parts = [str(one) for one in self.plans.sequence(leaf.multipartIdentifier())]
-        catalogs = session.sessionState().catalogManager()
-        current = str(catalogs.currentCatalog().name())
-        is_ours = len(parts) > 1 and parts[0].lower() != _SPARK and catalogs.isCatalogRegistered(parts[0])
+        current = str(self.plans.current_catalog(session).name())
+        is_ours = (
+            len(parts) > 1
+            and parts[0].lower() != _SPARK
+            and self.plans.catalog_named(session, parts[0]) is not None
+        )
         has_options = bool(dict(leaf.options()).keys() - {_OWN_OPTION})
         if has_options or not (is_ours or current != _SPARK):
             return None
