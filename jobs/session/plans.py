@@ -83,9 +83,11 @@ class Plans:
 
     @staticmethod
     def bare_table(plan: JavaPlan) -> JavaPlan | None:
-        """The leaf of an analysed plan that is a table, and nothing else."""
+        """The leaf of an analysed plan that is a table, and nothing else but what Spark puts above each table with
+        columns of type CHAR. Views have a node of their own."""
         while kind(plan) == "SubqueryAlias":
             plan = plan.child()
+        plan = plan.child() if kind(plan) == "Project" else plan
         return plan if plan.children().isEmpty() else None
 
     def asks(self, expression: Any) -> bool:

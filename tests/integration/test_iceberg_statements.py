@@ -62,15 +62,17 @@ def test_a_view_is_not_its_table(spark: SparkSession, make: Make, lw: Attached) 
     table = make()
     spark.sql(f"USE iceberg.{table.database}")
     spark.sql(f"CREATE TEMPORARY VIEW narrow AS SELECT id AS n, part FROM {table} WHERE part = 'b'")
-    for write in (None, "position", "rewrite"):
-        for text in ("DELETE FROM narrow WHERE n > 0", "UPDATE narrow SET part = 'x'"):
-            with pytest.raises(UsageError, match="not changed through a view"):
-                lw.sql(text, write=write)
+    spark.table(str(table)).selectExpr("id AS n", "part").createOrReplaceTempView("renamed")
     frame = spark.createDataFrame([(4, "u")], "n BIGINT, part STRING")
-    for way in ("equality", "position", "table"):
-        with pytest.raises(UsageError):
-            lw.upsert(frame, "narrow", "n", write=way)
-    spark.catalog.dropTempView("narrow")
+    for view in ("narrow", "renamed"):
+        for write in (None, "position", "rewrite"):
+            for text in ("DELETE FROM {} WHERE n > 0", "UPDATE {} SET part = 'x'"):
+                with pytest.raises(UsageError, match="not changed through a view"):
+                    lw.sql(text.format(view), write=write)
+        for way in ("equality", "position", "table"):
+            with pytest.raises(UsageError):
+                lw.upsert(frame, view, "n", write=way)
+        spark.catalog.dropTempView(view)
     assert table.rows() == [1, 2, 3, 4] and table.seen.version == 2
 
 

@@ -62,7 +62,9 @@ class OrphanStage:
         self.metastore.create(
             Entry(
                 database=database, table=table, location=place, provider=None, table_type="EXTERNAL_TABLE",
-                parameters={METADATA_FILE: f"{place}/metadata/{self.table.head.name}"},
+                parameters={
+                    "table_type": "ICEBERG", METADATA_FILE: f"{place}/metadata/{self.table.head.name}",
+                },
             )
         )  # fmt: skip
 
