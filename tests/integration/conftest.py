@@ -7,8 +7,10 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+import lakewarden
 from lakewarden.catalog.metastore.hive import HiveMetastore
 from lakewarden.daemon.process.embedded_metastore import EmbeddedMetastore
+from lakewarden.jobs.session.attached import Attached
 from support.builders.estate import Estate, made_estate
 from support.builders.spark_iceberg import Make, SparkIceberg, iceberg_catalogs
 from support.processes.commands import Cli, caller
@@ -86,3 +88,12 @@ def sessions() -> Iterator[ExitStack]:
     """Detaches, at the end, the sessions that are entered into it."""
     with ExitStack() as opened:
         yield opened
+
+
+@pytest.fixture
+def lw(
+    spark: SparkSession, metastore: EmbeddedMetastore, metastore_cli: Cli, tmp_path: Path
+) -> Iterator[Attached]:
+    """A session that is attached to the home of `metastore_cli`."""
+    with lakewarden.attach(spark, home=tmp_path / "home", settings={"metastore.uri": metastore.uri}) as made:
+        yield made

@@ -1,7 +1,7 @@
 """Upserts into Iceberg tables that read nothing of them: keys as equality deletes and rows, in one snapshot."""
 
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +9,6 @@ import pytest
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 
-import lakewarden
 from lakewarden.catalog import failpoints
 from lakewarden.catalog.errors import ConflictError, PreconditionError, RefusedError, UsageError
 from lakewarden.catalog.formats.port import CommitKind
@@ -19,7 +18,6 @@ from support.builders.spark_iceberg import SparkIceberg
 from support.cases import mostly_long
 from support.crashes.crashes import points_of
 from support.crashes.in_process import killed_here
-from support.processes.commands import Cli
 
 pytestmark = [pytest.mark.spark, pytest.mark.metastore]
 
@@ -27,14 +25,6 @@ NESTED = (
     "k BIGINT, place STRING, ver BIGINT, gone BOOLEAN, s STRUCT<a: INT, b: ARRAY<STRING>>, m MAP<STRING, INT>"
 )
 Make = Callable[..., SparkIceberg]
-
-
-@pytest.fixture
-def lw(
-    spark: SparkSession, metastore: EmbeddedMetastore, metastore_cli: Cli, tmp_path: Path
-) -> Iterator[Attached]:
-    with lakewarden.attach(spark, home=tmp_path / "home", settings={"metastore.uri": metastore.uri}) as made:
-        yield made
 
 
 @pytest.fixture

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-import lakewarden
 from lakewarden.catalog.errors import ConflictError, NotAllowedError, RefusedError, UsageError
 from lakewarden.catalog.model.lineage_record import OPERATION_ID
 from lakewarden.catalog.policy.rows_write import ROWS_WRITE
@@ -38,12 +37,10 @@ def make(spark: SparkSession, metastore: EmbeddedMetastore) -> Make:
     return made
 
 
-@pytest.fixture
-def lw(
-    spark: SparkSession, metastore: EmbeddedMetastore, metastore_cli: Cli, tmp_path: Path
-) -> Iterator[Attached]:
-    with lakewarden.attach(spark, home=tmp_path / "home", settings={"metastore.uri": metastore.uri}) as made:
-        yield made
+@pytest.fixture(autouse=True)
+def as_before(spark: SparkSession) -> Iterator[None]:
+    """What the statements of a test have set in the session."""
+    yield
     for key in (ROWS_WRITE, "lakewarden.operation"):
         spark.conf.unset(key)
     spark.sql("USE spark_catalog.default")

@@ -3,7 +3,6 @@
 import random
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,7 +10,6 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaProtocolError
 from pyspark.sql import SparkSession
 
-import lakewarden
 from lakewarden.catalog.errors import ConflictError, PreconditionError, RefusedError, UsageError
 from lakewarden.catalog.formats.port import Commit
 from lakewarden.catalog.model.lineage_record import LineageRecord
@@ -24,7 +22,6 @@ from lakewarden.jobs.session.row_counts import counts_of
 from support.builders.lakes import Lake, running_lake
 from support.builders.spark_iceberg import SparkIceberg
 from support.cases import mostly_long
-from support.processes.commands import Cli
 
 pytestmark = [pytest.mark.spark, pytest.mark.metastore]
 
@@ -44,14 +41,6 @@ STATEMENTS = (
 """Of the table `{t}`, by numbers: `{n}` is its bare name."""
 KINDS = {2: {"rewrite": None, "position": "position"}, 3: {"rewrite": None, "vector": "vector"}}
 """By format version, the deletes that a way leaves."""
-
-
-@pytest.fixture
-def lw(
-    spark: SparkSession, metastore: EmbeddedMetastore, metastore_cli: Cli, tmp_path: Path
-) -> Iterator[Attached]:
-    with lakewarden.attach(spark, home=tmp_path / "home", settings={"metastore.uri": metastore.uri}) as made:
-        yield made
 
 
 @pytest.fixture
