@@ -7,7 +7,6 @@ too, which files are the table's at all.
 """
 
 from collections.abc import Callable, Collection, Iterator
-from dataclasses import replace
 from datetime import datetime
 from itertools import takewhile
 from typing import Final
@@ -19,7 +18,7 @@ from lakewarden.catalog.formats.iceberg.contents import TableContents
 from lakewarden.catalog.formats.iceberg.errors import BrokenMetadataError
 from lakewarden.catalog.formats.iceberg.metadata import TableMetadata, TableSnapshot, parse_metadata
 from lakewarden.catalog.formats.iceberg.pointer import FOLDER, HINT, number_of
-from lakewarden.catalog.formats.iceberg.released import EXPIRING, named_files
+from lakewarden.catalog.formats.iceberg.released import EXPIRING, named_by_all
 from lakewarden.catalog.storage.file_store import FileEntry
 
 __all__ = ["Shown", "first_shown", "forgotten", "last_shown", "own_files", "why_forgotten"]
@@ -130,12 +129,7 @@ def own_files(
     older = [path for path in reversed(list(_line(metadata, contents))) if path in listed]
     told = {path: _metadata_at(path, contents) for path in listed if path != head}
     _refuse_others(metadata, told)
-    found, known = set(named_files(metadata, contents)), set(metadata.snapshots)
-    for path in reversed(older):
-        rest = {key: one for key, one in told[path].snapshots.items() if key not in known}
-        known.update(rest)
-        before = replace(told[path], snapshots=rest)
-        found.update(named_files(before, contents.of(before), lenient=True))
+    found = named_by_all(metadata, contents, (told[path] for path in reversed(older)))
     elsewhere = sorted(path for path in found if folder_elsewhere(path) is not None)
     if elsewhere:
         raise RefusedError(

@@ -51,7 +51,7 @@ from lakewarden.catalog.formats.iceberg.released import (
     Expired,
     WrittenAt,
     expiring,
-    named_files,
+    named_by_all,
     side_files,
     tombstones_of,
 )
@@ -222,13 +222,11 @@ class IcebergReader:
         """Every file that any metadata file in the table's folder names, as `DataFile.path` has it: older ones, those
         of commits that failed, and those of another table that lies there as well. Raises `BrokenMetadataError` for one
         that cannot be read: nobody knows what it names."""
-        loaded, found = self._load(location, KnownManifests()), set[str]()
+        loaded = self._load(location, KnownManifests())
         others = (one.path for one in metadata_files(self._store(location)) if one.path != loaded.file.path)
-        walked = set[str]()  # metadata files repeat nearly all that those before them name
-        for path in others:
-            metadata = parse_metadata(loaded.contents.read_own(path, by="the folder"), path)
-            found.update(named_files(metadata, loaded.contents.of(metadata), lenient=True, walked=walked))
-        return frozenset(found | set(named_files(loaded.metadata, loaded.contents)))
+        read = loaded.contents.read_own
+        told = (parse_metadata(read(path, by="the folder"), path) for path in others)
+        return frozenset(named_by_all(loaded.metadata, loaded.contents, told))
 
     def forgotten(self, location: str, *, before: datetime) -> tuple[FileEntry, ...]:
         """The metadata files that head does not remember, and that were no head any more at a moment, oldest first."""

@@ -6,7 +6,9 @@ was written long ago. Manifests and lists of them are such files as well.
 """
 
 import sys
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -30,7 +32,7 @@ __all__ = [
     "WrittenAt",
     "expiring",
     "held",
-    "named_files",
+    "named_by_all",
     "seconds_kept",
     "side_files",
     "tombstones_of",
@@ -106,12 +108,26 @@ def seconds_kept(properties: Mapping[str, str]) -> float | None:
     return None if milliseconds is None else milliseconds / 1000
 
 
-def named_files(
-    metadata: TableMetadata, contents: TableContents, *, lenient: bool = False, walked: set[str] | None = None
+def named_by_all(
+    head: TableMetadata, contents: TableContents, others: Iterable[TableMetadata]
+) -> AbstractSet[str]:
+    """Every file that a snapshot of head's metadata has, or that tells of its files or of the table, as `DataFile.path`
+    has it, and those that other metadata in its folder names. Of head nothing may be missing; of snapshots that have
+    expired since, what is not there any more names nothing."""
+    # Metadata files repeat nearly all that those before them name: what was walked is not read again, as long as
+    # paths mean the same files.
+    walked = defaultdict[str, set[str]](set)
+    found = set(_named_files(head, contents, walked[head.location]))
+    for told in others:
+        found.update(_named_files(told, contents.of(told), walked[told.location], lenient=True))
+    return found
+
+
+def _named_files(
+    metadata: TableMetadata, contents: TableContents, walked: set[str], *, lenient: bool = False
 ) -> Iterator[str]:
-    """Every file that a snapshot has, or that tells of its files or of the table, as `DataFile.path` has it. `lenient`:
-    of snapshots that have expired since, what is not there any more names nothing. What was `walked`, lists and
-    manifests by their paths, is not read again; what is walked now is added."""
+    """What one metadata file names but for what was `walked`, lists and manifests by their paths; what is walked now is
+    added."""
     yield from map(contents.paths.path, metadata.statistics)
     yield from _named_by(metadata.snapshots.values(), contents, lenient=lenient, walked=walked)
 
