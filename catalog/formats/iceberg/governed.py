@@ -80,9 +80,8 @@ def _merged(told: Summary, before: Summary, added: str) -> Summary:
         told.get(f"{_OF_MERGES}{one}") for one in ("inserted", "updated", "deleted")
     )
     if inserted is updated is deleted is None:
-        if (
-            "added-delete-files" not in told
-        ):  # an upsert that reads nothing has them, and knows of no row before
+        # An upsert that reads nothing has delete files, and knows of no row before.
+        if "added-delete-files" not in told:
             inserted, updated, deleted = added, "0", "0"
     elif deleted != "0":
         deleted = _deleted_once(told, before, as_whole(inserted or ""), as_whole(updated or ""))

@@ -105,9 +105,9 @@ class StagedWrite:
         """Whether main descends from a snapshot with the id of an operation, and the record of the newest, None where
         that cannot be read. A snapshot that has expired says nothing any more."""
         found = next(self._under(operation), None)
-        return found is not None, None if found is None else read_record(
-            found[1].get(RECORD_KEY), None
-        ).record
+        if found is None:
+            return False, None
+        return True, read_record(found[1].get(RECORD_KEY), None).record
 
     def numbered(self, operation: str) -> Iterator[NumberedWrite]:
         """The writes under the id of an operation that main descends from, newest first."""
