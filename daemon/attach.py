@@ -60,7 +60,7 @@ from lakewarden.jobs.sql.database import in_database
 from lakewarden.jobs.sql.parser import parse
 from lakewarden.jobs.sql.statements import (
     ChangeRows,
-    ConvertToDelta,
+    ConvertTable,
     Explain,
     InSession,
     Unmanaged,
@@ -167,7 +167,7 @@ class Writes:
             case statement:
                 result = execute(self._services, statement, caller=self._caller(), tell=_tell)
                 assert result is not None  # only what a session runs has none
-                if isinstance(statement, ConvertToDelta):
+                if isinstance(statement, ConvertTable):
                     refresh_table(self._spark, statement.where)  # a worker changed it meanwhile
                 return frame_of(self._spark, result)
 

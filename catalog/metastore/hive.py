@@ -89,22 +89,15 @@ class HiveMetastore:
     def metadata_files(self, database: str, tables: Sequence[str]) -> Mapping[str, str]:
         """Table -> the metadata file that its entry names, of those that name one."""
 
-        def read(client: Client) -> dict[str, str]:
-            found: dict[str, str] = {}
-            for start in range(0, len(tables), _NAMES_AT_ONCE):
-                try:
-                    some = client.get_table_objects_by_name(
-                        database, list(tables[start : start + _NAMES_AT_ONCE])
-                    )
-                except TApplicationException:  # so it says that the database is not there
-                    if database.lower() not in client.get_all_databases():
-                        return {}
-                    raise
-                told = ((one.tableName, head_file(one.parameters or {})) for one in some)
-                found |= {name: file for name, file in told if file}
-            return found
+        told = ((one.tableName, head_file(one.parameters or {})) for one in self._tables(database, tables))
+        return {name: file for name, file in told if file}
 
-        return self._pool.call(f"read tables of {database}", read)
+    def locations(self, database: str) -> Mapping[str, str]:
+        """Table -> where its files are, of all that have files."""
+        told = (
+            (one.tableName, entry_of(one).location) for one in self._tables(database, self.tables(database))
+        )
+        return {name: place for name, place in told if place}
 
     def partitions(self, database: str, table: str) -> Mapping[str, str]:
         """Partition name -> location; empty when the entry has none."""
@@ -288,6 +281,24 @@ class HiveMetastore:
     def close(self) -> None:
         """Close the connections; the next call opens new ones."""
         self._pool.close()
+
+    def _tables(self, database: str, tables: Sequence[str]) -> list[Any]:
+        """Thrift's `Table`s of those that are there."""
+
+        def read(client: Client) -> list[Any]:
+            found: list[Any] = []
+            for start in range(0, len(tables), _NAMES_AT_ONCE):
+                try:
+                    found += client.get_table_objects_by_name(
+                        database, list(tables[start : start + _NAMES_AT_ONCE])
+                    )
+                except TApplicationException:  # so it says that the database is not there
+                    if database.lower() not in client.get_all_databases():
+                        return []
+                    raise
+            return found
+
+        return self._pool.call(f"read tables of {database}", read)
 
     def _alter(self, client: Client, wanted: Any, *, since: Any) -> Any:
         """One compare-and-set on the entry as it was in `since`. Returns the table as it is now."""

@@ -7,6 +7,7 @@ from typing import Final, Protocol
 __all__ = [
     "DDL_TIME",
     "METADATA_FILE",
+    "OUR_ENTRIES",
     "TAKEN",
     "TAKEN_FILE",
     "Entry",
@@ -28,6 +29,9 @@ _KIND: Final = "table_type"
 
 TAKEN_FILE: Final = "lakewarden.taken_from"
 """The parameter of an entry that was taken away: the metadata file that it named."""
+
+OUR_ENTRIES: Final = "__lakewarden_"
+"""What the names of entries begin with that are ours for a while, and nobody's tables."""
 
 TAKEN: Final = ".taken"
 """What stands behind the name of that file in `METADATA_FILE` since: no commit that was made on it comes through."""
@@ -88,6 +92,9 @@ class Metastore(Protocol):
     def metadata_files(self, database: str, tables: Sequence[str]) -> Mapping[str, str]:
         """Table -> the metadata file that its entry names (`head_file`), of those tables that are there and name
         one. One question for all of them."""
+
+    def locations(self, database: str) -> Mapping[str, str]:
+        """Table -> where its files are, as the metastore spells it, of all that have files."""
 
     def partitions(self, database: str, table: str) -> Mapping[str, str]:
         """Partition name (`year=2013/month=1`) -> location; empty when the entry has none."""

@@ -41,6 +41,9 @@ class _Renamed:
     def metadata_files(self, database: str, tables: Sequence[str]) -> Mapping[str, str]:
         return self._metastore.metadata_files(self._swapped(database), tables)
 
+    def locations(self, database: str) -> Mapping[str, str]:
+        return self._metastore.locations(self._swapped(database))
+
     def partitions(self, database: str, table: str) -> Mapping[str, str]:
         return self._metastore.partitions(self._swapped(database), table)
 

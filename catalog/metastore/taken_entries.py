@@ -13,14 +13,14 @@ from typing import Final, Protocol
 
 from lakewarden.catalog.errors import RefusedError
 from lakewarden.catalog.formats.spec import CatalogHead
-from lakewarden.catalog.metastore.port import Metastore
+from lakewarden.catalog.metastore.port import OUR_ENTRIES, Metastore
 from lakewarden.catalog.metastore.table_heads import TableHeads
 from lakewarden.catalog.model.identity import CatalogAddress
 from lakewarden.catalog.storage.named_files import lies_in
 
-__all__ = ["TAKEN_NAME", "TakenEntries"]
+__all__ = ["TakenEntries"]
 
-TAKEN_NAME: Final = "__lakewarden_purged_"
+_NAME: Final = f"{OUR_ENTRIES}purged_"
 """What the names of such entries begin with; the table's id follows."""
 
 
@@ -204,5 +204,5 @@ class TakenEntries:
 
 
 def _taken(address: CatalogAddress, table_id: str) -> CatalogAddress:
-    name = f"{TAKEN_NAME}{table_id.replace('-', '_').lower()}"
+    name = f"{_NAME}{table_id.replace('-', '_').lower()}"
     return replace(address, entry=f"{address.namespace}.{name}")

@@ -11,7 +11,8 @@ from lakewarden.catalog.formats.files_elsewhere import with_reach
 from lakewarden.catalog.formats.port import LogProblem, Observation
 from lakewarden.catalog.formats.registry import spec_of
 from lakewarden.catalog.metastore.lookup import NamedLocation, place_to_manage, refuse_if_absent
-from lakewarden.catalog.model.identity import AlreadyManaged, check_nesting, identify
+from lakewarden.catalog.metastore.table_heads import as_properties
+from lakewarden.catalog.model.identity import AlreadyManaged, CatalogAddress, check_nesting, identify
 from lakewarden.catalog.model.pending_conversion import Conversion, SourceFiles
 from lakewarden.catalog.model.rows import DELTA, PolicySettings, Source, TableFormat, TableRow, TableState
 from lakewarden.catalog.policy.access import Actor, Permission, require
@@ -148,19 +149,24 @@ def _converting(registry: Registry, rows: Rows[TableRow], asked: _Asked) -> Tabl
         statistics=wanted.statistics,
         source=wanted.source,
     )
+    # A format whose heads catalogs keep has them in the entry that the table has by now.
+    is_kept = place.name is not None and spec_of(wanted.format).catalogued is not None
+    kept_by = as_properties(CatalogAddress(entry=place.name)) if place.name is not None and is_kept else {}
     return replace(
         row,
         state=TableState.CONVERTING,
         state_reason=f"waits for its conversion to {spec_of(wanted.format).label}",
         format=None if wanted.format == DELTA else wanted.format,
         policy=wanted.policy,
-        properties={**row.properties, **conversion.as_properties()},
+        properties={**row.properties, **kept_by, **conversion.as_properties()},
     )
 
 
 def converted(registry: Registry, table_id: str) -> Registered:
     """The table's log exists now: make the row active (or quarantined). Repeating it changes nothing."""
     location = registry.get(table_id).location or ""
+    if registry.heads is not None:
+        registry.heads.forget()
     reader = registry.reader_at(location)
     seen = reader.observe(location)
 

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from lakewarden.catalog.errors import LakewardenError
 from lakewarden.catalog.formats.port import TableReader
 from lakewarden.catalog.metastore.ownership import is_system_entry
-from lakewarden.catalog.metastore.port import Metastore, head_file
-from lakewarden.catalog.metastore.taken_entries import TAKEN_NAME
+from lakewarden.catalog.metastore.port import OUR_ENTRIES, Metastore, head_file
 from lakewarden.catalog.model.identity import CatalogAddress
 from lakewarden.catalog.named_catalogs.port import TableCatalog
 from lakewarden.catalog.storage.file_store import StorageOptions, below, canonical, from_hadoop, open_store
@@ -51,7 +50,7 @@ def in_metastore(
     """
     for database in metastore.databases():
         for table in metastore.tables(database):
-            if named(f"{database}.{table}") and not table.startswith(TAKEN_NAME):
+            if named(f"{database}.{table}") and not table.startswith(OUR_ENTRIES):
                 yield _entered(metastore, database, table, readers, known)
 
 
@@ -86,7 +85,9 @@ def in_catalog(
     told = catalog.entries()
     for entry, file in told.files.items():
         address = CatalogAddress(catalog=name, entry=entry)
-        is_ours = _is_managed(file, managed.get(address, frozenset())) or address.table.startswith(TAKEN_NAME)
+        is_ours = _is_managed(file, managed.get(address, frozenset())) or address.table.startswith(
+            OUR_ENTRIES
+        )
         wanted = not is_ours and named(str(address))
         yield DiscoveredTable(where=str(address), location=None) if wanted else None
     if told.untold is not None:

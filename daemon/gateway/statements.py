@@ -28,7 +28,7 @@ from lakewarden.jobs.sql.parser import may_be_ours
 from lakewarden.jobs.sql.session_settings import setting_said
 from lakewarden.jobs.sql.statements import (
     ChangeRows,
-    ConvertToDelta,
+    ConvertTable,
     Explain,
     InSession,
     Query,
@@ -147,7 +147,7 @@ class Statements:
             return self._in_spark(session, operation, statement)
         if isinstance(statement, VacuumTable) and _is_sparks_to_say(session, statement):
             return self._in_spark(session, operation, statement)
-        if isinstance(statement, ConvertToDelta):
+        if isinstance(statement, ConvertTable):
             with self._telling(session, operation.text):
                 require_conversion(session.caller, self._reach(session), statement.where)
         statement = in_database(statement, lambda: self._database(session))
@@ -161,7 +161,7 @@ class Statements:
         if result is None:
             assert isinstance(statement, VacuumTable)  # of a table that is not managed
             return self._in_spark(session, operation, statement)
-        if isinstance(statement, ConvertToDelta) and session.spark is not None:
+        if isinstance(statement, ConvertTable) and session.spark is not None:
             self._spark().refresh(session, statement.where)
         return result_of(result, self._store(session.caller.name))
 

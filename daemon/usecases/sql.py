@@ -37,7 +37,7 @@ from lakewarden.jobs.rollback.report.refusal import refuse_blocked
 from lakewarden.jobs.sql.statements import (
     AutoVacuum,
     ChangeRows,
-    ConvertToDelta,
+    ConvertTable,
     DescribeTable,
     Explain,
     MarkTable,
@@ -64,7 +64,7 @@ STATEMENTS: Final[Mapping[type, tuple[UseCase, ...]]] = {
     ChangeRows: (),
     Explain: (),
     SetRows: (declared.SET_POLICY, declared.SET_OWNER),
-    ConvertToDelta: (declared.CONVERT,),
+    ConvertTable: (declared.CONVERT,),
     MarkTable: (declared.MARK,),
     RollbackTable: (declared.ROLL_BACK,),
     ShowTables: (),
@@ -96,7 +96,7 @@ def execute(
             return look(sql)
         case SetRows():
             return _set_rows(services, statement, caller, look)
-        case ConvertToDelta():
+        case ConvertTable():
             return _convert(services, statement, caller, tell)
         case RollbackTable():
             return _roll_back(services, statement, caller, tell)
@@ -134,10 +134,11 @@ def _look(
             return show_rollbacks(services)
 
 
-def request_of(statement: ConvertToDelta) -> ConvertRequest:
+def request_of(statement: ConvertTable) -> ConvertRequest:
     """The conversion that a statement asks for."""
     return ConvertRequest(
         where=statement.where,
+        format=statement.format,
         owner=statement.owner,
         partitioned_by=statement.partitioned_by,
         statistics=statement.statistics,
@@ -146,7 +147,7 @@ def request_of(statement: ConvertToDelta) -> ConvertRequest:
 
 
 def _convert(
-    services: Services, statement: ConvertToDelta, caller: Caller, tell: Callable[[str], None]
+    services: Services, statement: ConvertTable, caller: Caller, tell: Callable[[str], None]
 ) -> pa.Table:
     with run(services, caller, declared.CONVERT, statement.where) as actor:
         done = convert_table(services, request_of(statement), actor=actor, tell=tell)

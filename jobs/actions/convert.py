@@ -86,6 +86,7 @@ CONVERT: Final = Spec(
     needs_features=False,
     on_any_head=True,
     of_state=TableState.CONVERTING,
+    of_all_formats=True,
     not_asked_for="it is a table already",
     settles=_settles,
 )

@@ -117,7 +117,7 @@ class Foreseeable:
 class Settlement(Enum):
     """What a finished run changes in its table's row."""
 
-    CONVERTED = "it is a Delta table"
+    CONVERTED = "it is a table with a log"
     NOT_CONVERTED = "it could not be converted"
     GIVEN_BACK = "a dropped table has its properties back"
     PURGED = "its files are gone"

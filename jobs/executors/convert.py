@@ -29,10 +29,17 @@ def convert(ctx: JobContext, action: Convert) -> Report:
     Files that a writer adds during the conversion are not part of the table: the report names them.
     """
     before: frozenset[str] | None = None
+    ctx.engine.resume_conversion(action.location, name=action.name)
     if ctx.reader.is_table(action.location):
         refuse_foreign(action, ctx.reader)
     else:
-        found = check_source(action, metastore=ctx.metastore, storage=ctx.storage, now=ctx.clock.now())
+        found = check_source(
+            action,
+            format_=ctx.reader.format,
+            metastore=ctx.metastore,
+            storage=ctx.storage,
+            now=ctx.clock.now(),
+        )
         before = frozenset(file.path for file in found)
     reach("convert.checked")
     ctx.require_allowed()

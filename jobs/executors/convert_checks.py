@@ -1,16 +1,30 @@
 """What stands in the way of converting a Parquet table whole and right. Reads listings and the metastore, no Spark."""
 
 from collections.abc import Iterable
+from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import Final
 
 from lakewarden.catalog.clock import to_millis
-from lakewarden.catalog.errors import ConflictError, PreconditionError, RefusedError, RevokedError
+from lakewarden.catalog.errors import (
+    ConflictError,
+    PreconditionError,
+    RefusedError,
+    RevokedError,
+    UnreadableError,
+)
 from lakewarden.catalog.formats.inner_tables import formats_at_root, inner_tables
 from lakewarden.catalog.formats.port import TableReader
 from lakewarden.catalog.formats.registry import spec_of
-from lakewarden.catalog.metastore.port import Entry, Metastore
-from lakewarden.catalog.storage.file_store import FileEntry, StorageOptions, from_hadoop, open_store
+from lakewarden.catalog.metastore.port import OUR_ENTRIES, Entry, Metastore
+from lakewarden.catalog.model.rows import DELTA, TableFormat
+from lakewarden.catalog.storage.file_store import (
+    FileEntry,
+    StorageOptions,
+    from_hadoop,
+    is_inside,
+    open_store,
+)
 from lakewarden.catalog.units import about_bytes, count_of
 from lakewarden.jobs.actions.convert import Convert
 from lakewarden.jobs.deletion.file_places import FilePlaces
@@ -34,43 +48,57 @@ _BUCKETS: Final = "spark.sql.sources.schema.numBuckets"
 _FORBIDDEN_LETTERS: Final = frozenset(" ,;{}()\n\t=")
 _FOREIGN_FILES: Final = (".orc", ".csv", ".json", ".avro", ".txt", ".gz")
 _SHOWN: Final = 5
+_WITH_LOG: Final = spec_of(DELTA).label
+_RENAMING: Final = ("file://", "hdfs://", "viewfs://")
+"""Storages where a rename is one step."""
 
 
 def refuse_foreign(action: Convert, reader: TableReader) -> None:
     """A table whose first commit carries a run id is a conversion of ours that was interrupted; others are not ours."""
-    first = next(iter(reader.commits(action.location, after=-1)), None)
+    first = None
+    with suppress(UnreadableError):  # one that nobody can read is not ours either
+        first = next(iter(reader.commits(action.location, after=-1)), None)
     if first is None or first.run_id is None:
         raise RefusedError(
-            f"{_shown(action)} is a {spec_of(reader.format).label} table already; "
+            f"{_shown(action)} is {_an(spec_of(reader.format).label)} table already; "
             "there is nothing to convert.",
             hint="Bring it under management with `lakewarden tables register`.",
         )
 
 
 def check_source(
-    action: Convert, *, metastore: Metastore | None, storage: StorageOptions, now: datetime
+    action: Convert,
+    *,
+    format_: TableFormat,
+    metastore: Metastore | None,
+    storage: StorageOptions,
+    now: datetime,
 ) -> tuple[FileEntry, ...]:
-    """Refuse what cannot be converted whole and right. Returns the data files that are there, relative to the table.
+    """Refuse what cannot be converted whole and right to a format. Returns the data files that are there, relative to
+    the table.
 
     Raises `RefusedError` unless it is a plain Parquet table, `ConflictError` while somebody writes to it,
     `RevokedError` if its files are not those of the request.
     """
-    store = open_store(action.location, storage)
+    store, label = open_store(action.location, storage), spec_of(format_).label
     entries = list(store.list("", recursive=True))
     _refuse_writers(action, entries, now)
-    _refuse_tables(action, entries)
+    _refuse_tables(action, entries, label)
     found = tuple(data_files(entries))
     _refuse_others(action, found)
     _refuse_links(action, found)
     files = [file.path for file in found]
-    refuse_partition_types(action.partitioned_by, {folder_of(path) for path in files})
+    refuse_partition_types(action.partitioned_by, {folder_of(path) for path in files}, label=label)
     if action.name is None:
-        _check_folder(action, files)
+        _check_folder(action, files, label)
     else:
         entries_by_name = _configured(metastore, action)
-        _check_entry(action, entries_by_name)
-        _check_partitions(action, entries_by_name, files)
-    refuse_columns(store, found, shown=_shown(action))
+        _check_entry(action, entries_by_name, label)
+        _check_partitions(action, entries_by_name, files, label)
+    if label != _WITH_LOG:
+        _refuse_owned(action, metastore)
+        _refuse_object_stores(action)
+    refuse_columns(store, found, shown=_shown(action), label=label)
     return found
 
 
@@ -114,7 +142,7 @@ def _refuse_writers(action: Convert, entries: list[FileEntry], now: datetime) ->
         )
 
 
-def _refuse_tables(action: Convert, entries: list[FileEntry]) -> None:
+def _refuse_tables(action: Convert, entries: list[FileEntry], label: str) -> None:
     """Files of a table of another format are not all rows of it: those it replaced or deleted would come back."""
     inner = inner_tables(entry.path for entry in entries)
     if inner:
@@ -122,7 +150,10 @@ def _refuse_tables(action: Convert, entries: list[FileEntry]) -> None:
             f"{_shown(action)} has {count_of(len(inner), 'other table')} in its folder: {few(inner)}.",
             hint="Move such a table out of the folder, then convert.",
         )
-    own = [one for one in formats_at_root(entry.path for entry in entries) if one != "Delta"]
+    # An empty log may be left of a conversion that was interrupted.
+    own = [
+        one for one in formats_at_root(entry.path for entry in entries) if one != label or label != _WITH_LOG
+    ]
     if own:
         raise RefusedError(
             f"{_shown(action)} is not a plain Parquet table: its folder holds the metadata "
@@ -133,10 +164,43 @@ def _refuse_tables(action: Convert, entries: list[FileEntry]) -> None:
 
 
 def _of_formats(formats: list[str]) -> str:
-    return " and ".join(f"an {one}" if one[0] in "AEIOU" else f"a {one}" for one in formats)
+    return " and ".join(map(_an, formats))
 
 
-def _check_folder(action: Convert, files: list[str]) -> None:
+def _an(label: str) -> str:
+    return f"an {label}" if label[0] in "AEIOU" else f"a {label}"
+
+
+def _refuse_owned(action: Convert, metastore: Metastore | None) -> None:
+    """Whoever else reads these files would find that they come and go."""
+    if metastore is None:
+        return
+    for database in metastore.databases():
+        for table, place in metastore.locations(database).items():
+            name, other = f"{database}.{table}", from_hadoop(place)
+            nested = is_inside(other, action.location) or is_inside(action.location, other)
+            if (
+                (nested or other == action.location)
+                and name != action.name
+                and not table.startswith(OUR_ENTRIES)
+            ):
+                raise RefusedError(
+                    f"{_shown(action)} cannot be converted: {name} has its files at {other}, too.",
+                    hint="Drop that entry, with the files left there, or move one of the two.",
+                )
+
+
+def _refuse_object_stores(action: Convert) -> None:
+    """Two writers of a table in Hadoop's layout are told apart by a rename."""
+    if action.name is None and not action.location.startswith(_RENAMING):
+        raise RefusedError(
+            f"{action.location} cannot be converted by its path: where a rename is a copy, one of two commits to "
+            "such a table could be lost.",
+            hint="Give the folder a name in the metastore, and convert that.",
+        )
+
+
+def _check_folder(action: Convert, files: list[str], label: str) -> None:
     foreign = [path for path in files if path.endswith(_FOREIGN_FILES)]
     if foreign:
         raise RefusedError(
@@ -146,7 +210,7 @@ def _check_folder(action: Convert, files: list[str]) -> None:
     if not files:
         raise RefusedError(
             f"{action.location} holds no Parquet file, so nothing tells its columns.",
-            hint="Create it as a Delta table, or convert it by its metastore name.",
+            hint=f"Create it as {_an(label)} table, or convert it by its metastore name.",
         )
     folders = {folder_of(path) for path in files}
     found = partition_columns(folders)
@@ -164,7 +228,7 @@ def _check_folder(action: Convert, files: list[str]) -> None:
         )
 
 
-def _check_entry(action: Convert, metastore: Metastore) -> None:
+def _check_entry(action: Convert, metastore: Metastore, label: str) -> None:
     entry = metastore.get(*_name(action))
     if entry is None:
         raise RefusedError(f"The metastore has no table {action.name}.", hint="Check the name.")
@@ -179,19 +243,19 @@ def _check_entry(action: Convert, metastore: Metastore) -> None:
         )
     if _BUCKETS in entry.parameters:
         raise RefusedError(
-            f"{action.name} is bucketed, and Delta would silently drop the buckets.",
+            f"{action.name} is bucketed, and {label} would silently drop the buckets.",
             hint="Write it anew without CLUSTERED BY, then convert that.",
         )
     odd = [column.name for column in entry.columns if _FORBIDDEN_LETTERS.intersection(column.name)]
-    if odd:
+    if odd and label == _WITH_LOG:
         raise RefusedError(
             f"{action.name} has column names that Delta does not allow: {few(odd)}.",
             hint="Rename them: no spaces and none of ,;{}()= are allowed.",
         )
 
 
-def _check_partitions(action: Convert, metastore: Metastore, files: list[str]) -> None:
-    """Delta takes only registered partitions, and a later vacuum would delete the files of the others."""
+def _check_partitions(action: Convert, metastore: Metastore, files: list[str], label: str) -> None:
+    """Only registered partitions, and a later vacuum would delete the files of the others."""
     entry = metastore.get(*_name(action))
     place = entry.location if entry is not None and entry.location is not None else action.location
     if entry is not None and not entry.partition_columns:
@@ -205,7 +269,7 @@ def _check_partitions(action: Convert, metastore: Metastore, files: list[str]) -
         return
     if entry is not None:  # Hive writes 1.5 where Spark writes 1.50
         decimals = [(one.name, one.type) for one in entry.partition_columns if one.type.startswith("decimal")]
-        refuse_partition_types(decimals, {folder_of(path) for path in files})
+        refuse_partition_types(decimals, {folder_of(path) for path in files}, label=label)
     registered = registered_folders(metastore.partitions(*_name(action)), place)
     elsewhere = sorted(name for name, folder in registered.items() if folder is None)
     if elsewhere:

@@ -10,11 +10,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lakewarden.catalog.errors import RefusedError
+from lakewarden.catalog.formats.registry import spec_of
+from lakewarden.catalog.model.rows import DELTA
 from lakewarden.catalog.storage.file_store import FileEntry, FileStore
 from lakewarden.jobs.runs.parquet_folder import NULL_PARTITION
 
 __all__ = ["refuse_columns", "refuse_partition_types"]
 
+_LABEL: Final = spec_of(DELTA).label
 FOOTERS: Final = 20
 """So many files, spread over the table, have their footers read."""
 
@@ -41,16 +44,18 @@ _UNREADABLE: Final = (
     ("timeUnit=nanoseconds", "a timestamp of nanoseconds"),
     ("Float16", "a half-precision number"),
 )
-"""Marks of logical types without a counterpart in Delta, and their names in messages."""
+"""Marks of logical types without a counterpart in Delta and Iceberg, and their names in messages."""
 
 
-def refuse_partition_types(columns: Sequence[tuple[str, str]], folders: Iterable[str]) -> None:
+def refuse_partition_types(
+    columns: Sequence[tuple[str, str]], folders: Iterable[str], *, label: str = _LABEL
+) -> None:
     """Raise `RefusedError` for a type that no partition column has,
     and for a folder whose value is none of its type."""
     for column, text in columns:
         if "".join(text.upper().split()) in _MOMENTS:
             raise RefusedError(
-                f"Delta converts no folders into a partition column of type {text.upper()}, as {column} would be.",
+                f"{label} takes no folders for a partition column of type {text.upper()}, as {column} would be.",
                 hint="Give it the type STRING, or DATE where all of its values are days.",
             )
         if not _is_type(text):
@@ -70,18 +75,18 @@ def refuse_partition_types(columns: Sequence[tuple[str, str]], folders: Iterable
                 )
 
 
-def refuse_columns(store: FileStore, files: Sequence[FileEntry], *, shown: str) -> None:
-    """Raise `RefusedError` for files that are no Parquet, and columns whose name or type Delta cannot take.
+def refuse_columns(store: FileStore, files: Sequence[FileEntry], *, shown: str, label: str = _LABEL) -> None:
+    """Raise `RefusedError` for files that are no Parquet, and columns whose name or type a format cannot take.
     Looks at the footers of some of the files."""
     for file in files[:: max(1, -(-len(files) // FOOTERS))]:
-        for problem in _problems(store, file.path):
+        for problem in _problems(store, file.path, label):
             raise RefusedError(
                 f"{shown} cannot be converted: {problem} (in {file.path}).",
                 hint="Write it to a new table with such columns changed.",
             )
 
 
-def _problems(store: FileStore, path: str) -> Iterator[str]:
+def _problems(store: FileStore, path: str, label: str) -> Iterator[str]:
     try:
         with store.open(path) as source:
             schema = pq.ParquetFile(source).schema
@@ -91,8 +96,8 @@ def _problems(store: FileStore, path: str) -> Iterator[str]:
     names: dict[str, str] = {}
     for position in range(len(schema)):
         column = schema.column(position)
-        if _FORBIDDEN_LETTERS.intersection(column.path):
-            yield f"Delta does not allow the column name '{column.path}'"
+        if label == _LABEL and _FORBIDDEN_LETTERS.intersection(column.path):
+            yield f"{label} does not allow the column name '{column.path}'"
         other = names.setdefault(column.path.lower(), column.path)
         if other != column.path:
             yield f"the columns {other} and {column.path} have the same name but for the case"
@@ -101,7 +106,7 @@ def _problems(store: FileStore, path: str) -> Iterator[str]:
         if column.converted_type == "INTERVAL":
             kind = "an interval"
         if kind is not None:
-            yield f"{column.path} is {kind}, which Delta has no type for"
+            yield f"{column.path} is {kind}, which {label} has no type for"
 
 
 def _is_type(text: str) -> bool:

@@ -2,6 +2,7 @@
 
 from lakewarden.catalog.formats.spec import CatalogHead, HeadOf
 from lakewarden.catalog.metastore.hive import HiveMetastore
+from lakewarden.catalog.metastore.port import Metastore
 from lakewarden.catalog.metastore.table_heads import TableHeads
 from lakewarden.catalog.metastore.taken_entries import TakenEntries
 from lakewarden.catalog.named_catalogs.catalogs import DeclaredCatalogs
@@ -9,7 +10,7 @@ from lakewarden.catalog.system.port import TABLES
 from lakewarden.catalog.system.store import DeltaSystemStore
 from lakewarden.jobs.runs.worker_config import WorkerConfig
 
-__all__ = ["entries_of", "heads_of"]
+__all__ = ["entries_of", "heads_of", "metastore_of"]
 
 
 def heads_of(config: WorkerConfig) -> HeadOf:
@@ -25,11 +26,16 @@ def entries_of(config: WorkerConfig) -> TakenEntries | None:
     if location is None:
         return None
     store = DeltaSystemStore(location, config.storage.at(location), actor=config.name)
-    uri = config.spark.metastore_uri
-    metastore = None if uri is None else HiveMetastore(uri)
+    metastore = metastore_of(config)
     declared = DeclaredCatalogs(config.catalogs)
     heads = TableHeads(lambda: metastore, lambda: store.rows(TABLES), moment=0.0, declared=declared.catalog)
     return TakenEntries(heads=heads, metastore=lambda: metastore, catalogs=declared)
+
+
+def metastore_of(config: WorkerConfig) -> Metastore | None:
+    """The Hive metastore that a worker is told of."""
+    uri = config.spark.metastore_uri
+    return None if uri is None else HiveMetastore(uri)
 
 
 def _folders_tell(location: str) -> CatalogHead | None:

@@ -1,7 +1,9 @@
 """What a Parquet folder holds, as Spark and Delta's CONVERT see it, from a listing. Pure."""
 
 import hashlib
+import re
 from collections.abc import Iterable, Iterator, Mapping
+from typing import Final
 
 from lakewarden.catalog.clock import to_millis
 from lakewarden.catalog.model.pending_conversion import SourceFiles
@@ -22,11 +24,21 @@ NULL_PARTITION = "__HIVE_DEFAULT_PARTITION__"
 
 _STAGING = ("_temporary", "_spark_staging", ".spark-staging", ".hive-staging")
 """First letters of folders in which committers keep what they have not committed yet."""
+_METADATA: Final = re.compile(
+    r"metadata/(?:(?:snap-\d+-\d+|stage-\d+-task-\d+-manifest)-[0-9a-f-]{36}\.avro|"
+    r"[^/]+\.metadata\.json|version-hint\.text)"
+)
+"""What a conversion to Iceberg makes. A table whose metadata was there before is not converted."""
 
 
 def data_files(entries: Iterable[FileEntry]) -> Iterator[FileEntry]:
-    """The files that are data: no part of their path is hidden (`_x`, `.x`), except partition folders (`_x=1`)."""
-    return (entry for entry in entries if not entry.is_dir and not _is_hidden(entry.path))
+    """The files that are data: no part of their path is hidden (`_x`, `.x`), except partition folders (`_x=1`), and
+    they are no metadata of Iceberg's."""
+    return (
+        entry
+        for entry in entries
+        if not entry.is_dir and not _is_hidden(entry.path) and _METADATA.fullmatch(entry.path) is None
+    )
 
 
 def source_of(files: Iterable[FileEntry]) -> SourceFiles:

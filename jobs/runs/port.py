@@ -126,6 +126,10 @@ class Engine(Protocol):
     ) -> int:
         """Parquet to this format in place; repeats of an interrupted conversion finish it. Returns the version."""
 
+    def resume_conversion(self, location: str, *, name: str | None) -> None:
+        """Before a conversion is judged: finish an interrupted one whose table others may see already, take back
+        what it has made that nobody sees. `name` as for `convert`."""
+
     def unreferenced(self, location: str) -> Sequence[str]:
         """List the whole folder: paths, relative to it, of the files that neither head nor a removal younger than the
         table's own retention names. Changes nothing. Whoever deletes one looks himself at what was committed since."""

@@ -1,20 +1,21 @@
-"""CONVERT TO DELTA as a statement. Pure."""
+"""CONVERT TO DELTA and CONVERT TO ICEBERG as statements. Pure."""
 
 from typing import Final
 
-from lakewarden.jobs.sql.statements import ConvertToDelta
+from lakewarden.catalog.model.rows import TableFormat
+from lakewarden.jobs.sql.statements import ConvertTable
 from lakewarden.jobs.sql.token_reader import StatementWords
 
 __all__ = ["CONVERT_SYNTAX", "parse_convert"]
 
 CONVERT_SYNTAX: Final = (
-    "CONVERT TO DELTA table [PARTITIONED BY (column type, ...)] [NO STATISTICS] [VACUUM "
+    "CONVERT TO DELTA|ICEBERG table [PARTITIONED BY (column type, ...)] [NO STATISTICS] [VACUUM "
     "RETAIN n DAYS|HOURS] [OWNER name]"
 )
 
 
-def parse_convert(words: StatementWords) -> ConvertToDelta:
-    """Read what follows CONVERT TO DELTA."""
+def parse_convert(format_: TableFormat, words: StatementWords) -> ConvertTable:
+    """Read what follows CONVERT TO and the name of a format."""
     where = words.table()
     partitioned: tuple[tuple[str, str], ...] = ()
     statistics, retain, owner = True, None, None
@@ -30,8 +31,13 @@ def parse_convert(words: StatementWords) -> ConvertToDelta:
             owner = words.next()
         else:
             raise words.unexpected()
-    return ConvertToDelta(
-        where=where, partitioned_by=partitioned, statistics=statistics, retain_seconds=retain, owner=owner
+    return ConvertTable(
+        where=where,
+        format=format_,
+        partitioned_by=partitioned,
+        statistics=statistics,
+        retain_seconds=retain,
+        owner=owner,
     )
 
 

@@ -7,7 +7,7 @@ from typing import Final
 
 from lakewarden.jobs.sql.statements import (
     AutoVacuum,
-    ConvertToDelta,
+    ConvertTable,
     DescribeTable,
     MarkTable,
     RollbackTable,
@@ -32,7 +32,7 @@ def in_database(statement: Statement, database: Callable[[], str]) -> Statement:
             return replace(statement, where=_in(where, database), remove_files=named)
         case (
             AutoVacuum(where=str(where))
-            | ConvertToDelta(where=str(where))
+            | ConvertTable(where=str(where))
             | DescribeTable(where=str(where))
             | MarkTable(where=str(where))
             | SetPolicy(where=str(where))

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import dropwhile
 from typing import Final
 
@@ -11,6 +12,7 @@ from sqlglot import Token, exp
 from sqlglot.errors import SqlglotError
 
 from lakewarden.catalog.errors import NotAllowedError, UsageError
+from lakewarden.catalog.model.rows import DELTA
 from lakewarden.catalog.policy.effective import Value, parse_value
 from lakewarden.catalog.system.nested import nested_within_reason
 from lakewarden.catalog.system.port import SystemTableName
@@ -56,7 +58,8 @@ _BEFORE_A_NAME: Final = frozenset(
     {"table", "database", "schema", "namespace", "view", "or", "replace", "if", "not", "exists"}
 )
 _OURS: Final[Sequence[tuple[tuple[str, ...], str, Callable[[StatementWords], Statement]]]] = (
-    (("CONVERT", "TO", "DELTA"), CONVERT_SYNTAX, parse_convert),
+    (("CONVERT", "TO", "DELTA"), CONVERT_SYNTAX, partial(parse_convert, DELTA)),
+    (("CONVERT", "TO", "ICEBERG"), CONVERT_SYNTAX, partial(parse_convert, "iceberg")),
     (("ROLLBACK", "TABLE"), ROLLBACK_SYNTAX, parse_rollback),
     (("MARK", "TABLE"), MARK_SYNTAX, parse_mark),
     (("UNMARK", "TABLE"), UNMARK_SYNTAX, parse_unmark),

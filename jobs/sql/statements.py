@@ -2,14 +2,14 @@
 
 from dataclasses import dataclass
 
-from lakewarden.catalog.model.rows import MarkVerdict
+from lakewarden.catalog.model.rows import DELTA, MarkVerdict, TableFormat
 from lakewarden.catalog.policy.effective import Value
 from lakewarden.jobs.sql.compile.reading import Draft
 
 __all__ = [
     "AutoVacuum",
     "ChangeRows",
-    "ConvertToDelta",
+    "ConvertTable",
     "DescribeTable",
     "Explain",
     "InSession",
@@ -30,10 +30,12 @@ __all__ = [
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class ConvertToDelta:
-    """CONVERT TO DELTA t [PARTITIONED BY ...] [NO STATISTICS] [VACUUM RETAIN n DAYS|HOURS] [OWNER x]."""
+class ConvertTable:
+    """CONVERT TO DELTA|ICEBERG t [PARTITIONED BY ...] [NO STATISTICS] [VACUUM RETAIN n DAYS|HOURS] [OWNER x]."""
 
     where: str
+    format: TableFormat = DELTA
+    """The format that the table gets."""
     partitioned_by: tuple[tuple[str, str], ...] = ()
     statistics: bool = True
     retain_seconds: int | None = None
@@ -187,7 +189,7 @@ InSession = ChangeRows | Explain | Unmanaged | VacuumTable
 Statement = (
     AutoVacuum
     | ChangeRows
-    | ConvertToDelta
+    | ConvertTable
     | DescribeTable
     | Explain
     | MarkTable

@@ -104,6 +104,7 @@ def foresee_conversion(services: Services, request: ConvertRequest, *, actor: Ac
     action = conversion_action(govern(row, scopes))
     files = check_source(
         action,
+        format_=request.format,
         metastore=services.metastore,
         storage=services.storage(action.location),
         now=services.clock.now(),

@@ -4,7 +4,6 @@ Takes a session that is stamped with the run (`session.stamped`) and the table's
 has proved that all of the folder's files belong to the table (`jobs/executors/convert.py`).
 """
 
-import json
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any, Final
@@ -12,12 +11,12 @@ from typing import Any, Final
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import StructType
 
 from lakewarden.catalog.errors import LakewardenError, RefusedError
 from lakewarden.catalog.failpoints import reach
 from lakewarden.catalog.formats.delta.log_names import FOLDER, parse_name
 from lakewarden.catalog.storage.file_store import FileStore
+from lakewarden.jobs.engines.spark.entries import catalog_table, partition_columns_of, schema_of
 from lakewarden.jobs.engines.spark.errors import translated
 from lakewarden.jobs.engines.spark.names import hadoop_path, quoted, table_at, table_named
 from lakewarden.jobs.runs.parquet_folder import NULL_PARTITION, data_files
@@ -68,7 +67,7 @@ def _prepare(spark: SparkSession, store: FileStore, name: str | None) -> None:
                 hint="Create it as a Delta table, or convert it by its metastore name.",
             )
         return
-    entry = _catalog_table(spark, name)
+    entry = catalog_table(spark, name)
     if entry.bucketSpec().isDefined():
         raise RefusedError(
             f"{name} is bucketed, and Delta would silently drop the buckets.",
@@ -83,14 +82,14 @@ def _prepare(spark: SparkSession, store: FileStore, name: str | None) -> None:
 
 def _create_empty(spark: SparkSession, store: FileStore, entry: Any) -> None:
     """CONVERT refuses a folder without files: an empty Delta table with the entry's columns goes there instead."""
-    schema = StructType.fromJson(json.loads(entry.schema().json()))
-    spark.createDataFrame([], schema).write.format("delta").partitionBy(*_partition_columns(entry)).save(
+    schema = schema_of(entry)
+    spark.createDataFrame([], schema).write.format("delta").partitionBy(*partition_columns_of(entry)).save(
         hadoop_path(store.root)
     )
 
 
 def _has_null_partition(spark: SparkSession, name: str, entry: Any) -> bool:
-    if not _partition_columns(entry):
+    if not partition_columns_of(entry):
         return False
     partitions = spark.sql(f"SHOW PARTITIONS {table_named(name)}")
     return not partitions.where(F.col("partition").contains(f"={NULL_PARTITION}")).isEmpty()
@@ -102,10 +101,8 @@ def _read_partitions_from_folders(spark: SparkSession, store: FileStore, name: s
     The metastore calls the partition value NULL `__HIVE_DEFAULT_PARTITION__`, and CONVERT would take that for a
     string. Listing folders gets it right, but takes the columns from the files: they have to be the entry's.
     """
-    folders = set(_partition_columns(entry))
-    wanted = [
-        field for field in StructType.fromJson(json.loads(entry.schema().json())) if field.name not in folders
-    ]
+    folders = set(partition_columns_of(entry))
+    wanted = [field for field in schema_of(entry) if field.name not in folders]
     found = [
         field
         for field in spark.read.option("mergeSchema", "true").parquet(hadoop_path(store.root)).schema
@@ -126,20 +123,6 @@ def _clauses(spark: SparkSession, partitioned_by: Sequence[tuple[str, str]], sta
     parser = parser.org.apache.spark.sql.types.DataType
     columns = ", ".join(f"{quoted(column)} {parser.fromDDL(type_).sql()}" for column, type_ in partitioned_by)
     return ("" if statistics else " NO STATISTICS") + (f" PARTITIONED BY ({columns})" if columns else "")
-
-
-def _catalog_table(spark: SparkSession, name: str) -> Any:
-    """Spark's own entry of a metastore table (a `CatalogTable`)."""
-    database, table = name.split(".", 1)
-    jvm: Any = spark._jvm
-    jsession: Any = spark._jsparkSession
-    identifier = jvm.org.apache.spark.sql.catalyst.TableIdentifier(table, jvm.scala.Option.apply(database))
-    return jsession.sessionState().catalog().getTableMetadata(identifier)
-
-
-def _partition_columns(entry: Any) -> tuple[str, ...]:
-    names = entry.partitionColumnNames()
-    return tuple(str(names.apply(position)) for position in range(names.size()))
 
 
 def _has_log(store: FileStore) -> bool:

@@ -87,6 +87,9 @@ class DeltaEngine:
                 statistics=statistics,
             )
 
+    def resume_conversion(self, location: str, *, name: str | None) -> None:
+        """Its first commit makes the table, and a repetition does the rest."""
+
     def unreferenced(self, location: str) -> Sequence[str]:
         return maintenance.unreferenced(self._spark(location), self._store(location))
 

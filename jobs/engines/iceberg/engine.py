@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Final, NoReturn
 
 from py4j.protocol import Py4JError
@@ -13,16 +14,19 @@ from lakewarden.catalog.formats.iceberg.observation import ICEBERG
 from lakewarden.catalog.formats.iceberg.reader import IcebergReader
 from lakewarden.catalog.formats.port import DataFile, Head, Observation
 from lakewarden.catalog.formats.spec import HeadOf
+from lakewarden.catalog.metastore.port import Metastore
 from lakewarden.catalog.model.lineage_record import INSTALLATION, RUN_ID, LineageRecord
 from lakewarden.catalog.model.rollbacks import UNDO
 from lakewarden.catalog.model.rows import TableFormat
-from lakewarden.catalog.storage.file_store import FileEntry, StorageOptions, open_store
+from lakewarden.catalog.storage.file_store import FileEntry, FileStore, StorageOptions, open_store
 from lakewarden.jobs.engines.empty_folders import delete_empty_folders
 from lakewarden.jobs.engines.iceberg.column_statistics import keep_statistics
 from lakewarden.jobs.engines.iceberg.compaction import rewrite
+from lakewarden.jobs.engines.iceberg.conversion import NamedConversion, make_in_folder
 from lakewarden.jobs.engines.iceberg.delete_files import join_positions
 from lakewarden.jobs.engines.iceberg.expiry import expire, forget_expired, live_paths, unnamed
 from lakewarden.jobs.engines.iceberg.going_back import fence, not_ours, restore
+from lakewarden.jobs.engines.iceberg.imports import imported, require_all
 from lakewarden.jobs.engines.iceberg.java_tables import (
     JavaTable,
     beside_writers,
@@ -31,12 +35,13 @@ from lakewarden.jobs.engines.iceberg.java_tables import (
     require_one_name,
 )
 from lakewarden.jobs.engines.iceberg.own_metadata import drop_branches, join_manifests
+from lakewarden.jobs.engines.iceberg.parquet_source import source_in_folder, source_named
 from lakewarden.jobs.engines.iceberg.partitions import rows_of
 from lakewarden.jobs.engines.iceberg.table_properties import change_properties
 from lakewarden.jobs.engines.spark.errors import is_stopped
 from lakewarden.jobs.engines.spark.worker_session import worker_session
 from lakewarden.jobs.engines.spec import EngineSpec
-from lakewarden.jobs.runs.catalog_heads import heads_of
+from lakewarden.jobs.runs.catalog_heads import heads_of, metastore_of
 from lakewarden.jobs.runs.installation import installation_of
 from lakewarden.jobs.runs.port import FileChange, Partition, TableStatistics, VacuumScope
 from lakewarden.jobs.runs.row_diff import DiffRequest, RowDiff
@@ -59,12 +64,13 @@ class IcebergEngine:
         *,
         storage: Callable[[str], StorageOptions],
         heads: HeadOf,
+        metastore: Callable[[], Metastore | None] = lambda: None,
         installation: Callable[[], str | None] = lambda: None,
         undo_for: timedelta = timedelta(0),
     ) -> None:
         """`undo_for`: how long a rollback can be undone, whoever expires snapshots meanwhile."""
         self._start, self._storage, self._heads, self._installation = start, storage, heads, installation
-        self._undo_for = undo_for
+        self._undo_for, self._metastore = undo_for, metastore
         self._reader = IcebergReader(storage, heads)
         self._session: SparkSession | None = None
 
@@ -163,7 +169,34 @@ class IcebergEngine:
         statistics: bool,
         run_id: str,
     ) -> int:
-        _refuse("convert to Iceberg")
+        store, spark = open_store(location, self._storage(location)), self._spark()
+        marks = self._marks(run_id)
+        if not self._reader.is_table(location):
+            if name is None:
+                source = source_in_folder(spark, store, partitioned_by)
+                make_in_folder(imported(spark, store, source, properties={}, marks=marks), location)
+            else:
+                named = self._named_conversion(store, name)
+                source = source_named(spark, store, name)
+                table = imported(spark, store, source, properties=named.properties(), marks=marks)
+                named.publish(table, lambda: require_all(store, table.files))
+        seen = self._reader.observe(location)
+        if not isinstance(seen, Observation):
+            raise UnreadableError(seen.message)
+        return seen.version
+
+    def resume_conversion(self, location: str, *, name: str | None) -> None:
+        if name is not None:
+            self._named_conversion(open_store(location, self._storage(location)), name).resume()
+
+    def _named_conversion(self, store: FileStore, name: str) -> NamedConversion:
+        metastore = self._metastore()
+        if metastore is None:
+            raise PreconditionError(
+                f"{name} cannot be converted by name: no metastore is configured.",
+                hint="Set metastore.uri, or convert the folder by its path.",
+            )
+        return NamedConversion(spark=self._spark(), store=store, metastore=metastore, name=name)
 
     def set_properties(
         self, location: str, *, requires: Head, properties: Sequence[tuple[str, str]], run_id: str
@@ -330,6 +363,7 @@ def _engine(config: WorkerConfig) -> IcebergEngine:
         worker_session(config.spark),
         storage=config.storage.at,
         heads=heads_of(config),
+        metastore=partial(metastore_of, config),
         installation=installation_of(config),
         undo_for=config.undo_for,
     )

@@ -18,7 +18,16 @@ from lakewarden.catalog.formats.spec import CatalogHead, HeadOf
 from lakewarden.jobs.engines.spark.errors import translated
 from lakewarden.jobs.engines.spark.names import hadoop_path
 
-__all__ = ["JavaTable", "beside_writers", "marked", "opened", "opened_at", "require_one_name", "texts"]
+__all__ = [
+    "JavaTable",
+    "beside_writers",
+    "hive_catalog",
+    "marked",
+    "opened",
+    "opened_at",
+    "require_one_name",
+    "texts",
+]
 
 _ATTEMPTS: Final = 10
 _GONE: Final = ("NoSuchTableException", "IllegalStateException")
@@ -92,6 +101,16 @@ def texts(spark: SparkSession, values: Sequence[str]) -> Any:
     return array
 
 
+def hive_catalog(spark: SparkSession) -> Any:
+    """The Hive metastore of the session, as Iceberg's library asks it."""
+    jvm: Any = spark._jvm
+    jsession: Any = spark._jsparkSession
+    catalog = jvm.org.apache.iceberg.hive.HiveCatalog()
+    catalog.setConf(jsession.sessionState().newHadoopConf())
+    catalog.initialize("lakewarden", {})
+    return catalog
+
+
 def opened(spark: SparkSession, heads: HeadOf, location: str) -> JavaTable:
     """The table at a canonical location: by the entry of a catalog that keeps its head, else by its folder."""
     return _loaded(spark, heads(location), location)
@@ -109,10 +128,9 @@ def _loaded(spark: SparkSession, told: CatalogHead | None, location: str) -> Jav
             catalog = iceberg.spark.Spark3Util.loadIcebergCatalog(jsession, told.catalog)
             table = catalog.loadTable(iceberg.catalog.TableIdentifier.parse(told.entry))
         else:
-            catalog = jvm.org.apache.iceberg.hive.HiveCatalog()
-            catalog.setConf(conf)
-            catalog.initialize("lakewarden", {})
-            table = catalog.loadTable(jvm.org.apache.iceberg.catalog.TableIdentifier.parse(told.entry))
+            table = hive_catalog(spark).loadTable(
+                jvm.org.apache.iceberg.catalog.TableIdentifier.parse(told.entry)
+            )
         return JavaTable(spark=spark, location=location, table=table, base=table.operations().current())
 
 

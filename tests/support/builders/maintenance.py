@@ -225,6 +225,10 @@ class AskedEngine:
         return 0
 
     @_done_by
+    def resume_conversion(self, location: str, *, name: str | None) -> None:
+        self.asked.append("resume_conversion")
+
+    @_done_by
     def unreferenced(self, location: str) -> Sequence[str]:
         self.asked.append("unreferenced")
         return self.listed

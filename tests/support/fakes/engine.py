@@ -76,6 +76,9 @@ class FakeEngine:
                 self._metastore.replace(replace(entry, provider="delta"), expected=entry)
         return DeltaTable(location).version()
 
+    def resume_conversion(self, location: str, *, name: str | None) -> None:
+        """Its first commit makes the table."""
+
     def unreferenced(self, location: str) -> Sequence[str]:
         return DeltaTable(location).vacuum(dry_run=True, full=True)
 

@@ -57,6 +57,14 @@ class FakeMetastore:
         told = ((table, entry and head_file(entry.parameters)) for table, entry in found)
         return {table: file for table, file in told if file}
 
+    def locations(self, database: str) -> Mapping[str, str]:
+        """Table -> where its files are."""
+        self._answer()
+        found = {
+            table: one.location for (owner, table), one in self._entries.items() if owner == database.lower()
+        }
+        return {table: place for table, place in found.items() if place}
+
     def partitions(self, database: str, table: str) -> Mapping[str, str]:
         """Partition name -> location; empty when the entry has none."""
         self._answer()

@@ -56,6 +56,9 @@ class ManifestEngine:
             raise RefusedError("Only plain folders without partitions become manifest tables.")
         return founded(_folder(location), run_id).main
 
+    def resume_conversion(self, location: str, *, name: str | None) -> None:
+        """Nothing is left of one that was interrupted."""
+
     def unreferenced(self, location: str) -> Sequence[str]:
         manifest = load(_folder(location))
         named = {file.path for one in manifest.versions.values() for file in one.files}

@@ -77,7 +77,7 @@ def test_nobody_sets_a_value_beyond_bounds_by_a_way_that_does_not_parse() -> Non
 def test_retain_of_a_statement_has_the_same_bounds(number: str) -> None:
     with pytest.raises(UsageError):
         wanted = parse(f"CONVERT TO DELTA db.t VACUUM RETAIN {number} DAYS")
-        with_values(PolicySettings(), {"vacuum.retention": wanted.retain_seconds}, admin=True)  # type: ignore[union-attr]  # it is a ConvertToDelta, or parse raises
+        with_values(PolicySettings(), {"vacuum.retention": wanted.retain_seconds}, admin=True)  # type: ignore[union-attr]  # it is a ConvertTable, or parse raises
 
 
 @pytest.mark.parametrize(

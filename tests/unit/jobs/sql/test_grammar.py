@@ -23,7 +23,7 @@ from lakewarden.jobs.sql.show import (
 )
 from lakewarden.jobs.sql.statements import (
     ChangeRows,
-    ConvertToDelta,
+    ConvertTable,
     Explain,
     MarkTable,
     Query,
@@ -40,19 +40,19 @@ PAGE = Path(__file__).parents[4] / "docs" / "sql.md"
 @pytest.mark.parametrize(
     ("text", "statement"),
     [
-        ("CONVERT TO DELTA db.t", ConvertToDelta(where="db.t")),
-        ("convert to delta db.t;", ConvertToDelta(where="db.t")),
-        ("CONVERT TO DELTA `my db`.`t x`", ConvertToDelta(where="my db.t x")),
-        ("CONVERT TO DELTA parquet.`/data/a b`", ConvertToDelta(where="/data/a b")),
-        ("CONVERT TO DELTA '/data/a'", ConvertToDelta(where="/data/a")),
-        ("CONVERT TO DELTA hdfs://lake:8020/day=1/a-b", ConvertToDelta(where="hdfs://lake:8020/day=1/a-b")),
-        ("CONVERT TO DELTA db . t OWNER ana", ConvertToDelta(where="db.t", owner="ana")),
+        ("CONVERT TO DELTA db.t", ConvertTable(where="db.t")),
+        ("convert to delta db.t;", ConvertTable(where="db.t")),
+        ("CONVERT TO DELTA `my db`.`t x`", ConvertTable(where="my db.t x")),
+        ("CONVERT TO DELTA parquet.`/data/a b`", ConvertTable(where="/data/a b")),
+        ("CONVERT TO DELTA '/data/a'", ConvertTable(where="/data/a")),
+        ("CONVERT TO DELTA hdfs://lake:8020/day=1/a-b", ConvertTable(where="hdfs://lake:8020/day=1/a-b")),
+        ("CONVERT TO DELTA db . t OWNER ana", ConvertTable(where="db.t", owner="ana")),
         (
             (
                 "CONVERT TO DELTA db.t PARTITIONED BY (year INT, price DECIMAL(10, 2)) NO STATISTICS"
                 " VACUUM RETAIN 30 DAYS OWNER ana"
             ),
-            ConvertToDelta(
+            ConvertTable(
                 where="db.t",
                 partitioned_by=(("year", "INT"), ("price", "DECIMAL(10,2)")),
                 statistics=False,
@@ -62,7 +62,7 @@ PAGE = Path(__file__).parents[4] / "docs" / "sql.md"
         ),
         (
             "CONVERT TO DELTA db.t OWNER 'team a' VACUUM RETAIN 36 HOURS",
-            ConvertToDelta(where="db.t", retain_seconds=36 * 3600, owner="team a"),
+            ConvertTable(where="db.t", retain_seconds=36 * 3600, owner="team a"),
         ),
         ("SELECT * FROM lakewarden.tables", Query(sql="SELECT * FROM lakewarden.tables")),
         ("SELECT * FROM db.flights", Unmanaged(sql="SELECT * FROM db.flights")),

@@ -1,0 +1,292 @@
+"""A Parquet table becomes an Iceberg table in place, on real Spark and a real metastore: the rows that Spark read
+before are those that Iceberg reads afterwards, and whoever comes in between, or kills it, loses nothing."""
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from pyspark.sql import Row, SparkSession
+
+from lakewarden.catalog import failpoints
+from lakewarden.catalog.clock import SystemClock
+from lakewarden.catalog.errors import ConflictError, LakewardenError, RefusedError
+from lakewarden.catalog.formats.iceberg.observation import ICEBERG
+from lakewarden.catalog.formats.iceberg.reader import IcebergReader
+from lakewarden.catalog.formats.port import Observation
+from lakewarden.catalog.metastore.hive import HiveMetastore
+from lakewarden.catalog.metastore.port import head_file
+from lakewarden.catalog.metastore.table_heads import TableHeads
+from lakewarden.catalog.model.identity import CatalogAddress
+from lakewarden.catalog.storage.file_store import StorageOptions, canonical, from_hadoop
+from lakewarden.catalog.system.port import TABLES
+from lakewarden.daemon.process.embedded_metastore import EmbeddedMetastore
+from lakewarden.jobs.actions.convert import Convert
+from lakewarden.jobs.engines.iceberg.engine import IcebergEngine
+from lakewarden.jobs.executors.convert import convert
+from lakewarden.jobs.runs.port import JobContext, Report, Target
+from support.builders.spark_iceberg import iceberg_catalogs
+from support.crashes.killed import Killed
+from support.fakes.system_store import FakeRows
+
+pytestmark = [pytest.mark.spark, pytest.mark.metastore]
+
+RUN = "0123456789abcdef0123456789abcdef"
+RETENTION = (("history.expire.max-snapshot-age-ms", "2592000000"),)
+NUMBERS = itertools.count()
+POINTS = ("convert.checked", "convert.metadata", "convert.registered", "convert.dropped", "convert.converted")
+
+
+@pytest.fixture(scope="module")
+def hive(metastore: EmbeddedMetastore) -> Iterator[HiveMetastore]:
+    client = HiveMetastore(metastore.uri)
+    yield client
+    client.close()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def db(
+    spark: SparkSession, metastore: EmbeddedMetastore, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[str]:
+    spark.sql("CREATE DATABASE convice")
+    with iceberg_catalogs(spark, metastore.uri, tmp_path_factory.mktemp("iceberg")):
+        yield "convice"
+
+
+@dataclass
+class ParquetTable:
+    """A Parquet table in the metastore, or in a folder alone, and its conversion."""
+
+    spark: SparkSession
+    hive: HiveMetastore
+    folder: Path | None = None
+    partitioned_by: tuple[tuple[str, str], ...] = ()
+    name: str = field(default_factory=lambda: f"convice.t{next(NUMBERS)}")
+
+    def made(self, columns: str, rows: str, stored: str = "USING parquet") -> "ParquetTable":
+        self.spark.sql(f"CREATE TABLE {self.name} ({columns}) {stored}")
+        if rows:
+            self.spark.sql(f"INSERT INTO {self.name} VALUES {rows}")
+        return self
+
+    @property
+    def location(self) -> str:
+        if self.folder is not None:
+            return canonical(str(self.folder))
+        entry = self.hive.get(*self.name.split("."))
+        assert entry is not None and entry.location is not None
+        return from_hadoop(entry.location)
+
+    @property
+    def files(self) -> list[str]:
+        root = Path(self.location.removeprefix("file://"))
+        return sorted(str(one.relative_to(root)) for one in root.rglob("*.parquet"))
+
+    def convert(self, location: str | None = None) -> Report:
+        place = location or self.location
+        heads = TableHeads(lambda: self.hive, lambda: FakeRows(TABLES, 0, {}), moment=0.0)
+        if self.folder is None:
+            heads.know(place, CatalogAddress(entry=self.name))
+        engine = IcebergEngine(
+            lambda: self.spark, storage=lambda _: StorageOptions(), heads=heads, metastore=lambda: self.hive
+        )
+        ctx = JobContext(
+            target=Target(table_id="t", name=self.name, location=place, format=ICEBERG),
+            run_id=RUN,
+            reader=IcebergReader(lambda _: StorageOptions(), heads),
+            clock=SystemClock(),
+            engine=engine,
+            metastore=self.hive,
+            still_ours=lambda: None,
+        )
+        action = Convert(
+            name=None if self.folder is not None else self.name,
+            location=place,
+            partitioned_by=self.partitioned_by,
+            properties=RETENTION,
+        )
+        report = convert(ctx, action)
+        seen = ctx.reader.observe(place)
+        assert isinstance(seen, Observation), seen
+        assert dict(RETENTION).items() <= seen.properties.items()
+        assert [one.run_id for one in ctx.reader.commits(place, after=0)] == [RUN]
+        return report
+
+    def parquet_rows(self) -> list[Row]:
+        self.spark.catalog.refreshTable(self.name)
+        return rows_of(self.spark.table(self.name).collect())
+
+    def iceberg_rows(self) -> list[Row]:
+        if self.folder is not None:
+            return rows_of(self.spark.read.format("iceberg").load(str(self.folder)).collect())
+        return rows_of(self.spark.table(f"by_name.{self.name}").collect())
+
+    @property
+    def is_iceberg(self) -> bool:
+        entry = self.hive.get(*self.name.split("."))
+        return entry is not None and head_file(entry.parameters) is not None
+
+
+def rows_of(rows: list[Row]) -> list[Row]:
+    return sorted(rows, key=str)
+
+
+@pytest.fixture
+def table(spark: SparkSession, hive: HiveMetastore) -> ParquetTable:
+    return ParquetTable(spark, hive)
+
+
+@pytest.mark.parametrize("kind", ["USING parquet", "STORED AS parquet"], ids=["Spark table", "Hive table"])
+def test_a_partitioned_table_keeps_its_rows_files_columns_and_comments(
+    table: ParquetTable, kind: str
+) -> None:
+    spark = table.spark
+    columns = "Id tinyint COMMENT 'the key', S struct<A: int, b: array<struct<C: string>>>, M map<string, decimal(9,2)>"
+    if "USING" in kind:
+        table.made(f"{columns}, P string, n int", "", f"{kind} PARTITIONED BY (P, n)")
+    else:
+        table.made(columns, "", f"PARTITIONED BY (p string, n int) {kind}")
+    value = "named_struct('A', {0}, 'b', array(named_struct('C', '{0}'))), map('k', 1.50)"
+    spark.sql(
+        f"INSERT INTO {table.name} VALUES (1, {value.format(1)}, 'a/b', 7), (2, {value.format(2)}, 'x y', NULL), "
+        f"(3, NULL, NULL, 'ü%41', -1), (NULL, {value.format(4)}, NULL, 2)"
+    )
+    before, files = table.parquet_rows(), table.files
+    report = table.convert()
+    assert report.files == len(files) == 4
+    assert table.is_iceberg and table.files == files
+    assert [tuple(one) for one in table.iceberg_rows()] == [tuple(one) for one in before]
+    schema = spark.table(f"by_name.{table.name}").schema
+    assert [one.name.lower() for one in schema] == ["id", "s", "m", "p", "n"]
+    assert schema[0].metadata.get("comment") == "the key"
+    spark.sql(f"DELETE FROM by_name.{table.name} WHERE n = 7")
+    spark.sql(f"INSERT INTO by_name.{table.name} SELECT * FROM by_name.{table.name} WHERE n = -1")
+    assert len(table.iceberg_rows()) == 4
+
+
+def test_columns_are_found_however_files_spell_them(table: ParquetTable) -> None:
+    table.made("id bigint, name string", "", "STORED AS parquet")
+    root = table.location.removeprefix("file://")
+    for first, names in ((0, "id, name"), (5, "ID, Name"), (10, "Id, NAME")):
+        one, two = names.split(", ")
+        table.spark.range(first, first + 5).selectExpr(
+            f"CAST(id AS int) AS {one}", f"CAST(id AS string) AS {two}"
+        ).coalesce(1).write.mode("append").parquet(root)
+    before = table.parquet_rows()
+    assert all(None not in one for one in before) and len(before) == 15
+    table.convert()
+    assert table.iceberg_rows() == before
+
+
+def test_a_folder_becomes_a_table_of_its_own(
+    spark: SparkSession, hive: HiveMetastore, tmp_path: Path
+) -> None:
+    folder = tmp_path / "a b"
+    spark.sql(
+        "SELECT id, CAST(id % 2 = 0 AS boolean) AS Even, DATE '2024-01-05' AS d FROM range(10)"
+    ).write.partitionBy("Even", "d").parquet(str(folder))
+    table = ParquetTable(spark, hive, folder, (("Even", "BOOLEAN"), ("d", "DATE")))
+    before = rows_of(spark.read.schema("id bigint, Even boolean, d date").parquet(str(folder)).collect())
+    table.convert()
+    assert table.iceberg_rows() == before
+    assert table.convert().committed_version is not None  # done again, it finds that it is done
+
+
+def test_an_empty_table_becomes_an_empty_table(table: ParquetTable) -> None:
+    table.made("id bigint, p string", "", "USING parquet PARTITIONED BY (p)")
+    table.convert()
+    assert table.is_iceberg and table.iceberg_rows() == []
+    table.spark.sql(f"INSERT INTO by_name.{table.name} VALUES (1, 'a')")
+    assert len(table.iceberg_rows()) == 1
+
+
+@pytest.mark.parametrize("point", POINTS)
+def test_killed_anywhere_it_comes_to_its_end(
+    table: ParquetTable, point: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table.made("id bigint, p string", "(1, 'a'), (2, 'b')", "USING parquet PARTITIONED BY (p)")
+    before, place = table.parquet_rows(), table.location
+
+    def listener(reached: str) -> None:
+        if reached == point:
+            raise Killed
+
+    with monkeypatch.context() as patch:
+        patch.setattr(failpoints, "listener", listener)
+        with pytest.raises(Killed):
+            table.convert()
+    if POINTS.index(point) < POINTS.index("convert.dropped"):
+        assert table.parquet_rows() == before
+    table.convert(place)
+    assert table.is_iceberg and table.iceberg_rows() == before
+    assert not [one for one in table.hive.tables("convice") if one.startswith("__lakewarden")]
+
+
+def test_what_changed_since_keeps_its_table(table: ParquetTable, monkeypatch: pytest.MonkeyPatch) -> None:
+    table.made("id bigint, p string", "(1, 'a')", "USING parquet PARTITIONED BY (p)")
+
+    def listener(reached: str) -> None:
+        if reached == "convert.registered":
+            table.spark.sql(f"INSERT INTO {table.name} VALUES (2, 'b')")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(failpoints, "listener", listener)
+        with pytest.raises(ConflictError, match="Somebody wrote to|was changed"):
+            table.convert()
+    assert not table.is_iceberg and len(table.parquet_rows()) == 2
+    assert not [one for one in table.hive.tables("convice") if one.startswith("__lakewarden")]
+    table.convert()
+    assert len(table.iceberg_rows()) == 2
+
+
+def _another_entry(table: ParquetTable) -> None:
+    table.made("id bigint", "(1)")
+    table.spark.sql(f"CREATE TABLE {table.name}_too (id bigint) USING parquet LOCATION '{table.location}'")
+
+
+def _other_types(table: ParquetTable) -> None:
+    table.made("id int, v string", "", "STORED AS parquet")
+    root = table.location.removeprefix("file://")
+    table.spark.sql("SELECT CAST(1 AS int) AS id, 1.5D AS v").write.mode("append").parquet(root)
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (_another_entry, "has its files at"),
+        (_other_types, "Iceberg would not read that"),
+        (lambda table: table.made("id int, b int", "(1, 2)", "USING parquet CLUSTERED BY (id) INTO 2 BUCKETS"), "buckets"),
+        (lambda table: table.made("id int, t timestamp", "(1, TIMESTAMP '2024-01-01 00:00:00')",
+                                  "USING parquet PARTITIONED BY (t)"), "for the partition column t"),
+        (lambda table: table.made("id int, v interval day", "(1, INTERVAL '1' DAY)"), "an interval|no INTERVAL"),
+    ],
+    ids=["another entry", "other types", "buckets", "moments", "intervals"],
+)  # fmt: skip
+def test_what_iceberg_would_not_read_is_refused_untouched(
+    table: ParquetTable, make: object, words: str
+) -> None:
+    make(table)  # type: ignore[operator]  # one of the above
+    entry, files = table.hive.get(*table.name.split(".")), table.files
+    with pytest.raises(RefusedError, match=words):
+        table.convert()
+    assert (table.hive.get(*table.name.split(".")), table.files) == (entry, files)
+
+
+def test_a_table_that_is_iceberg_already_is_refused(table: ParquetTable) -> None:
+    table.spark.sql(
+        f"CREATE TABLE by_name.{table.name} (id bigint) USING iceberg "
+        "TBLPROPERTIES ('engine.hive.lock-enabled'='false')"
+    )
+    with pytest.raises(LakewardenError, match="is an Iceberg table already"):
+        table.convert()
+
+
+def test_what_is_neither_true_nor_false_is_refused(
+    spark: SparkSession, hive: HiveMetastore, tmp_path: Path
+) -> None:
+    spark.range(2).coalesce(1).write.parquet(str(tmp_path / "t" / "p=yes"))
+    table = ParquetTable(spark, hive, tmp_path / "t", (("p", "BOOLEAN"),))
+    with pytest.raises(RefusedError, match="neither true nor false"):
+        table.convert()
+    assert not (tmp_path / "t" / "metadata").exists()
