@@ -13,10 +13,21 @@ from lakewarden.catalog.model.rows import TableRow
 from lakewarden.catalog.policy.effective import property_requests, with_values
 from lakewarden.catalog.policy.keys import POLICY_BY_KEY
 
-__all__ = ["has_new_requests", "record_requests"]
+__all__ = ["has_new_requests", "is_request", "record_requests"]
 
 _NOTED = "requested."
 _ASKED = "lakewarden."
+_CLOSED = "access.closed"
+_OPENED = (
+    f"A table property closes a table to readers, and never opens it: {_CLOSED} = no is not taken from there. "
+    "ALTER TABLE ... SET POLICY asks whose table it is."
+)
+
+
+def is_request(name: str) -> bool:
+    """Whether a table property of this name asks for a policy, in whichever letters: engines differ in that."""
+    told = name.lower()
+    return told.startswith(_ASKED) and told.removeprefix(_ASKED) in POLICY_BY_KEY
 
 
 def has_new_requests(row: TableRow, properties: Mapping[str, str]) -> bool:
@@ -39,6 +50,9 @@ def record_requests(
         return noted, ()
     values, problems = property_requests({f"{_ASKED}{key}": text for key, text in new.items()})
     for key, value in values.items():
+        if key == _CLOSED and value is False:
+            problems = (*problems, _OPENED)
+            continue
         try:
             noted = replace(noted, policy=with_values(noted.policy, {key: value}, admin=False))
         except (NotAllowedError, UsageError) as error:

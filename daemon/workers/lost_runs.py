@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Final
 
 from lakewarden.catalog.clock import Clock
@@ -48,7 +49,7 @@ class Reaper:
         request = run.request
         if run.worker is not None and run.started_at is not None:
             self.silence(run.worker, run.started_at)
-        match verdict_of(run, self._commits(run)):
+        match verdict_of(run, partial(self._commits, run)):
             case Recovered(version=version):
                 message = f"Its worker was lost after it had committed version {version}."
                 result = Result(outcome=Outcome.SUCCEEDED, message=message, committed_version=version)

@@ -4,7 +4,7 @@ Another action is a module beside this one, its line here, and its executor's li
 """
 
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 from pydantic import TypeAdapter
@@ -22,7 +22,7 @@ from lakewarden.jobs.actions.metadata_care import METADATA_CARE
 from lakewarden.jobs.actions.properties import PROPERTIES
 from lakewarden.jobs.actions.purge import PURGE
 from lakewarden.jobs.actions.rollback import ROLLBACK
-from lakewarden.jobs.actions.spec import Retry, Spec, Verdict
+from lakewarden.jobs.actions.spec import Retry, Spec, Verdict, retry
 from lakewarden.jobs.actions.statistics import STATISTICS
 from lakewarden.jobs.actions.sync import SYNC
 from lakewarden.jobs.actions.vacuum import VACUUM
@@ -90,13 +90,18 @@ def estimate(action: AnyAction, health: HealthRow | None) -> Estimate:
     return Estimate(seconds=WARM_START) if health is None else spec_of(action).estimate(action, health)
 
 
-def verdict_of(run: Run, commits: Iterable[Commit]) -> Verdict:
+def verdict_of(run: Run, commits: Callable[[], Iterable[Commit]]) -> Verdict:
     """What a run whose worker is gone came to: the table's log says, not memory.
 
-    `commits` are those after the version it was decided on (after -1 where it was on none). One of somebody
-    else does not matter here: begun again, the run finds that its version is no longer head.
+    `commits` reads those after the version it was decided on (after -1 where it was on none). One of somebody
+    else does not matter here: begun again, the run finds that its version is no longer head. Nor does a log that cannot
+    be read: whatever is in its way, the run finds that, too. Raises `UnavailableError`.
     """
-    ours = [commit for commit in commits if commit.run_id == run.request.run_id]
-    if not ours:
+    recover = SPECS[run.request.action].recover
+    if recover is retry:
         return Retry()
-    return SPECS[run.request.action].recover(run, ours)
+    try:
+        ours = [commit for commit in commits() if commit.run_id == run.request.run_id]
+    except UnreadableError:
+        return Retry()
+    return recover(run, ours) if ours else Retry()

@@ -74,13 +74,17 @@ def _due(view: TableView, world: World, now: datetime) -> Answer:
     if waits is not None:
         return waits
     lists = now - full_from >= full_every
-    if lists and not findings_of(view, (RETENTION_CHECK,)):
+    oldest, count = health.oldest_tombstone_at, health.tombstones or 0
+    has_old = oldest is not None and count > 0 and now - oldest >= retention
+    # A folder that cannot be listed keeps back nothing of what the log tells: every other attempt goes by the log.
+    past = view.past.get(Action.VACUUM)
+    failed = past is not None and past.failures % 2 == 1
+    if lists and not (failed and has_old) and not findings_of(view, (RETENTION_CHECK,)):
         because = (
             f"no full listing for {about(now - full_from)}, policy asks for one every {about(full_every)}"
         )
         return Due(action=_vacuum_action(view, world, full=True), because=because)
-    oldest, count = health.oldest_tombstone_at, health.tombstones or 0
-    if lists and (oldest is None or count == 0 or now - oldest < retention):
+    if lists and not has_old:
         because = "a full listing is due, and the table's retention properties have to carry the policy first"
         return NotDue(action=Action.VACUUM, why=WhyNot.PROPERTIES_FIRST, because=because)
     if oldest is None or count == 0:

@@ -2,7 +2,7 @@
 
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
@@ -19,6 +19,7 @@ from lakewarden.catalog.errors import (
     UnreadableError,
 )
 from lakewarden.catalog.failpoints import reach
+from lakewarden.catalog.formats.port import Commit
 from lakewarden.catalog.logs import Log, get_log
 from lakewarden.catalog.metastore.port import Metastore
 from lakewarden.catalog.model.rows import Outcome
@@ -191,9 +192,12 @@ class Runner:
             return None
         after = -1 if request.requires_version is None else request.requires_version
         reader = self.tools.reader(request.runtime)
-        is_there = reader.is_table(request.location)
-        verdict = verdict_of(run, reader.commits(request.location, after=after) if is_there else ())
-        match verdict:
+
+        def commits() -> Iterable[Commit]:
+            is_there = reader.is_table(request.location)
+            return reader.commits(request.location, after=after) if is_there else ()
+
+        match verdict_of(run, commits):
             case Recovered(version=version):
                 return Result(
                     outcome=Outcome.SUCCEEDED,
@@ -204,8 +208,8 @@ class Runner:
                 return Result(outcome=Outcome.ABANDONED, message=because)
             case Retry():
                 return None
-            case _:
-                assert_never(verdict)
+            case other:
+                assert_never(other)
 
     def _execute(self, run: Run, pulse: Heartbeat) -> Report:
         request = run.request

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import Row, SparkSession
 
+import lakewarden
 from lakewarden.catalog import failpoints
 from lakewarden.catalog.clock import SystemClock
 from lakewarden.catalog.errors import ConflictError, LakewardenError, RefusedError
@@ -21,7 +22,10 @@ from lakewarden.catalog.metastore.table_heads import TableHeads
 from lakewarden.catalog.model.identity import CatalogAddress
 from lakewarden.catalog.storage.file_store import StorageOptions, canonical, from_hadoop
 from lakewarden.catalog.system.port import TABLES
+from lakewarden.daemon.callers import real_user
+from lakewarden.daemon.installation.services import open_services
 from lakewarden.daemon.process.embedded_metastore import EmbeddedMetastore
+from lakewarden.daemon.usecases.init import initialise
 from lakewarden.jobs.actions.convert import Convert
 from lakewarden.jobs.engines.iceberg.engine import IcebergEngine
 from lakewarden.jobs.executors.convert import convert
@@ -29,6 +33,7 @@ from lakewarden.jobs.runs.port import JobContext, Report, Target
 from support.builders.spark_iceberg import iceberg_catalogs
 from support.crashes.killed import Killed
 from support.fakes.system_store import FakeRows
+from support.servers.metastores import without_system_tables
 
 pytestmark = [pytest.mark.spark, pytest.mark.metastore]
 
@@ -256,7 +261,7 @@ def _other_types(table: ParquetTable) -> None:
     [
         (_another_entry, "has its files at"),
         (_other_types, "Iceberg would not read that"),
-        (lambda table: table.made("id int, b int", "(1, 2)", "USING parquet CLUSTERED BY (id) INTO 2 BUCKETS"), "buckets"),
+        (lambda table: table.made("id int", "(1)", "USING parquet CLUSTERED BY (id) INTO 2 BUCKETS"), "buckets"),
         (lambda table: table.made("id int, t timestamp", "(1, TIMESTAMP '2024-01-01 00:00:00')",
                                   "USING parquet PARTITIONED BY (t)"), "for the partition column t"),
         (lambda table: table.made("id int, v interval day", "(1, INTERVAL '1' DAY)"), "an interval|no INTERVAL"),
@@ -290,3 +295,21 @@ def test_what_is_neither_true_nor_false_is_refused(
     with pytest.raises(RefusedError, match="neither true nor false"):
         table.convert()
     assert not (tmp_path / "t" / "metadata").exists()
+
+
+def test_a_statement_converts_registers_and_governs(
+    spark: SparkSession, metastore: EmbeddedMetastore, tmp_path: Path
+) -> None:
+    settings = {"metastore.uri": without_system_tables(metastore.uri), "spark.master": "local[1]"}
+    initialise(open_services(home=tmp_path, flags=settings), real_user())
+    spark.sql("CREATE TABLE convice.raw USING parquet AS SELECT id, id % 3 AS kind FROM range(90)")
+    with lakewarden.attach(spark, home=tmp_path, settings=settings) as lw:
+        (made,) = lw.sql("CONVERT TO ICEBERG convice.raw VACUUM RETAIN 30 DAYS OWNER bo").collect()
+        assert (made["name"], made["state"]) == ("convice.raw", "active")
+        (row,) = lw.sql(
+            "SELECT owner, format, version FROM lakewarden.tables JOIN lakewarden.health USING (table_id) "
+            "WHERE lakewarden.tables.name = 'convice.raw'"
+        ).collect()
+        assert tuple(row) == ("bo", "iceberg", 1)
+        lw.sql("DELETE FROM iceberg.convice.raw WHERE kind = 1")
+        assert lw.sql("SELECT count(*) AS n FROM iceberg.convice.raw").collect()[0]["n"] == 60

@@ -8,11 +8,14 @@ import pytest
 from pyspark.sql import SparkSession
 
 import lakewarden
+from lakewarden.catalog import failpoints
 from lakewarden.catalog.errors import ConflictError, RefusedError
+from lakewarden.catalog.formats.iceberg.reader import IcebergReader
 from lakewarden.catalog.formats.port import CommitKind
 from lakewarden.catalog.named_catalogs.declaration import CatalogDeclaration, CatalogKind
 from lakewarden.catalog.storage.credentials import StorageOptions
 from lakewarden.daemon.process.embedded_metastore import EmbeddedMetastore
+from lakewarden.jobs.engines.iceberg.java_tables import opened
 from lakewarden.jobs.runs.catalog_conf import catalog_conf
 from support.builders.spark_iceberg import SparkIceberg
 from support.processes.commands import Cli
@@ -73,6 +76,44 @@ def test_it_is_read_vacuumed_and_compacted_on_exactly_the_head_that_was_seen(tab
     assert foretold.files == report.files and report.files, report.message
     assert (table.unnamed(), table.missing()) == (set(), set())
     assert table.rows() == [0, 2, 10, 11, 12]
+
+
+@pytest.mark.parametrize("moment", ["looking", "committing"])
+def test_a_tag_that_comes_in_the_moment_of_a_vacuum_loses_no_file(
+    spark: SparkSession, served: CatalogDeclaration, moment: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A REST catalog does not compare: it takes the snapshots out, and the tag with its own."""
+    table = four_snapshots(spark, served)
+    expiring, files = IcebergReader.expiring, table.files()
+
+    def tag() -> None:
+        java = opened(spark, table.heads, table.location).table
+        java.manageSnapshots().createTag("kept", _first(table)).commit()
+
+    def listener(reached: str) -> None:
+        if moment == "committing" and reached == "iceberg.expiring":
+            tag()
+
+    def slow(reader: IcebergReader, location: str, **how: object) -> object:
+        found = expiring(reader, location, **how)  # type: ignore[arg-type]  # as they came
+        if moment == "looking":
+            tag()
+        return found
+
+    with monkeypatch.context() as patch:
+        patch.setattr(IcebergReader, "expiring", slow)
+        patch.setattr(failpoints, "listener", listener)
+        with pytest.raises(ConflictError, match="was written to since|No file was deleted"):
+            table.vacuum()
+    assert files <= table.files()
+    assert bool(table.sql(f"SELECT * FROM {table}.refs WHERE name = 'kept'")) is (moment == "looking")
+    table.vacuum()
+    lost = {one for one in files - table.files() if one.endswith(".parquet")}
+    assert not lost or moment == "looking"  # then the next one knows the tag, and takes the others
+
+
+def _first(table: SparkIceberg) -> int:
+    return int(table.sql(f"SELECT snapshot_id FROM {table}.snapshots ORDER BY committed_at")[0][0])
 
 
 @pytest.mark.parametrize("catalog", ["sales", "iceberg"])

@@ -11,11 +11,14 @@ from typing import Any, Final
 
 from pyspark.sql import DataFrame
 
+from lakewarden.catalog.errors import ConflictError
+from lakewarden.catalog.failpoints import reach
 from lakewarden.catalog.formats.iceberg.file_paths import FilePaths
 from lakewarden.catalog.formats.iceberg.pointer import FOLDER
 from lakewarden.catalog.formats.iceberg.released import EXPIRING
 from lakewarden.catalog.formats.port import Observation
 from lakewarden.catalog.storage.file_store import FileEntry, FileStore
+from lakewarden.catalog.units import count_of
 from lakewarden.jobs.engines.iceberg.java_tables import JavaTable
 from lakewarden.jobs.engines.iceberg.summaries import statistics_of
 from lakewarden.jobs.engines.spark.errors import translated
@@ -33,7 +36,8 @@ _METADATA_PATH: Final = "write.metadata.path"
 
 
 def expire(table: JavaTable, snapshots: Collection[int]) -> None:
-    """Take snapshots out of the metadata. Raises `ConflictError` if anybody committed since the table was opened."""
+    """Take snapshots out of the metadata. Raises `ConflictError` if anybody committed since the table was opened; where
+    a catalog does not compare, it may be too late for their tags then, and never for their files."""
     if not snapshots:
         return
     jvm: Any = table.spark._jvm
@@ -49,7 +53,37 @@ def expire(table: JavaTable, snapshots: Collection[int]) -> None:
         builder.removeSnapshots(going)
         builder.setProperties({EXPIRING: names})
 
-    table.commit(change, f"expire snapshots of {table.location}")
+    if table.is_compared:
+        table.commit(change, _action(table))
+        return
+    table.require_unmoved()
+    reach("iceberg.expiring")
+    table.commit(change, _action(table))
+    if not table.is_alone:
+        _forget(table, before)
+        raise ConflictError(
+            f"Somebody committed to {table.location} in the moment in which {count_of(len(going), 'snapshot')} were "
+            "taken out of its metadata, and its REST catalog did not compare. No file was deleted.",
+            hint=f"If a tag or a branch is missing now, register the table from {now}, or from the file after it.",
+        )
+
+
+def _action(table: JavaTable) -> str:
+    return f"expire snapshots of {table.location}"
+
+
+def _forget(table: JavaTable, before: str | None) -> None:
+    """Have the next vacuum not delete the files of what has just expired."""
+    jvm: Any = table.spark._jvm
+    names = jvm.java.util.HashSet([EXPIRING])
+
+    def change(builder: Any) -> None:
+        if before is None:
+            builder.removeProperties(names)
+        else:
+            builder.setProperties({EXPIRING: before})
+
+    table.again().commit(change, _action(table))
 
 
 def forget_expired(table: JavaTable) -> None:

@@ -30,6 +30,7 @@ __all__ = [
 ]
 
 _ATTEMPTS: Final = 10
+_REST: Final = "org.apache.iceberg.rest.RESTTableOperations"
 _GONE: Final = ("NoSuchTableException", "IllegalStateException")
 """What Iceberg says when an entry is not there any more, or is of a table with another UUID."""
 
@@ -69,6 +70,24 @@ class JavaTable:
                 raise ConflictError(
                     f"The table at {self.location} was dropped, made anew or replaced meanwhile."
                 ) from error
+
+    @property
+    def is_compared(self) -> bool:
+        """Whether its catalog compares the whole metadata before it commits. A REST catalog compares what a change says
+        that it needs, and nobody can say that there are no more tags than that."""
+        return bool(str(self.table.operations().getClass().getName()) != _REST)
+
+    def require_unmoved(self) -> None:
+        """Raise `ConflictError` if anybody has committed since the table was opened."""
+        if self.again().base.metadataFileLocation() != self.base.metadataFileLocation():
+            raise ConflictError(f"{self.location} was written to since it was opened; nothing was changed.")
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether what was just committed by this table was made from the metadata that it was opened with."""
+        before = self.table.operations().current().previousFiles()
+        last = before.get(before.size() - 1).file() if before.size() else None
+        return bool(last == self.base.metadataFileLocation())
 
     def actions(self) -> Any:
         """Iceberg's own actions, in Spark."""

@@ -148,6 +148,12 @@ def name_of_table(table: Any, catalog: str) -> str:
     return CatalogAddress(catalog=None if catalog in _METASTORES else catalog, entry=entry).managed_as
 
 
+def uuid_of_table(table: Any) -> str:
+    """The UUID of the table that is meant there."""
+    inner = _inner(table)
+    return str((inner if kind(inner) == _PLAIN else inner.table()).uuid())
+
+
 def key_of(table: Any) -> str:
     """What tells a table from others, in one statement: another may lie in the same folder, and under another name it
     may be at another version."""

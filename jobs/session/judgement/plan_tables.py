@@ -10,12 +10,13 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from lakewarden.catalog.errors import UsageError
+from lakewarden.catalog.errors import UnavailableError, UsageError
 from lakewarden.jobs.engines.spark.names import quoted
 from lakewarden.jobs.session.iceberg.snapshot_reads import (
     is_iceberg,
     location_of_table,
     name_of_table,
+    uuid_of_table,
 )
 from lakewarden.jobs.session.judgement.statement_kinds import StatementKind, kind_of
 from lakewarden.jobs.session.plans import JavaPlan, Plans, kind
@@ -35,6 +36,7 @@ _NAMING: Final = frozenset(
 """Statements of Iceberg's that hold no more than the name of their table, analysed, too."""
 _BETWEEN: Final = re.compile(r"[\s`'\"]+")
 _ABSOLUTE: Final = re.compile(r"(?:[A-Za-z][\w+.-]*:)?/")
+_SESSION: Final = "spark_catalog"
 _NO_PARTS: Final = (str, int, float, bool, bytes, type(None))
 
 
@@ -46,6 +48,8 @@ class QueriedTable:
     name: str
     location: str | None
     format: str | None
+    format_id: str | None = None
+    """Its UUID, of a format whose tables may say that they lie elsewhere."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +81,8 @@ class PlanTables:
             identifier, table = leaf.identifier().get(), leaf.table()
             if is_iceberg(table):  # of which also its branches and what tells of it have names
                 catalog = str(leaf.catalog().get().name())
-                return QueriedTable(name_of_table(table, catalog), location_of_table(table), "iceberg")
+                name = name_of_table(table, catalog)
+                return QueriedTable(name, location_of_table(table), "iceberg", uuid_of_table(table))
             location, provider = (table.properties().get(key) for key in ("location", "provider"))
             return QueriedTable(
                 name=".".join((*identifier.namespace(), identifier.name())).lower(),
@@ -111,6 +116,27 @@ class PlanTables:
             ):  # several INSERTs, or one under a WITH
                 found |= self.about(session, below)
         return frozenset(found)
+
+    def inside(self, session: Any, namespace: JavaPlan) -> Iterator[Affected]:
+        """The tables of a resolved namespace, by the entries that its catalog has. Raises `UnavailableError` where it
+        cannot tell of one of them."""
+        catalog, parts = namespace.catalog(), list(self._plans.sequence(namespace.namespace()))
+        names = self._plans.gateway.new_array(self._plans.text, len(parts))
+        for place, part in enumerate(parts):
+            names[place] = part
+        for identifier in catalog.listTables(names):
+            name = str(identifier.name())
+            try:
+                if str(catalog.name()) == _SESSION:  # of which tables that nobody can read have entries, too
+                    table = self._plans.sql.catalyst.TableIdentifier(name, self._plans.optional(parts[-1]))
+                else:
+                    table = catalog.loadTable(identifier)
+                yield from self._located(session, table)
+            except (Py4JJavaError, PySparkException) as error:
+                raise UnavailableError(
+                    f"{'.'.join((*parts, name))} cannot be looked at, and so not whether a legal hold keeps it.",
+                    hint="Remove its entry first (DROP TABLE), or repair it.",
+                ) from error
 
     def called(self, session: Any, call: JavaPlan) -> Iterator[Affected | None]:
         """The tables and folders that the arguments of a parsed CALL name, if its procedure is one of Iceberg's; None

@@ -75,7 +75,7 @@ class UnrecordedRule:
                 "The database of the system tables is not dropped.", hint="It is the daemon's."
             )
         if kind(analysed) == "DropNamespace" and analysed.cascade():
-            self.directory.require_removable("DROP DATABASE", database=self._name(analysed.namespace()))
+            self._require_removable_tables(session, analysed.namespace())
         for one in sorted(self.tables.about(session, analysed), key=lambda one: one.location):
             self.directory.require_writable(one.location)
             if kind_ is not StatementKind.DEFINES:
@@ -97,6 +97,14 @@ class UnrecordedRule:
                 )
             self.directory.require_writable(one.location)
             self.directory.require_unmanaged(one.location, "CALL", one.format_id)
+
+    def _require_removable_tables(self, session: Any, namespace: JavaPlan) -> None:
+        """Raise `NotAllowedError` if one of the tables that are in a namespace may not be removed, whatever it is
+        managed as."""
+        called_ = "DROP DATABASE"
+        self.directory.require_removable(called_, database=self._name(namespace))
+        for one in self.tables.inside(session, namespace):
+            self.directory.require_removable(called_, location=one.location, format_id=one.format_id)
 
     def _moving(self, analysed: JavaPlan) -> str | None:
         """What a statement is called by which a table has other rows, although it is none that writes; None for any

@@ -10,6 +10,7 @@ from typing import Any, Final
 from pyspark.sql import SparkSession
 
 from lakewarden.catalog.errors import NotAllowedError
+from lakewarden.catalog.policy.property_requests import is_request
 from lakewarden.jobs.session.judgement.listed_functions import keep_listed
 from lakewarden.jobs.session.judgement.moments import require_plain_moment
 from lakewarden.jobs.session.judgement.plan_tables import PlanTables
@@ -107,8 +108,11 @@ class Writing:
                 raise _refused("LOCATION")
             elif name in _SPECIFIED:
                 self._require_specified(node.tableSpec())
+                if name.startswith("Replace"):
+                    _require_no_policy(self._plans.texts(node.tableSpec().properties()))
             elif name in ("CreateTableLikeCommand", "SetTableProperties"):
                 _require_plain_properties(self._plans.texts(node.properties()))
+                _require_no_policy(self._plans.texts(node.properties()))
 
     def require_read(self, plan: JavaPlan, analysed: JavaPlan) -> None:
         """What a statement says tells all: a writer may read every table of the catalog."""
@@ -185,6 +189,17 @@ def _require_plain_properties(properties: Iterable[str]) -> None:
     for key in properties:
         if key.lower().endswith(_PROPERTIES):
             raise _refused(f"the property {key}")
+
+
+def _require_no_policy(properties: Iterable[str]) -> None:
+    """A property asks for a policy, and nobody asks who set it."""
+    for key in properties:
+        if is_request(key):
+            raise NotAllowedError(
+                f"A writer may not ask for a policy of a table that is there by the property {key}: nobody would know "
+                "who did.",
+                hint="ALTER TABLE ... SET POLICY does it, for its owner and admins.",
+            )
 
 
 def _refused(what: str) -> NotAllowedError:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from sqlalchemy import update
 
 from lakewarden.catalog.formats.iceberg.observation import ICEBERG
 from lakewarden.catalog.formats.iceberg.reader import IcebergReader
@@ -17,9 +18,11 @@ from lakewarden.catalog.metastore.port import METADATA_FILE, Entry
 from lakewarden.catalog.model.pending_purge import MARKER
 from lakewarden.catalog.model.rows import Action, Outcome, TableState
 from lakewarden.catalog.registry.removal import purged
+from lakewarden.catalog.state.models import RUN
 from lakewarden.catalog.state.port import Result, RunRequest
 from lakewarden.catalog.storage.file_store import StorageOptions
 from lakewarden.daemon.control.run_recorder import DAEMON
+from lakewarden.daemon.workers.lost_runs import Reaper
 from lakewarden.jobs.actions.purge import Purge
 from lakewarden.jobs.actions.registry import encode, required_version
 from lakewarden.jobs.runs.properties_ledger import StoredLedger
@@ -196,9 +199,20 @@ class GoingEstate(Estate):
 
     def give_up(self) -> None:
         """The daemon's finding that a worker died."""
-        [run] = self.services.queue.unfinished()
-        killed = Result(outcome=Outcome.ABANDONED, message="killed")
-        assert self.services.queue.finish(run, run.worker or "", killed)
+        services = self.services
+        with services._database.transaction() as connection:
+            connection.execute(update(RUN).values(lease_until=1))
+        [run] = services.queue.expired()
+        services.heads.forget()
+        reaper = Reaper(
+            queue=services.queue,
+            run_log=services.run_log,
+            registry=services.registry,
+            clock=services.clock,
+            attempts=1,
+            pause=timedelta(0),
+        )
+        assert reaper.finish(run)
 
     def entries(self, table: GoingTable) -> tuple[list[str], bool]:
         """The entries that name a file in the table's folder, without ours; and whether ours is there."""

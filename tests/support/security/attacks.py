@@ -280,6 +280,16 @@ ATTACKS: Final = (
         allowed=refused(Role.NONE, Role.READER, Role.WRITER),
     ),
     Attack(
+        name="a policy of another's by a property",
+        text="ALTER TABLE shop.closed SET TBLPROPERTIES ('lakewarden.access.closed' = 'no')",
+        allowed=ALL_BUT_ADMINS_REFUSED,
+    ),
+    Attack(
+        name="a policy of another's by a property of a table made anew",
+        text="CREATE OR REPLACE TABLE shop.own TBLPROPERTIES ('lakewarden.vacuum.max_share' = '1') AS SELECT 1 x",
+        allowed=ALL_BUT_ADMINS_REFUSED,
+    ),
+    Attack(
         name="another's table put back",
         text="ROLLBACK TABLE shop.open TO VERSION {first}",
         allowed=refused(Role.NONE, Role.READER, Role.OWNER, Role.WRITER),
@@ -339,6 +349,11 @@ ATTACKS: Final = (
     ),
     Attack(name="a closed table dropped", text="DROP TABLE shop.closed", allowed=REFUSED),
     Attack(name="all tables dropped", text="DROP DATABASE shop CASCADE", allowed=REFUSED),
+    Attack(
+        name="a table dropped that is managed under another name",
+        text="DROP DATABASE vault CASCADE",
+        allowed=REFUSED,
+    ),
     Attack(
         name="columns added by an option",
         text="INSERT INTO shop.own WITH ('mergeSchema' = 'true') SELECT 1 AS x WHERE false",

@@ -44,6 +44,8 @@ _TABLES = (
         for name, row in (("open", 1), ("own", 1), ("closed", 7), ("loose", 1))
     ),
     "CREATE DATABASE sealed",
+    "CREATE DATABASE vault",
+    "CREATE TABLE vault.gold USING delta AS SELECT 7 AS x",
     f"CREATE TABLE iceberg.sealed.loose USING iceberg {_UNLOCKED} AS SELECT 7 AS x",
     *(
         f"CREATE FUNCTION {name}.peek() RETURNS INT RETURN (SELECT max(x) FROM iceberg.sealed.loose)"
@@ -152,8 +154,10 @@ def _besieged(folder: Path, metastore: str) -> Iterator[Besieged]:
             place = there.warehouse / "shop.db" / table
             register_one(services, ADMIN, WantedTable(where=str(place), name=f"shop.{table}", owner=owner))
             register_one(services, ADMIN, WantedTable(where=f"iced.{table}", owner=owner))
-        for database in ("shop", "iced"):
-            set_policy(services.registry, f"{database}.closed", {"access.closed": True}, actor=ADMIN)
+        gold = WantedTable(where=str(there.warehouse / "vault.db" / "gold"), name="hr.gold", owner="olga")
+        register_one(services, ADMIN, gold)
+        for closed in ("shop.closed", "iced.closed", "hr.gold"):
+            set_policy(services.registry, closed, {"access.closed": True}, actor=ADMIN)
         set_policy(services.registry, "sealed.*", {"access.closed": True}, actor=ADMIN)
         yield replace(there, cursors=cursors)
 

@@ -42,3 +42,10 @@ def test_a_request_below_a_floor_or_unreadable_is_named_and_not_obeyed() -> None
     assert row.policy.vacuum_retention_seconds is None
     assert len(problems) == 2
     assert any("below the floor" in one for one in problems)
+
+
+def test_a_property_closes_a_table_and_never_opens_it() -> None:
+    closed, problems = record_requests(ROW, {"lakewarden.access.closed": "yes"}, rewound=False)
+    assert (closed.policy.access_closed, problems) == (True, ())
+    still, (problem,) = record_requests(closed, {"lakewarden.access.closed": "no"}, rewound=False)
+    assert still.policy.access_closed is True and "never opens it" in problem

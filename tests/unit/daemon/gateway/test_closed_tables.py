@@ -19,6 +19,7 @@ class Seen:
     name: str
     location: str | None
     format: str | None = "delta"
+    format_id: str | None = None
 
 
 PAY = replace(table_row(0), name="hr.pay", location="file:///lake/pay", owner="ana", policy=PolicySettings())
@@ -126,3 +127,13 @@ def test_a_closed_namespace_of_odd_letters_closes_what_is_not_managed_yet(entry:
     name = CatalogAddress(catalog="prod", entry=entry).managed_as
     assert not is_open(scope("my_db.*", CLOSED), name=name)
     assert is_open(scope("my_d.*", CLOSED), name=name)
+
+
+def test_a_closed_table_stays_closed_wherever_its_metadata_says_that_it_lies() -> None:
+    store = FakeSystemStore()
+    closed = replace(PAY, policy=CLOSED, format_ids=("id-1", "id-2"))
+    store.create([replace(PAY, row=9, table_id="self", name="lakewarden.tables", source=Source.SELF), closed])
+    for uuid in closed.format_ids:
+        with pytest.raises(NotAllowedError, match=r"hr\.pay"):
+            require_open(store, actor("bo"), [Seen("shop.orders", "file:///elsewhere", "iceberg", uuid)])
+    require_open(store, actor("bo"), [Seen("shop.orders", "file:///elsewhere", "iceberg", "id-3")])

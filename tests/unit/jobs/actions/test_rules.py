@@ -123,6 +123,24 @@ def test_a_full_vacuum_comes_when_policy_asks_for_it_and_leaves_nested_tables_ou
     assert isinstance(ask(lite, Action.VACUUM), Due)
 
 
+def test_a_folder_that_cannot_be_listed_keeps_back_nothing_of_what_the_log_tells() -> None:
+    old = view(row_changes={"registered_at": NOW - 40 * DAY}, **GARBAGE)
+    listing = due(old, Action.VACUUM).action
+    assert isinstance(listing, Vacuum) and listing.full
+    failed = with_past(old, run(Action.VACUUM, outcome=Outcome.FAILED, payload=encode(listing), ago=5 * DAY))
+    by_log = due(failed, Action.VACUUM).action
+    assert isinstance(by_log, Vacuum) and not by_log.full
+    done = with_past(failed, run(Action.VACUUM, payload=encode(by_log), ago=4 * DAY))
+    again = due(done, Action.VACUUM).action
+    assert isinstance(again, Vacuum) and again.full
+    nothing_old = with_past(
+        view(row_changes={"registered_at": NOW - 40 * DAY}),
+        run(Action.VACUUM, outcome=Outcome.FAILED, payload=encode(listing), ago=5 * DAY),
+    )
+    only = due(nothing_old, Action.VACUUM).action
+    assert isinstance(only, Vacuum) and only.full
+
+
 def test_properties_come_before_a_full_vacuum_and_only_in_a_quiet_gap() -> None:
     lacks = (finding("retention_properties", "They are missing."),)
     bare = view(findings=lacks, **GARBAGE)

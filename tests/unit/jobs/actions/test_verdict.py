@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+from lakewarden.catalog.errors import UnreadableError
 from lakewarden.catalog.formats.port import Commit
 from lakewarden.catalog.model.rows import Action
 from lakewarden.catalog.state.port import Run, RunRequest, RunState
@@ -87,9 +88,17 @@ CASES: dict[str, tuple[Run, list[Commit], Verdict]] = {
 
 @pytest.mark.parametrize(("lost", "log", "verdict"), CASES.values(), ids=CASES)
 def test_the_log_decides(lost: Run, log: list[Commit], verdict: Verdict) -> None:
-    assert verdict_of(lost, log) == verdict
+    assert verdict_of(lost, lambda: log) == verdict
 
 
 @pytest.mark.parametrize("action", Action)
 def test_every_kind_of_run_has_a_verdict_for_a_commit_of_its_own(action: Action) -> None:
-    assert isinstance(verdict_of(run(action), commits(("ANY", OURS))), Recovered | Retry | GiveUp)
+    assert isinstance(verdict_of(run(action), lambda: commits(("ANY", OURS))), Recovered | Retry | GiveUp)
+
+
+def test_a_log_that_cannot_be_read_keeps_no_run_for_ever() -> None:
+    def unreadable() -> list[Commit]:
+        raise UnreadableError("The entry is gone.")
+
+    for action in (Action.PURGE, Action.VACUUM, Action.CONVERT):
+        assert verdict_of(run(action), unreadable) == Retry()
