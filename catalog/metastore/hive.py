@@ -94,10 +94,8 @@ class HiveMetastore:
 
     def locations(self, database: str) -> Mapping[str, str]:
         """Table -> where its files are, of all that have files."""
-        told = (
-            (one.tableName, entry_of(one).location) for one in self._tables(database, self.tables(database))
-        )
-        return {name: place for name, place in told if place}
+        found = map(entry_of, self._tables(database, self.tables(database)))
+        return {one.table: one.location for one in found if one.location and "VIEW" not in one.table_type}
 
     def partitions(self, database: str, table: str) -> Mapping[str, str]:
         """Partition name -> location; empty when the entry has none."""

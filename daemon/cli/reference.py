@@ -120,7 +120,8 @@ def _policies() -> str:
         "Set with `lakewarden tables policy set SCOPE key=value`, by SQL (`UPDATE lakewarden.tables SET"
     )
     lines.append(
-        "policy.<key> = '...' WHERE name = 'db.t'`), or asked for by a table property `lakewarden.<key>`.\n"
+        "policy.<key> = '...' WHERE name = 'db.t'`), or asked for by a table property `lakewarden.<key>` (which\n"
+        "closes a table to readers, and never opens it).\n"
     )
     lines.append(
         "Nobody sets a value below its floor but an admin, and nobody one above its bound. "

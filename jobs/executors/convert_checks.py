@@ -12,6 +12,7 @@ from lakewarden.catalog.errors import (
     RefusedError,
     RevokedError,
     UnreadableError,
+    UsageError,
 )
 from lakewarden.catalog.formats.inner_tables import formats_at_root, inner_tables
 from lakewarden.catalog.formats.port import TableReader
@@ -177,7 +178,7 @@ def _refuse_owned(action: Convert, metastore: Metastore | None) -> None:
         return
     for database in metastore.databases():
         for table, place in metastore.locations(database).items():
-            name, other = f"{database}.{table}", from_hadoop(place)
+            name, other = f"{database}.{table}", _placed(place)
             nested = is_inside(other, action.location) or is_inside(action.location, other)
             if (
                 (nested or other == action.location)
@@ -188,6 +189,14 @@ def _refuse_owned(action: Convert, metastore: Metastore | None) -> None:
                     f"{_shown(action)} cannot be converted: {name} has its files at {other}, too.",
                     hint="Drop that entry, with the files left there, or move one of the two.",
                 )
+
+
+def _placed(text: str) -> str:
+    """Where that is; a text that is no place is where nobody's files are."""
+    try:
+        return from_hadoop(text)
+    except UsageError:
+        return text
 
 
 def _refuse_object_stores(action: Convert) -> None:

@@ -3,6 +3,8 @@ No Spark is asked."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from itertools import islice
 from typing import Final
 from urllib.parse import unquote
 
@@ -18,6 +20,9 @@ from lakewarden.jobs.runs.parquet_folder import NULL_PARTITION
 __all__ = ["refuse_columns", "refuse_partition_types"]
 
 _LABEL: Final = spec_of(DELTA).label
+_AT_ONCE: Final = 16
+"""Footers that are read beside one another: each is a wait for the storage."""
+_FIELD_ID: Final = b"PARQUET:field_id"
 FOOTERS: Final = 20
 """So many files, spread over the table, have their footers read."""
 
@@ -77,22 +82,28 @@ def refuse_partition_types(
 
 def refuse_columns(store: FileStore, files: Sequence[FileEntry], *, shown: str, label: str = _LABEL) -> None:
     """Raise `RefusedError` for files that are no Parquet, and columns whose name or type a format cannot take.
-    Looks at the footers of some of the files."""
-    for file in files[:: max(1, -(-len(files) // FOOTERS))]:
-        for problem in _problems(store, file.path, label):
-            raise RefusedError(
-                f"{shown} cannot be converted: {problem} (in {file.path}).",
-                hint="Write it to a new table with such columns changed.",
-            )
+    Looks at the footers of some of the files; where numbers of columns count more than their names, of all."""
+    some = files[:: max(1, -(-len(files) // FOOTERS))] if label == _LABEL else files
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        looks = pool.map(lambda file: tuple(islice(_problems(store, file.path, label), 1)), some)
+        for file, problems in zip(some, looks, strict=True):
+            for problem in problems:
+                raise RefusedError(
+                    f"{shown} cannot be converted: {problem} (in {file.path}).",
+                    hint="Write it to a new table with such columns changed.",
+                )
 
 
 def _problems(store: FileStore, path: str, label: str) -> Iterator[str]:
     try:
         with store.open(path) as source:
-            schema = pq.ParquetFile(source).schema
+            told = pq.ParquetFile(source)
+            schema, fields = told.schema, told.schema_arrow
     except pa.ArrowException:
         yield "a file is not Parquet"
         return
+    if label != _LABEL and any(map(_is_numbered, fields)):
+        yield f"its columns have numbers of their writer's, by which {label} would take them for others"
     names: dict[str, str] = {}
     for position in range(len(schema)):
         column = schema.column(position)
@@ -107,6 +118,12 @@ def _problems(store: FileStore, path: str, label: str) -> Iterator[str]:
             kind = "an interval"
         if kind is not None:
             yield f"{column.path} is {kind}, which {label} has no type for"
+
+
+def _is_numbered(field: pa.Field) -> bool:
+    """Whether a column, or one inside it, has a field id."""
+    inside = [field.type.field(number) for number in range(field.type.num_fields)]
+    return _FIELD_ID in (field.metadata or {}) or any(map(_is_numbered, inside))
 
 
 def _is_type(text: str) -> bool:

@@ -141,6 +141,12 @@ def test_metadata_files_are_told_of_many_entries_at_once(store: Metastore, entry
     assert store.metadata_files("no_such_database", ["iced"]) == {}
 
 
+def test_where_tables_have_their_files_is_told_of_a_whole_database(store: Metastore, entry: Entry) -> None:
+    store.create(replace(entry, table="a_view", table_type="VIRTUAL_VIEW"))
+    assert store.locations(entry.database) == {entry.table: entry.location}
+    assert store.locations("nowhere") == {}
+
+
 def test_what_is_created_is_read_back(store: Metastore, entry: Entry) -> None:
     wanted = sample(entry.database, entry.location)
     assert replace(entry, parameters={}) == replace(wanted, parameters={})

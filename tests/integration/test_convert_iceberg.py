@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import Row, SparkSession
 
@@ -31,6 +33,8 @@ from lakewarden.jobs.engines.iceberg.engine import IcebergEngine
 from lakewarden.jobs.executors.convert import convert
 from lakewarden.jobs.runs.port import JobContext, Report, Target
 from support.builders.spark_iceberg import iceberg_catalogs
+from support.cases import mostly_long
+from support.crashes.crashes import points_of
 from support.crashes.killed import Killed
 from support.fakes.system_store import FakeRows
 from support.servers.metastores import without_system_tables
@@ -40,7 +44,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.metastore]
 RUN = "0123456789abcdef0123456789abcdef"
 RETENTION = (("history.expire.max-snapshot-age-ms", "2592000000"),)
 NUMBERS = itertools.count()
-POINTS = ("convert.checked", "convert.metadata", "convert.registered", "convert.dropped", "convert.converted")
+POINTS = points_of("test_killed_anywhere_it_comes_to_its_end")
 
 
 @pytest.fixture(scope="module")
@@ -206,7 +210,7 @@ def test_an_empty_table_becomes_an_empty_table(table: ParquetTable) -> None:
     assert len(table.iceberg_rows()) == 1
 
 
-@pytest.mark.parametrize("point", POINTS)
+@pytest.mark.parametrize("point", mostly_long(["convert.checked", *POINTS, "convert.converted"], POINTS))
 def test_killed_anywhere_it_comes_to_its_end(
     table: ParquetTable, point: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -221,7 +225,7 @@ def test_killed_anywhere_it_comes_to_its_end(
         patch.setattr(failpoints, "listener", listener)
         with pytest.raises(Killed):
             table.convert()
-    if POINTS.index(point) < POINTS.index("convert.dropped"):
+    if point not in ("convert.dropped", "convert.converted"):
         assert table.parquet_rows() == before
     table.convert(place)
     assert table.is_iceberg and table.iceberg_rows() == before
@@ -250,6 +254,16 @@ def _another_entry(table: ParquetTable) -> None:
     table.spark.sql(f"CREATE TABLE {table.name}_too (id bigint) USING parquet LOCATION '{table.location}'")
 
 
+def _numbered(table: ParquetTable) -> None:
+    table.made("id bigint, v bigint", "(1, 2)")
+    fields = [
+        pa.field(name, pa.int64(), metadata={"PARQUET:field_id": number})
+        for name, number in (("id", "2"), ("v", "1"))
+    ]
+    rows = pa.table({"id": [1], "v": [2]}, schema=pa.schema(fields))
+    pq.write_table(rows, Path(table.location.removeprefix("file://")) / "other.parquet")
+
+
 def _other_types(table: ParquetTable) -> None:
     table.made("id int, v string", "", "STORED AS parquet")
     root = table.location.removeprefix("file://")
@@ -261,12 +275,13 @@ def _other_types(table: ParquetTable) -> None:
     [
         (_another_entry, "has its files at"),
         (_other_types, "Iceberg would not read that"),
+        (_numbered, "numbers of their writer's"),
         (lambda table: table.made("id int", "(1)", "USING parquet CLUSTERED BY (id) INTO 2 BUCKETS"), "buckets"),
         (lambda table: table.made("id int, t timestamp", "(1, TIMESTAMP '2024-01-01 00:00:00')",
                                   "USING parquet PARTITIONED BY (t)"), "for the partition column t"),
         (lambda table: table.made("id int, v interval day", "(1, INTERVAL '1' DAY)"), "an interval|no INTERVAL"),
     ],
-    ids=["another entry", "other types", "buckets", "moments", "intervals"],
+    ids=["another entry", "other types", "numbered columns", "buckets", "moments", "intervals"],
 )  # fmt: skip
 def test_what_iceberg_would_not_read_is_refused_untouched(
     table: ParquetTable, make: object, words: str

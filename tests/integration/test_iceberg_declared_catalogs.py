@@ -8,14 +8,13 @@ import pytest
 from pyspark.sql import SparkSession
 
 import lakewarden
-from lakewarden.catalog import failpoints
 from lakewarden.catalog.errors import ConflictError, RefusedError
 from lakewarden.catalog.formats.iceberg.reader import IcebergReader
 from lakewarden.catalog.formats.port import CommitKind
 from lakewarden.catalog.named_catalogs.declaration import CatalogDeclaration, CatalogKind
 from lakewarden.catalog.storage.credentials import StorageOptions
 from lakewarden.daemon.process.embedded_metastore import EmbeddedMetastore
-from lakewarden.jobs.engines.iceberg.java_tables import opened
+from lakewarden.jobs.engines.iceberg.java_tables import JavaTable, opened
 from lakewarden.jobs.runs.catalog_conf import catalog_conf
 from support.builders.spark_iceberg import SparkIceberg
 from support.processes.commands import Cli
@@ -84,14 +83,15 @@ def test_a_tag_that_comes_in_the_moment_of_a_vacuum_loses_no_file(
 ) -> None:
     """A REST catalog does not compare: it takes the snapshots out, and the tag with its own."""
     table = four_snapshots(spark, served)
-    expiring, files = IcebergReader.expiring, table.files()
+    expiring, unmoved, files = IcebergReader.expiring, JavaTable.require_unmoved, table.files()
 
     def tag() -> None:
         java = opened(spark, table.heads, table.location).table
         java.manageSnapshots().createTag("kept", _first(table)).commit()
 
-    def listener(reached: str) -> None:
-        if moment == "committing" and reached == "iceberg.expiring":
+    def late(java: JavaTable) -> None:
+        unmoved(java)
+        if moment == "committing":
             tag()
 
     def slow(reader: IcebergReader, location: str, **how: object) -> object:
@@ -102,7 +102,7 @@ def test_a_tag_that_comes_in_the_moment_of_a_vacuum_loses_no_file(
 
     with monkeypatch.context() as patch:
         patch.setattr(IcebergReader, "expiring", slow)
-        patch.setattr(failpoints, "listener", listener)
+        patch.setattr(JavaTable, "require_unmoved", late)
         with pytest.raises(ConflictError, match="was written to since|No file was deleted"):
             table.vacuum()
     assert files <= table.files()
@@ -113,7 +113,7 @@ def test_a_tag_that_comes_in_the_moment_of_a_vacuum_loses_no_file(
 
 
 def _first(table: SparkIceberg) -> int:
-    return int(table.sql(f"SELECT snapshot_id FROM {table}.snapshots ORDER BY committed_at")[0][0])
+    return int(str(table.sql(f"SELECT snapshot_id FROM {table}.snapshots ORDER BY committed_at")[0][0]))
 
 
 @pytest.mark.parametrize("catalog", ["sales", "iceberg"])

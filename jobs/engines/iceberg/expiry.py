@@ -12,7 +12,6 @@ from typing import Any, Final
 from pyspark.sql import DataFrame
 
 from lakewarden.catalog.errors import ConflictError
-from lakewarden.catalog.failpoints import reach
 from lakewarden.catalog.formats.iceberg.file_paths import FilePaths
 from lakewarden.catalog.formats.iceberg.pointer import FOLDER
 from lakewarden.catalog.formats.iceberg.released import EXPIRING
@@ -57,7 +56,6 @@ def expire(table: JavaTable, snapshots: Collection[int]) -> None:
         table.commit(change, _action(table))
         return
     table.require_unmoved()
-    reach("iceberg.expiring")
     table.commit(change, _action(table))
     if not table.is_alone:
         _forget(table, before)

@@ -9,6 +9,7 @@ _STREAMS = "test_stream_crash.py::test_killed_between_rows_and_notes_the_next_cy
 _DELETES = "test_iceberg_care.py::test_a_run_that_is_killed_while_it_applies_deletes_is_made_again"
 _METADATA = "test_iceberg_metadata.py::test_metadata_care_that_is_killed_is_gone_on_with"
 _ICEBERG = "test_iceberg_maintenance.py::test_a_compaction_that_is_killed_leaves_nothing_that_stays"
+_TO_ICEBERG = "test_convert_iceberg.py::test_killed_anywhere_it_comes_to_its_end"
 _DESCRIBED = "test_iceberg_statistics.py::test_describing_a_table_that_is_killed_is_made_again"
 _WORKER = "test_worker_crash.py::test_killed_at_every_point_each_run_is_done_once"
 _PURGED = "test_iceberg_purge.py::test_killed_with_its_entry_taken_away_it_goes_on_from_there"
@@ -156,6 +157,27 @@ RUNS = (
         left="a Delta log of ours; an entry that says Parquet",
         then="the second attempt changes the entry",
         test=_SPARK,
+    ),
+    Crash(
+        point="convert.metadata",
+        killed="worker, before the Iceberg table that it made of a Parquet table has an entry",
+        left="a Parquet table, and metadata in its folder that no entry names",
+        then="the next attempt takes the metadata back and converts it",
+        test=_TO_ICEBERG,
+    ),
+    Crash(
+        point="convert.registered",
+        killed="worker, before it removes the entry of the Parquet table",
+        left="a Parquet table, and an entry of ours beside it",
+        then="the next attempt takes ours back and converts it",
+        test=_TO_ICEBERG,
+    ),
+    Crash(
+        point="convert.dropped",
+        killed="worker, between the removal of the old entry and the renaming of the new one",
+        left="no table of that name; an entry of ours for the Iceberg table",
+        then="the next attempt renames it",
+        test=_TO_ICEBERG,
     ),
     Crash(
         point="convert.converted",

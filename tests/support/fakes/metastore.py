@@ -60,10 +60,8 @@ class FakeMetastore:
     def locations(self, database: str) -> Mapping[str, str]:
         """Table -> where its files are."""
         self._answer()
-        found = {
-            table: one.location for (owner, table), one in self._entries.items() if owner == database.lower()
-        }
-        return {table: place for table, place in found.items() if place}
+        mine = [one for (owner, _), one in self._entries.items() if owner == database.lower()]
+        return {one.table: one.location for one in mine if one.location and "VIEW" not in one.table_type}
 
     def partitions(self, database: str, table: str) -> Mapping[str, str]:
         """Partition name -> location; empty when the entry has none."""
