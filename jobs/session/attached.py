@@ -26,6 +26,7 @@ from lakewarden.jobs.session.stream_carrier import StreamPropagation
 from lakewarden.jobs.session.upserts.batch_reads import query_of
 from lakewarden.jobs.session.writes import Upsert, Upserted, UpsertStream, Write, Writer
 from lakewarden.jobs.upsert.classic import UpsertOrSinkWords, asked_of
+from lakewarden.jobs.upsert.upsert_options import buckets_asked
 
 __all__ = ["Attached", "CatalogEvents", "Sighting"]
 
@@ -126,6 +127,7 @@ class Attached:
         keys: Sequence[str] | str | None = None,
         *,
         partitioned: Sequence[str] = (),
+        buckets: int | None = None,
         operation: str | None = None,
         **options: Unpack[UpsertOrSinkWords],
     ) -> Upserted:
@@ -144,6 +146,7 @@ class Attached:
             table=table,
             options=asked.options,
             partitioned=tuple(partitioned),
+            buckets=buckets_asked(buckets, partitioned),
             operation=asked.operation,
             number=asked.number,
             query=query,
@@ -160,6 +163,7 @@ class Attached:
         trigger: Mapping[str, Any] | None = None,
         output_mode: str = "append",
         partitioned: Sequence[str] = (),
+        buckets: int | None = None,
         operation: str | None = None,
         **options: Unpack[UpsertOrSinkWords],
     ) -> Any:
@@ -171,7 +175,13 @@ class Attached:
         if self._writer is None:
             raise self._only_listens()
         asked = asked_of(keys, operation, is_stream=True, **options)
-        each = Upsert(frame=frame, table=table, options=asked.options, partitioned=tuple(partitioned))
+        each = Upsert(
+            frame=frame,
+            table=table,
+            options=asked.options,
+            partitioned=tuple(partitioned),
+            buckets=buckets_asked(buckets, partitioned),
+        )
         stream = UpsertStream(
             each=each, checkpoint=checkpoint, trigger=dict(trigger or {}), output_mode=output_mode
         )

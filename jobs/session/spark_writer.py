@@ -108,7 +108,8 @@ class SparkWriter:
         self._explained = ExplainedWrites(
             plans=self._plans, buckets=self._buckets, ways=self._ways if judge is None else None
         )
-        self._upserts = Upserts(self._recorder, create=self._create, reader=reader, ways=self._ways)
+        made = partial(Upserts, create=self._create, reader=reader, ways=self._ways)
+        self._upserts = made(self._recorder, buckets=self._buckets)
 
     def table(self, name: str, version: int | None) -> DataFrame:
         session: Any = self._spark._jsparkSession

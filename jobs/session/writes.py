@@ -132,6 +132,8 @@ class Upsert:
     """Under one name what has a larger number comes later."""
     partitioned: tuple[str, ...] = ()
     """For a table that is made."""
+    buckets: int | None = None
+    """Likewise; by the keys."""
     retries: int = RETRIES
     """So often it is tried again after a lost race, unless the session says otherwise."""
     reads: tuple[Read, ...] | None = None

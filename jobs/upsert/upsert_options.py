@@ -6,10 +6,20 @@ from enum import StrEnum
 from typing import Final, TypedDict, TypeVar, Unpack
 
 from lakewarden.catalog.errors import UsageError
+from lakewarden.catalog.model.bucket_layout import MOST_BUCKETS
 from lakewarden.catalog.model.enums import RowsWrite
 from lakewarden.jobs.upsert.changes import GONE, ORDER, ORDERED, Cdc
 
-__all__ = ["Drift", "Duplicates", "DuplicatesRule", "NullKeys", "UpsertOptions", "UpsertWords", "options_of"]
+__all__ = [
+    "Drift",
+    "Duplicates",
+    "DuplicatesRule",
+    "NullKeys",
+    "UpsertOptions",
+    "UpsertWords",
+    "buckets_asked",
+    "options_of",
+]
 
 
 class DuplicatesRule(StrEnum):
@@ -87,6 +97,22 @@ class UpsertWords(TypedDict, total=False):
     cdc: str | None
     op: str
     write: str | None
+
+
+def buckets_asked(buckets: int | None, partitioned: Sequence[str]) -> int | None:
+    """The buckets of a table that an upsert makes. Raises `UsageError` for so many as no table has, and for a table
+    that would be partitioned as well."""
+    if buckets is None:
+        return None
+    if isinstance(buckets, bool) or not isinstance(buckets, int) or not 0 < buckets <= MOST_BUCKETS:
+        raise UsageError(
+            f"A table has no {buckets} buckets.", hint=f"It has at least one, and at most {MOST_BUCKETS}."
+        )
+    if partitioned:
+        raise UsageError(
+            "A table with buckets is not partitioned.", hint="Leave out `buckets`, or `partitioned`."
+        )
+    return buckets
 
 
 def options_of(keys: Sequence[str] | str, **words: Unpack[UpsertWords]) -> UpsertOptions:

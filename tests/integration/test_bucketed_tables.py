@@ -4,74 +4,41 @@ import random
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
-from deltalake import DeltaTable, write_deltalake
+from deltalake import write_deltalake
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from lakewarden.catalog.errors import ConflictError, PreconditionError, UsageError
-from lakewarden.daemon.installation.services import Services
-from lakewarden.jobs.session.attached import Attached
 from lakewarden.jobs.session.buckets.bucketed_changes import BucketedChange
 from lakewarden.jobs.session.buckets.rows_changes import RowsChange
-from support.builders.lakes import attached_database
+from support.builders.bucketed_lakes import (
+    BucketedLake,
+    bucketed_lake,
+    executed,
+    swap_names_of_files,
+)
 from support.cases import mostly_long
 
 pytestmark = pytest.mark.spark
 
 UPDATE = "UPDATE t SET v = s.v FROM s WHERE t.id = s.id"
-BUCKETS = "CLUSTERED BY (id) SORTED BY (id) INTO 4 BUCKETS"
-
-
-@dataclass
-class Lake:
-    spark: SparkSession
-    lw: Attached
-    services: Services
-    folder: Path
-
-    def sql(self, text: str) -> list[tuple[Any, ...]]:
-        return [tuple(row) for row in self.lw.sql(text).collect()]
-
-    def rows(self, table: str) -> list[tuple[Any, ...]]:
-        return sorted((tuple(row) for row in self.spark.sql(f"SELECT * FROM {table}").collect()), key=repr)
-
-    def make(self, table: str, values: str, buckets: str = BUCKETS) -> None:
-        self.spark.sql(f"DROP TABLE IF EXISTS {table}")
-        shutil.rmtree(self.folder / table, ignore_errors=True)
-        self.lw.sql(
-            f"CREATE TABLE {table} USING delta {buckets} LOCATION '{self.folder / table}' AS SELECT * FROM {values}"
-        )
-
-    def log(self, table: str) -> DeltaTable:
-        return DeltaTable(self.folder / table)
-
-    def files(self, table: str) -> list[str]:
-        return sorted(Path(one).name for one in self.log(table).file_uris())
-
-    def because(self, statement: str) -> str:
-        """Why a statement is left to Delta's MERGE; empty if it is done bucket by bucket."""
-        (row,) = self.lw.sql(f"EXPLAIN GOVERNED {statement}").collect()
-        _, _, told = str(row["notes"]).partition("Its buckets are of no use to this statement: ")
-        return told
 
 
 @pytest.fixture(scope="module")
-def lake(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lake]:
+def lake(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[BucketedLake]:
     folder = tmp_path_factory.mktemp("buckets")
-    with attached_database(spark, folder) as (lw, services, database):
-        spark.sql(f"USE {database}")
-        yield Lake(spark, lw, services, folder)
-        spark.sql("USE default")
+    with bucketed_lake(spark, folder) as made:
+        yield made
 
 
 @pytest.fixture(scope="module")
-def made(lake: Lake) -> Path:
+def made(lake: BucketedLake) -> Path:
     """A folder with the tables that each test has a copy of."""
     lake.make("t", "(SELECT id, CAST(id AS STRING) AS v FROM range(8))")
     lake.make("s", "(SELECT 2 * id AS id, concat('new', id) AS v FROM range(5))")
@@ -79,7 +46,7 @@ def made(lake: Lake) -> Path:
 
 
 @pytest.fixture
-def tables(lake: Lake, made: Path, tmp_path: Path) -> Lake:
+def tables(lake: BucketedLake, made: Path, tmp_path: Path) -> BucketedLake:
     """Eight rows in `t`, and in `s` other values for the even ones and for one that `t` has not."""
     for table in "ts":
         shutil.copytree(made / table, tmp_path / table)
@@ -91,7 +58,7 @@ def tables(lake: Lake, made: Path, tmp_path: Path) -> Lake:
 UPDATED = sorted(((i, f"new{i // 2}") if i % 2 == 0 else (i, str(i)) for i in range(8)), key=repr)
 
 
-def test_a_bucketed_table_is_made_and_each_of_its_files_names_its_bucket(tables: Lake) -> None:
+def test_a_bucketed_table_is_made_and_each_of_its_files_names_its_bucket(tables: BucketedLake) -> None:
     properties = tables.log("t").metadata().configuration
     assert {key: value for key, value in properties.items() if key.startswith("lakewarden.buckets.")} == {
         "lakewarden.buckets.columns": "id",
@@ -107,16 +74,9 @@ def test_a_bucketed_table_is_made_and_each_of_its_files_names_its_bucket(tables:
     assert named and all(row["told"] == row["is"] for row in named)
 
 
-def executed(spark: SparkSession) -> list[tuple[int, str]]:
-    """The executions that Spark remembers, all that have ended among them: their numbers and plans. It forgets old
-    ones."""
-    spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty()
-    found = spark._jsparkSession.sharedState().statusStore().executionsList()
-    each = (found.apply(number) for number in range(found.size()))
-    return [(int(one.executionId()), str(one.physicalPlanDescription())) for one in each]
-
-
-def test_an_update_joins_bucket_by_bucket_without_an_exchange_in_one_recorded_commit(tables: Lake) -> None:
+def test_an_update_joins_bucket_by_bucket_without_an_exchange_in_one_recorded_commit(
+    tables: BucketedLake,
+) -> None:
     before = tables.log("t").version()
     assert tables.because(UPDATE) == ""
     seen = {number for number, _ in executed(tables.spark)}
@@ -136,7 +96,7 @@ def test_an_update_joins_bucket_by_bucket_without_an_exchange_in_one_recorded_co
     assert (read.location, read.version) == ((tables.folder / "s").as_uri(), 0)
 
 
-def test_what_is_the_same_for_all_matches_is_no_error_and_what_differs_is(tables: Lake) -> None:
+def test_what_is_the_same_for_all_matches_is_no_error_and_what_differs_is(tables: BucketedLake) -> None:
     tables.sql("INSERT INTO s VALUES (4, 'new2')")
     tables.sql(UPDATE)
     assert tables.rows("t") == UPDATED
@@ -147,7 +107,7 @@ def test_what_is_the_same_for_all_matches_is_no_error_and_what_differs_is(tables
     assert (tables.rows("t"), tables.log("t").version()) == (UPDATED, before)
 
 
-def test_under_an_operation_id_it_is_done_once(tables: Lake) -> None:
+def test_under_an_operation_id_it_is_done_once(tables: BucketedLake) -> None:
     for done_before in (False, True):
         tables.spark.conf.set("lakewarden.operation", "load-1")
         (result,) = tables.lw.sql(UPDATE).collect()
@@ -155,13 +115,13 @@ def test_under_an_operation_id_it_is_done_once(tables: Lake) -> None:
     assert tables.log("t").version() == 1
 
 
-def test_an_update_that_finds_nothing_makes_no_commit(tables: Lake) -> None:
+def test_an_update_that_finds_nothing_makes_no_commit(tables: BucketedLake) -> None:
     before = tables.log("t").version()
     (counts,) = tables.lw.sql(f"{UPDATE} AND s.id > 90").collect()
     assert (counts["num_affected_rows"], tables.log("t").version()) == (0, before)
 
 
-def test_only_buckets_that_the_source_is_about_are_written_anew(tables: Lake) -> None:
+def test_only_buckets_that_the_source_is_about_are_written_anew(tables: BucketedLake) -> None:
     before, where = tables.files("t"), "t.id = s.id AND s.id = 4"
     (counts,) = tables.lw.sql(f"UPDATE t SET v = s.v FROM s WHERE {where}").collect()
     assert (counts["num_updated_rows"], counts["num_removed_files"], counts["num_added_files"]) == (1, 1, 1)
@@ -173,7 +133,7 @@ def test_only_buckets_that_the_source_is_about_are_written_anew(tables: Lake) ->
 
 
 @pytest.mark.parametrize("table", ["t", "s"])
-def test_what_others_append_is_used_all_the_same(tables: Lake, table: str) -> None:
+def test_what_others_append_is_used_all_the_same(tables: BucketedLake, table: str) -> None:
     more = pa.table({"id": pa.array([5], pa.int64()), "v": ["foreign"]})
     write_deltalake(tables.folder / table, more, mode="append")
     foreign = (5, "foreign")
@@ -183,7 +143,7 @@ def test_what_others_append_is_used_all_the_same(tables: Lake, table: str) -> No
     assert tables.rows("t") == sorted(expected, key=repr)
 
 
-def test_what_is_written_anew_is_in_its_buckets_again(tables: Lake) -> None:
+def test_what_is_written_anew_is_in_its_buckets_again(tables: BucketedLake) -> None:
     tables.sql("ALTER TABLE t CLUSTERED BY (id) INTO 3 BUCKETS")
     assert "in no bucket" in tables.because(UPDATE)
     tables.sql("INSERT OVERWRITE t SELECT * FROM t")
@@ -205,7 +165,7 @@ def test_what_is_written_anew_is_in_its_buckets_again(tables: Lake) -> None:
         "ALTER TABLE t CLUSTERED BY (idd) INTO 4 BUCKETS",
     ],
 )
-def test_buckets_by_columns_that_are_not_hashed_are_refused(tables: Lake, statement: str) -> None:
+def test_buckets_by_columns_that_are_not_hashed_are_refused(tables: BucketedLake, statement: str) -> None:
     before = tables.log("t").version(), tables.rows("t")
     with pytest.raises(UsageError, match="no columns .* of types that are hashed"):
         tables.sql(statement)
@@ -221,7 +181,7 @@ def test_buckets_by_columns_that_are_not_hashed_are_refused(tables: Lake, statem
     ),
 )
 def test_a_file_that_names_the_wrong_bucket_never_gives_other_rows(
-    tables: Lake, table: str, few: str
+    tables: BucketedLake, table: str, few: str
 ) -> None:
     swap_names_of_files(tables, table)
     assert tables.because(UPDATE) == "", "nobody can see it from the names"
@@ -237,33 +197,17 @@ def test_a_file_that_names_the_wrong_bucket_never_gives_other_rows(
         ["UPDATE t SET v = 'z' WHERE id < 4"],
     ),
 )
-def test_rows_of_other_buckets_than_their_files_say_are_left_to_delta(tables: Lake, statement: str) -> None:
+def test_rows_of_other_buckets_than_their_files_say_are_left_to_delta(
+    tables: BucketedLake, statement: str
+) -> None:
     swap_names_of_files(tables, "t")
     tables.sql(statement)
     left = [(i, str(i)) for i in range(4, 8)]
     assert tables.rows("t") == [*((i, "z") for i in range(4) if statement.startswith("UPDATE")), *left]
 
 
-def swap_names_of_files(lake: Lake, table: str) -> None:
-    """Two files of a table change their names, in its log as well."""
-    first, second = lake.files(table)[:2]
-    commit = lake.folder / table / "_delta_log" / f"{0:020}.json"
-    text = commit.read_text().replace(first, "X").replace(second, first).replace("X", second)
-    for crc in (lake.folder / table / "_delta_log").glob(".*.crc"):
-        crc.unlink()
-    commit.write_text(text)
-    (lake.folder / table / first).rename(lake.folder / table / "X")
-    (lake.folder / table / second).rename(lake.folder / table / first)
-    (lake.folder / table / "X").rename(lake.folder / table / second)
-    for crc in (lake.folder / table).glob(".*.crc"):
-        crc.unlink()
-    forget = lake.spark.sparkContext._jvm
-    assert forget is not None
-    forget.org.apache.spark.sql.delta.DeltaLog.clearCache()
-
-
 def test_cut_off_before_its_commit_it_has_changed_nothing(
-    tables: Lake, monkeypatch: pytest.MonkeyPatch
+    tables: BucketedLake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = (tables.rows("t"), tables.log("t").version())
 
@@ -279,7 +223,9 @@ def test_cut_off_before_its_commit_it_has_changed_nothing(
     assert tables.rows("t") == UPDATED
 
 
-def test_who_commits_meanwhile_is_not_overwritten(tables: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_who_commits_meanwhile_is_not_overwritten(
+    tables: BucketedLake, monkeypatch: pytest.MonkeyPatch
+) -> None:
     commit = BucketedChange._commit
     waiting = [pa.table({"id": pa.array([2], pa.int64()), "v": ["meanwhile"]})]
 
@@ -294,7 +240,9 @@ def test_who_commits_meanwhile_is_not_overwritten(tables: Lake, monkeypatch: pyt
 
 
 @pytest.mark.long
-def test_without_another_try_the_race_is_lost_and_said(tables: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_another_try_the_race_is_lost_and_said(
+    tables: BucketedLake, monkeypatch: pytest.MonkeyPatch
+) -> None:
     commit = BucketedChange._commit
 
     def after_somebody_else(change: BucketedChange, *done: Any) -> None:
@@ -325,7 +273,7 @@ that come out otherwise."""
 
 
 @pytest.mark.parametrize("name", mostly_long(CHANGES, ["a row", "deleted", "none of NULL"]))
-def test_a_change_of_one_table_leaves_its_rows_in_their_buckets(tables: Lake, name: str) -> None:
+def test_a_change_of_one_table_leaves_its_rows_in_their_buckets(tables: BucketedLake, name: str) -> None:
     statement, (changed, files), other = CHANGES[name]
     before, version = {one[0]: one for one in tables.rows("t")}, tables.log("t").version()
     (counts,) = tables.lw.sql(statement).collect()
@@ -342,7 +290,7 @@ def test_a_change_of_one_table_leaves_its_rows_in_their_buckets(tables: Lake, na
 @pytest.mark.parametrize(
     "query", mostly_long(["SELECT v, id FROM t", "SELECT * FROM t"], ["SELECT v, id FROM t"])
 )
-def test_a_change_through_a_view_comes_to_what_it_says(tables: Lake, query: str) -> None:
+def test_a_change_through_a_view_comes_to_what_it_says(tables: BucketedLake, query: str) -> None:
     tables.spark.sql(query).createOrReplaceTempView("seen")
     tables.sql("DELETE FROM seen WHERE id = 5")
     now = "3"
@@ -352,7 +300,7 @@ def test_a_change_through_a_view_comes_to_what_it_says(tables: Lake, query: str)
     assert tables.rows("t") == [(i, now if i == 3 else str(i)) for i in range(8) if i != 5]
 
 
-def test_a_change_under_an_operation_id_is_done_once(tables: Lake) -> None:
+def test_a_change_under_an_operation_id_is_done_once(tables: BucketedLake) -> None:
     for _ in range(2):
         tables.spark.conf.set("lakewarden.operation", "once-by-buckets")
         tables.sql("UPDATE t SET v = concat(v, '!') WHERE id = 3")
@@ -362,7 +310,7 @@ def test_a_change_under_an_operation_id_is_done_once(tables: Lake) -> None:
 
 
 def test_a_change_of_one_table_beside_another_writer_is_tried_again(
-    tables: Lake, monkeypatch: pytest.MonkeyPatch
+    tables: BucketedLake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     commit, more = RowsChange._commit, pa.table({"id": pa.array([3], pa.int64()), "v": ["late"]})
     others = iter([more])
@@ -386,7 +334,7 @@ def test_a_change_of_one_table_beside_another_writer_is_tried_again(
     ],
 )
 def test_a_change_that_is_left_to_delta_says_why(
-    tables: Lake, caplog: pytest.LogCaptureFixture, statement: str, because: str
+    tables: BucketedLake, caplog: pytest.LogCaptureFixture, statement: str, because: str
 ) -> None:
     tables.sql(statement)
     assert because in caplog.text
@@ -406,7 +354,7 @@ REASONS = {
 
 
 @pytest.mark.parametrize("name", REASONS)
-def test_a_statement_that_is_left_to_merge_says_why(tables: Lake, name: str) -> None:
+def test_a_statement_that_is_left_to_merge_says_why(tables: BucketedLake, name: str) -> None:
     statement, because = REASONS[name]
     tables.spark.conf.set("lakewarden.dialect", "postgres")
     try:
@@ -423,14 +371,14 @@ PROPERTIES = {
 
 
 @pytest.mark.parametrize("name", mostly_long(PROPERTIES, ["delta.enableChangeDataFeed"]))
-def test_a_table_that_is_left_to_merge_says_why_and_comes_out_right(tables: Lake, name: str) -> None:
+def test_a_table_that_is_left_to_merge_says_why_and_comes_out_right(tables: BucketedLake, name: str) -> None:
     tables.spark.sql(f"ALTER TABLE t SET TBLPROPERTIES ('{name}' = 'true')")
     assert PROPERTIES[name] in tables.because(UPDATE)
     tables.sql(UPDATE)
     assert tables.rows("t") == UPDATED
 
 
-def test_a_constraint_holds_and_nothing_is_changed(tables: Lake) -> None:
+def test_a_constraint_holds_and_nothing_is_changed(tables: BucketedLake) -> None:
     tables.spark.sql("ALTER TABLE t ADD CONSTRAINT short CHECK (length(v) < 4)")
     assert tables.because(UPDATE) == ""
     with pytest.raises(PreconditionError, match="A row cannot be written"):
@@ -438,7 +386,7 @@ def test_a_constraint_holds_and_nothing_is_changed(tables: Lake) -> None:
     assert tables.rows("t") == [(i, str(i)) for i in range(8)]
 
 
-def test_a_source_without_buckets_is_exchanged_alone(tables: Lake) -> None:
+def test_a_source_without_buckets_is_exchanged_alone(tables: BucketedLake) -> None:
     tables.spark.sql(
         "CREATE OR REPLACE TEMPORARY VIEW loose AS SELECT 2 * id AS id, concat('new', id) AS v FROM range(5)"
     )
@@ -481,7 +429,7 @@ def row(chance: random.Random) -> str:
     return f"({', '.join(cells)})"
 
 
-def play(lake: Lake, seed: int) -> tuple[str, str]:
+def play(lake: BucketedLake, seed: int) -> tuple[str, str]:
     """One random statement on bucketed tables and on plain ones: what came of each."""
     chance = random.Random(seed)
     keys = chance.choice(KEYS)
@@ -511,7 +459,7 @@ def play(lake: Lake, seed: int) -> tuple[str, str]:
 
 
 @contextmanager
-def settled(lake: Lake) -> Iterator[None]:
+def settled(lake: BucketedLake) -> Iterator[None]:
     try:
         yield
     finally:
@@ -519,14 +467,14 @@ def settled(lake: Lake) -> Iterator[None]:
 
 
 @pytest.mark.parametrize("seed", mostly_long(range(3), [1]))
-def test_a_random_statement_does_the_same_with_buckets_and_without(lake: Lake, seed: int) -> None:
+def test_a_random_statement_does_the_same_with_buckets_and_without(lake: BucketedLake, seed: int) -> None:
     with settled(lake):
         bucketed, plain = play(lake, seed)
     assert bucketed == plain
 
 
 @pytest.mark.long
-def test_random_statements_do_the_same_with_buckets_and_without(lake: Lake) -> None:
+def test_random_statements_do_the_same_with_buckets_and_without(lake: BucketedLake) -> None:
     with settled(lake):
         for seed in range(1000, 1200):
             bucketed, plain = play(lake, seed)

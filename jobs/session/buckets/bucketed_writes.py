@@ -43,6 +43,10 @@ class Execution:
     """What was read in a way that Spark's plans do not tell."""
     note: str | None = None
     """Why its buckets were of no use."""
+    counts: Mapping[str, int] | None = None
+    """What a MERGE that was done bucket by bucket says of itself; None for any other."""
+    is_skipped: bool = False
+    """It was done before, under its operation id."""
 
 
 class BucketedWrites:
@@ -72,17 +76,20 @@ class BucketedWrites:
             session.sessionState().conf().setConfString(key, value)
         return found
 
-    def run(self, session: Any, plan: JavaPlan, done: Execution) -> DataFrame:
-        """Run an analysed write in a session, bucket by bucket if it can be."""
+    def run(self, session: Any, plan: JavaPlan, done: Execution, *, is_kept: bool = False) -> DataFrame:
+        """Run an analysed write in a session, bucket by bucket if it can be; `is_kept`: the rows of its source are in
+        Spark's stores."""
         layout = self._changed(plan)
         if layout is not None:
             name = _STATEMENTS[kind(plan)]
             try:
                 with as_set(session, _settings(session, layout)):
-                    change = self._change(session, plan, layout)
+                    change = self._change(session, plan, layout, is_kept=is_kept)
                     frame = change.run()
                 if frame is not None:
-                    done.reads += change.reads if isinstance(change, BucketedChange) else ()
+                    if isinstance(change, BucketedChange):
+                        done.reads += change.reads
+                        done.counts, done.is_skipped = change.told, change.told is None
                     return frame
                 because = _TURNED_OUT + (_MATCHES if kind(plan) == _MERGE else "")
                 done.note = _DOES_NOT.format(because=because, name=name)
@@ -102,9 +109,16 @@ class BucketedWrites:
             return _DOES_NOT.format(because=error, name=_STATEMENTS[kind(plan)])
         return _DOES.format(count=layout.count)
 
-    def _change(self, session: Any, plan: JavaPlan, layout: BucketLayout) -> BucketedChange | RowsChange:
-        made = bucketed_change if kind(plan) == _MERGE else rows_change
-        return made(self._plans, session, plan, layout)
+    def _change(
+        self, session: Any, plan: JavaPlan, layout: BucketLayout, *, is_kept: bool
+    ) -> BucketedChange | RowsChange:
+        if kind(plan) == _MERGE:
+            return bucketed_change(self._plans, session, plan, layout, is_kept=is_kept)
+        return rows_change(self._plans, session, plan, layout)
+
+    def changes(self, plan: JavaPlan) -> bool:
+        """Whether an analysed statement changes rows of a table with buckets on record."""
+        return self._changed(plan) is not None
 
     def _changed(self, plan: JavaPlan) -> BucketLayout | None:
         """The layout of the table whose rows a statement changes."""

@@ -10,10 +10,23 @@ from lakewarden.jobs.session.buckets.reading import BucketedTable, UnlikeBuckets
 from lakewarden.jobs.session.plans import JavaPlan, Plans, kind
 from lakewarden.jobs.session.reads import delta_index
 
-__all__ = ["MergeParts", "merge_parts", "nodes_of", "require_keys_kept", "require_same_schema"]
+__all__ = [
+    "LARGEST",
+    "ClauseAction",
+    "MergeParts",
+    "merge_parts",
+    "nodes_of",
+    "require_keys_kept",
+    "require_same_schema",
+]
 
-_UPDATE: Final = "DeltaMergeIntoMatchedUpdateClause"
-_DELETE: Final = "DeltaMergeIntoMatchedDeleteClause"
+_DONE: Final = {
+    "DeltaMergeIntoMatchedUpdateClause": "update",
+    "DeltaMergeIntoMatchedDeleteClause": "delete",
+    "DeltaMergeIntoNotMatchedInsertClause": "insert",
+}
+"""Clauses, and what Delta's own history calls them."""
+_KEPT: Final = "LogicalRDD"
 _OWN_TYPE: Final = "__CHAR_VARCHAR_TYPE_STRING"
 _CHAIN: Final = frozenset({"Aggregate", "Filter", "Project", "SubqueryAlias", "View"})
 """Nodes that read all rows of what is below them, and whose columns are told by name."""
@@ -31,9 +44,23 @@ _AGAIN: Final = frozenset(
     }
 )
 """Nodes whose rows are the same when they are read again, if their expressions are."""
-_LARGEST: Final = 48 * 1024 * 1024
+_CASTS: Final = frozenset({"Cast", "CheckOverflowInTableWrite", "KnownNotNull"})
+"""Nodes around a value that may change its type, and nothing else that is compared."""
+LARGEST: Final = 48 * 1024 * 1024
 """Bytes of a bucket's files up to which its rows are kept in a hash table by the join. Rows of larger ones are
 exchanged, sorted, and spill."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClauseAction:
+    """What one clause does."""
+
+    does: str
+    """As Delta's history says it: update, delete or insert."""
+    condition: Any | None
+    """Of the rows that it is for, None for all that no clause before it has taken."""
+    values: tuple[Any, ...] = ()
+    """What it puts into each column; nothing for a deletion."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,29 +72,41 @@ class MergeParts:
     """The leaf that it changes."""
     table: BucketedTable
     """What that leaf reads."""
+    rows: JavaPlan
+    """The source."""
+    is_repeatable: bool
+    """The source has the same rows when it is read again."""
     source: tuple[JavaPlan, BucketedTable] | None
     """The leaf of the source, if it is read bucket by bucket."""
     condition: Any
-    """Of a match that changes a row."""
+    """Of a match."""
     keys: tuple[Any, ...]
     """What the bucket columns of a match are equal to, of the source."""
     is_aligned: bool
     """Each task that reads the source has the rows of one bucket of the table."""
     chosen: tuple[Any, ...]
-    """The parts of the condition that are about the source alone."""
-    values: tuple[tuple[str, Any, Any], ...]
-    """Each column's name, what is in it, and what a match puts there."""
-    deletes: bool
-    """A match takes the row away, and puts nothing anywhere."""
+    """Conditions that are about the source alone: no row that does not hold them changes anything."""
+    columns: tuple[tuple[str, Any], ...]
+    """Each column's name, and what is in it."""
+    matched: tuple[ClauseAction, ...]
+    """For matches; the first whose condition holds."""
+    inserts: tuple[ClauseAction, ...]
+    """For rows of the source without a match."""
+
+    @property
+    def only_deletes(self) -> bool:
+        """Each match takes its row away, however many it has, and nothing else happens."""
+        alone = len(self.matched) == 1 and not self.inserts
+        return alone and self.matched[0].does == "delete" and self.matched[0].condition is None
 
 
-def merge_parts(plans: Plans, merge: JavaPlan, snapshot: Any, layout: BucketLayout) -> MergeParts:
-    """What an analysed and pinned MERGE does to this version of its target, which has a `layout`. Raises
-    `UnlikeBucketsError` if it is not known to come out the same."""
-    clauses = plans.sequence(merge.matchedClauses())
-    others = (merge.notMatchedClauses(), merge.notMatchedBySourceClauses())
-    if len(clauses) != 1 or not all(one.isEmpty() for one in others):
-        raise UnlikeBucketsError("is changed by more than one UPDATE or DELETE")
+def merge_parts(
+    plans: Plans, merge: JavaPlan, snapshot: Any, layout: BucketLayout, *, is_kept: bool = False
+) -> MergeParts:
+    """What an analysed and pinned MERGE does to this version of its target, which has a `layout`; `is_kept`: the rows
+    of its source are in Spark's stores. Raises `UnlikeBucketsError` if it is not known to come out the same."""
+    if not merge.notMatchedBySourceClauses().isEmpty():
+        raise UnlikeBucketsError("is changed where the source has no row")
     if merge.schemaEvolutionEnabled() or merge.canMergeSchema():
         raise UnlikeBucketsError("gets other columns")
     target, *rest = plans.leaves(merge.target())
@@ -75,25 +114,28 @@ def merge_parts(plans: Plans, merge: JavaPlan, snapshot: Any, layout: BucketLayo
         raise UnlikeBucketsError("is read in a way that is not known")
     require_same_schema(merge.targetFileIndex().metadata(), snapshot.metadata())
     mine = table_of(plans, snapshot, layout)
-    (clause,) = clauses
-    deletes = kind(clause) == _DELETE
-    chosen = plans.option(clause.condition())
-    if deletes and chosen is not None:
-        raise UnlikeBucketsError("loses rows by a condition of WHEN MATCHED")
-    condition = merge.condition()
-    if chosen is not None:
-        condition = plans.sql.catalyst.expressions.And(condition, chosen)
-    values = _columns(plans, merge) if deletes else _values(plans, merge, clause)
-    require_keys_kept(mine, values)
-    parts = list(_conjuncts(condition))
-    _require_same_again(plans, merge.source(), parts)
-    of_source = merge.source().outputSet()
-    source, keys = _source(plans, merge.source(), mine), _keys(parts, mine, values, of_source)
+    columns = tuple((str(one.name()), one) for one in plans.sequence(merge.target().output()))
+    matched, inserts = (
+        tuple(_action(plans, clause, columns) for clause in plans.sequence(clauses))
+        for clauses in (merge.matchedClauses(), merge.notMatchedClauses())
+    )
+    for one in matched:
+        if one.does != "delete":
+            told = zip(columns, one.values, strict=True)
+            require_keys_kept(mine, [(name, old, new) for (name, old), new in told])
+    parts = list(_conjuncts(merge.condition()))
+    keys = _keys(parts, mine, columns, merge.source().outputSet())
+    for one in inserts:
+        _require_keys_inserted(plans, mine, columns, one, keys)
+    asked = [*parts, *(one.condition for one in (*matched, *inserts) if one.condition is not None)]
+    is_repeatable = _is_repeatable(plans, merge.source(), asked, is_kept=is_kept)
+    source = _source(plans, merge.source(), mine) if is_repeatable else None
     return MergeParts(
-        merge=merge, target=target, table=mine, source=source, condition=condition, keys=keys,
+        merge=merge, target=target, table=mine, rows=merge.source(), is_repeatable=is_repeatable, source=source,
+        condition=merge.condition(), keys=keys,
         is_aligned=source is not None and _is_aligned(plans, *source, keys),
-        chosen=tuple(part for part in parts if part.references().subsetOf(of_source)),
-        values=values, deletes=deletes,
+        chosen=_chosen(parts, matched, inserts, merge.source().outputSet()),
+        columns=columns, matched=matched, inserts=inserts,
     )  # fmt: skip
 
 
@@ -113,22 +155,19 @@ def require_same_schema(analysed: Any, now: Any) -> None:
         raise UnlikeBucketsError("has columns of type CHAR or VARCHAR")
 
 
-def _columns(plans: Plans, merge: JavaPlan) -> tuple[tuple[str, Any, Any], ...]:
-    return tuple((str(one.name()), one, one) for one in plans.sequence(merge.target().output()))
-
-
-def _values(plans: Plans, merge: JavaPlan, clause: Any) -> tuple[tuple[str, Any, Any], ...]:
-    """The old and the new value of each column, in the table's order."""
-    if kind(clause) != _UPDATE:
+def _action(plans: Plans, clause: Any, columns: Sequence[tuple[str, Any]]) -> ClauseAction:
+    does, condition = _DONE.get(kind(clause)), plans.option(clause.condition())
+    if does is None:
         raise UnlikeBucketsError("is changed in a way that is not known")
+    if does == "delete":
+        return ClauseAction(does=does, condition=condition)
     new: dict[str, Any] = {}
     for action in plans.sequence(clause.resolvedActions()):
         parts = [str(part) for part in plans.sequence(action.targetColNameParts())]
         new[".".join(parts).lower()] = action.expr()
-    columns = _columns(plans, merge)
-    if [name.lower() for name, _, _ in columns] != list(new):
+    if [name.lower() for name, _ in columns] != list(new):
         raise UnlikeBucketsError("is changed within its columns")
-    return tuple((name, old, new[name.lower()]) for name, old, _ in columns)
+    return ClauseAction(does=does, condition=condition, values=tuple(new.values()))
 
 
 def require_keys_kept(table: BucketedTable, values: Sequence[tuple[str, Any, Any]]) -> None:
@@ -148,11 +187,21 @@ def _conjuncts(condition: Any) -> Iterator[Any]:
     yield from _conjuncts(condition.right())
 
 
+def _chosen(
+    parts: Sequence[Any], matched: Sequence[ClauseAction], inserts: Sequence[ClauseAction], of_source: Any
+) -> tuple[Any, ...]:
+    if inserts:
+        return ()  # what matches nothing is inserted
+    if len(matched) == 1 and matched[0].condition is not None:
+        parts = [*parts, *_conjuncts(matched[0].condition)]
+    return tuple(part for part in parts if part.references().subsetOf(of_source))
+
+
 def _keys(
-    parts: Sequence[Any], table: BucketedTable, values: Sequence[tuple[str, Any, Any]], of_source: Any
+    parts: Sequence[Any], table: BucketedTable, values: Sequence[tuple[str, Any]], of_source: Any
 ) -> tuple[Any, ...]:
     """For each bucket column what it is equal to."""
-    columns = {name.lower(): old for name, old, _ in values}
+    columns = {name.lower(): old for name, old in values}
     equal = [(one.left(), one.right()) for one in parts if kind(one) == "EqualTo"]
     found = []
     for name in table.layout.columns:
@@ -169,24 +218,46 @@ def _keys(
     return tuple(found)
 
 
-def _require_same_again(plans: Plans, source: JavaPlan, parts: Sequence[Any]) -> None:
-    """The source is read twice: for the buckets that it is about, and for what it does to them."""
+def _require_keys_inserted(
+    plans: Plans,
+    table: BucketedTable,
+    columns: Sequence[tuple[str, Any]],
+    insert: ClauseAction,
+    keys: Sequence[Any],
+) -> None:
+    """Return if new rows have in the bucket columns what they are matched by. Casts may differ: each row that is
+    written is hashed."""
+    new = {name.lower(): value for (name, _), value in zip(columns, insert.values, strict=True)}
+    for name, key in zip(table.layout.columns, keys, strict=True):
+        if not _bare(plans, new[name.lower()]).semanticEquals(_bare(plans, key)):
+            raise UnlikeBucketsError(f"gets rows with another {name} than they are matched by")
+
+
+def _bare(plans: Plans, value: Any) -> Any:
+    while kind(value) in _CASTS:
+        value = value.child()
+    return value
+
+
+def _is_repeatable(plans: Plans, source: JavaPlan, parts: Sequence[Any], *, is_kept: bool) -> bool:
+    """Whether the source has the same rows when it is read again: for the buckets that it is about, and for what it
+    does to them. Raises `UnlikeBucketsError` if what is asked of them may have another answer then."""
     leaves = plans.leaves(source)
     if any(_is_delta(plans, leaf) and not leaf.relation().location().isTimeTravelQuery() for leaf in leaves):
         raise UnlikeBucketsError("is read by the statement itself")
-    files = [leaf for leaf in leaves if kind(leaf) == "LogicalRelation"]
-    same = (
-        {kind(node) for node in nodes_of(plans, source)} <= _AGAIN
-        and {kind(leaf) for leaf in leaves} <= _AGAIN
-        and all(_is_delta(plans, leaf) for leaf in files)
-        and all(bool(one.deterministic()) for one in (source, *parts))
+    one_row = plans.logical.OneRowRelation()
+    conditions = reduce(lambda plan, part: plans.logical.Filter(part, plan), parts, one_row)
+    if plans.asks_for_the_time(conditions) or not all(bool(one.deterministic()) for one in parts):
+        raise UnlikeBucketsError("is changed by what may be another thing when it is asked again")
+    known = {*_AGAIN, _KEPT} if is_kept else _AGAIN
+    return (
+        {kind(node) for node in nodes_of(plans, source)} <= known
+        and {kind(leaf) for leaf in leaves} <= known
+        and all(_is_delta(plans, leaf) for leaf in leaves if kind(leaf) == "LogicalRelation")
+        and bool(source.deterministic())
         and source.subqueriesAll().isEmpty()
-        and not plans.asks_for_the_time(
-            reduce(lambda plan, part: plans.logical.Filter(part, plan), parts, source)
-        )
+        and not plans.asks_for_the_time(source)
     )
-    if not same:
-        raise UnlikeBucketsError("is changed by what may be another thing when it is read again")
 
 
 def _source(plans: Plans, source: JavaPlan, table: BucketedTable) -> tuple[JavaPlan, BucketedTable] | None:
@@ -199,7 +270,7 @@ def _source(plans: Plans, source: JavaPlan, table: BucketedTable) -> tuple[JavaP
         found = table_of(plans, leaf.relation().location().getSnapshot())
     except UnlikeBucketsError:
         return None
-    alike = found.layout.count == table.layout.count and found.largest <= _LARGEST
+    alike = found.layout.count == table.layout.count and found.largest <= LARGEST
     return (leaf, found) if alike else None
 
 

@@ -57,6 +57,15 @@ class Replacement:
         """Whether it was done before, under the operation id of this session."""
         return bool(self._command.hasBeenExecuted(self._transaction, self._session, self._plans.nothing))
 
+    @property
+    def is_numbered(self) -> bool:
+        """Whether the session gives it an operation id, which the table is to know whatever it changes."""
+        return bool(self._number().isDefined())
+
+    def _number(self) -> Any:
+        log = self._transaction.deltaLog()
+        return self._command.createSetTransaction(self._session, log, self._plans.nothing)
+
     def written(self, rows: Any) -> Sequence[Any]:
         """The `AddFile`s of a DataFrame's rows."""
         return self._plans.sequence(self._transaction.writeFiles(rows._jdf))
@@ -69,8 +78,7 @@ class Replacement:
         metrics = {name: metric(plans, name, value) for name, value in told.items()}
         transaction.readWholeTable()
         transaction.registerSQLMetrics(self._session, plans.scala_map(metrics.items()))
-        log, removed = transaction.deltaLog(), [one.remove() for one in old]
-        number = plans.option(self._command.createSetTransaction(self._session, log, plans.nothing))
+        removed, number = [one.remove() for one in old], plans.option(self._number())
         actions = (*removed, *added, *(() if number is None else (number,)))
         transaction.commit(plans.scala_sequence(actions), operation)
 

@@ -1,7 +1,7 @@
 """What EXPLAIN GOVERNED says of how a statement would be done: the way of its rows, and its buckets. Nothing is run."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from lakewarden.catalog.model.enums import RowsWrite
 from lakewarden.jobs.engines.spark.names import quoted
@@ -9,12 +9,14 @@ from lakewarden.jobs.session.buckets.bucketed_writes import BucketedWrites
 from lakewarden.jobs.session.compiled_changes import mean_what_is_written
 from lakewarden.jobs.session.iceberg.catalog_names import with_catalog_names
 from lakewarden.jobs.session.pins import pin
-from lakewarden.jobs.session.plans import Plans
+from lakewarden.jobs.session.plans import Plans, kind
 from lakewarden.jobs.session.row_ways.statement_ways import RowWays
 from lakewarden.jobs.session.write_plans.write_shapes import shape_of
 from lakewarden.jobs.sql.compile.values import Compiled
 
 __all__ = ["ExplainedWrites"]
+
+_MERGE: Final = "MergeIntoTable"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,7 +31,10 @@ class ExplainedWrites:
     def plain(self, text: str, write: RowsWrite | None) -> tuple[str, ...]:
         """Of a statement that Spark runs as it is."""
         session: Any = self.plans.cloned(self.plans.spark._jsparkSession)
-        return self._of_way(session, self.plans.parsed(session, text), write)
+        plan = self.plans.parsed(session, text)
+        told = self._of_way(session, plan, write)
+        buckets = self._of_merge(self.plans.cloned(session), plan)
+        return told if buckets is None else (*told, buckets)
 
     def compiled(self, done: Compiled, write: RowsWrite | None) -> tuple[str, ...]:
         """Of a statement that becomes one step; nothing where it becomes several."""
@@ -51,7 +56,16 @@ class ExplainedWrites:
         name = ".".join(quoted(part) for part in done.target.parts)
         if not self.buckets.has_layout(session, name):
             return None
-        shape = shape_of(self.plans, session, self.plans.analysed(session, plan))
+        return self._joined(session, self.plans.analysed(session, plan))
+
+    def _of_merge(self, session: Any, plan: Any) -> str | None:
+        if self.ways is None or kind(plan) != _MERGE:
+            return None
+        analysed = self.plans.analysed(session, with_catalog_names(self.plans, session, plan))
+        return self._joined(session, analysed) if self.buckets.changes(analysed) else None
+
+    def _joined(self, session: Any, analysed: Any) -> str | None:
+        shape = shape_of(self.plans, session, analysed)
         if shape is None or shape.query is None:
             return None
         pinned = pin(self.plans, session, shape.query, target=shape.target)

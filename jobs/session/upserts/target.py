@@ -82,13 +82,16 @@ def existing(plans: Plans, session: Any, table: str) -> UpsertTarget | None:
 
 
 def making(request: Upsert, schema: TableSchema) -> str:
-    """The CREATE TABLE for a target that is missing: the columns of the source, and its keys as a property."""
+    """The CREATE TABLE for a target that is missing: the columns of the source, its buckets by the keys, and the keys
+    as a property."""
     columns = ", ".join(f"{quoted(one.name)} {one.type}" for one in schema)
     parts = ", ".join(quoted(name) for name in request.partitioned)
+    buckets = ", ".join(quoted(name) for name in request.options.keys)
     keys = ",".join(request.options.keys).replace("\\", "\\\\").replace("'", "\\'")
     return (
         f"CREATE TABLE IF NOT EXISTS {sql_name(request.table)} ({columns}) USING delta"
         + (f" PARTITIONED BY ({parts})" if parts else "")
+        + (f" CLUSTERED BY ({buckets}) INTO {request.buckets} BUCKETS" if request.buckets else "")
         + f" TBLPROPERTIES ('{KEYS_PROPERTY}' = '{keys}')"
     )
 

@@ -22,6 +22,7 @@ from lakewarden.catalog.units import MIB
 from lakewarden.jobs.engines.delta.stream_offsets import lower_number, number_at
 from lakewarden.jobs.engines.spark.errors import is_lost_race
 from lakewarden.jobs.engines.spark.session import stamped
+from lakewarden.jobs.session.buckets.bucketed_writes import BucketedWrites, Execution
 from lakewarden.jobs.session.conflicts.lost_races import LostRaceError
 from lakewarden.jobs.session.conflicts.retries import RETRIES_KEY, retried, retries_of
 from lakewarden.jobs.session.frames import is_path, plan_of, sql_name
@@ -32,6 +33,7 @@ from lakewarden.jobs.session.row_ways.asked_ways import asked_of
 from lakewarden.jobs.session.row_ways.delta_ways import set_way
 from lakewarden.jobs.session.row_ways.statement_ways import RowWays
 from lakewarden.jobs.session.upserts.batch_reads import require_whole_versions
+from lakewarden.jobs.session.upserts.counted_upserts import told_by
 from lakewarden.jobs.session.upserts.history import found, was_done
 from lakewarden.jobs.session.upserts.operation_ids import APP, NUMBER
 from lakewarden.jobs.session.upserts.source import (
@@ -96,8 +98,10 @@ class Upserts:
         create: Callable[[str], object],
         reader: TableReader,
         ways: RowWays,
+        buckets: BucketedWrites,
     ) -> None:
         self._recorder, self._plans, self._ways = recorder, recorder.plans, ways
+        self._buckets = buckets
         self._create, self._reader = create, reader
         self._staged = StagedUpserts(recorder=recorder, ways=ways)
 
@@ -249,11 +253,9 @@ class Upserts:
         target: UpsertTarget,
         prepared: Prepared | None,
     ) -> Upserted:
-        session.conf().set(_MATERIALIZE, "none")  # it is kept here, and looked at
-        _set_unless_chosen(session, _OPTIMIZE, "true")  # few files, whatever the number of tasks
-        _set_unless_chosen(session, _LEAST, _LEAST_BYTES)  # one task writes without moving its rows once more
+        _set_up(session)
         plans: list[UpsertPlan] = []
-        way = self._way(session, request, target)
+        way, done = self._way(session, request, target), Execution()
 
         def execute() -> DataFrame:
             with ExitStack() as stack:
@@ -280,7 +282,7 @@ class Upserts:
                 plans.append(plan)
                 parsed = self._plans.composed(session, plan.statement)
                 reach("upsert.merging")
-                return self._plans.run(session, self._plans.analysed(session, parsed))
+                return self._buckets.run(session, self._plans.analysed(session, parsed), done, is_kept=True)
 
         frame, written = self._recorder.run(
             session,
@@ -296,9 +298,13 @@ class Upserts:
             query=request.query,
             way=way,
         )
+        if done.note is not None:
+            written = replace(written, notes=(*written.notes, done.note))
         if frame is None:
             return self._told_by_commit(target, written, plans[0])
-        return self._told(frame, written, plans[0])
+        if done.counts is not None:
+            return told_by(done.counts, written, plans[0])
+        return Upserted(written=None) if done.is_skipped else self._told(frame, written, plans[0])
 
     def _way(self, session: Any, request: Upsert, target: UpsertTarget) -> ChosenWay | None:
         """How rows that change are written; None where nobody asks. The session writes so from now on."""
@@ -363,24 +369,18 @@ class Upserts:
     def _told_by_commit(self, target: UpsertTarget, written: Written, plan: UpsertPlan) -> Upserted:
         """Its result where Spark did not learn of the commit."""
         commits = self._reader.commits(target.location, after=target.version)
-        told = next(one for one in commits if one.run_id == written.run_id).metrics
-        inserted, updated = (int(told.get(f"numTargetRows{one}", 0)) for one in ("Inserted", "Updated"))
-        return Upserted(
-            written=written,
-            rows_written=inserted + updated,
-            rows_inserted=inserted,
-            rows_updated=updated,
-            rows_deleted=int(told.get("numTargetRowsDeleted", 0)),
-            files_added=int(told.get("numTargetFilesAdded", 0)),
-            files_removed=int(told.get("numTargetFilesRemoved", 0)),
-            statement=plan.statement,
-            pruning=plan.pruning,
-        )
+        return told_by(next(one for one in commits if one.run_id == written.run_id).metrics, written, plan)
 
     def _metrics(self, frame: DataFrame) -> Callable[[str], int]:
         """What the command itself counted, by its name."""
         told = frame._jdf.queryExecution().commandExecuted().commandPhysicalPlan().metrics()
         return lambda name: int(told.apply(name).value())
+
+
+def _set_up(session: Any) -> None:
+    session.conf().set(_MATERIALIZE, "none")  # it is kept here, and looked at
+    _set_unless_chosen(session, _OPTIMIZE, "true")  # few files, whatever the number of tasks
+    _set_unless_chosen(session, _LEAST, _LEAST_BYTES)  # one task writes without moving its rows once more
 
 
 def _set_unless_chosen(session: Any, key: str, value: str) -> None:

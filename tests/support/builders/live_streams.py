@@ -96,7 +96,7 @@ class Sea(Lake):
                 keys="id",
                 checkpoint=self.checkpoint(checkpoint),
                 trigger={"availableNow": True},
-                **({"cdc": "delta"} if "readChangeFeed" in options else {}),
+                cdc="delta" if "readChangeFeed" in options else None,
             )
             query.awaitTermination()
         return str(query.id)
