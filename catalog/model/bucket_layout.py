@@ -2,14 +2,16 @@
 
 The layout is on record in the table's properties. Which bucket a file holds is in the file's own name, because open
 Delta has no other place that every reader and writer keeps: `lw16-<layout>-part-00003-...` is bucket 3 of 16. A name is
-a hint: whoever relies on it checks each row that is read.
+a hint: whoever relies on it checks each row that is read. Spark's own bucketed Parquet tables are hashed alike, and
+their files end in the bucket (`part-00000-..._00003.c000.snappy.parquet`): a table that was converted from one has on
+record that its files may be named so.
 """
 
 import hashlib
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Generic, Self, TypeVar
 
 from lakewarden.catalog.bounds import as_whole
@@ -20,6 +22,7 @@ __all__ = [
     "MOST_BUCKETS",
     "BucketLayout",
     "BucketedFiles",
+    "has_spark_buckets",
     "is_hashed",
     "key_types",
     "layout_in",
@@ -31,7 +34,10 @@ _COLUMNS: Final = f"{_PREFIX}columns"
 _COUNT: Final = f"{_PREFIX}count"
 _SORT: Final = f"{_PREFIX}sort"
 _HASH: Final = f"{_PREFIX}hash"
-LAYOUT_PROPERTIES: Final = (_COLUMNS, _COUNT, _HASH, _SORT)
+_CONVERTED: Final = f"{_PREFIX}converted"
+"""The mark of the layout whose files may be named as Spark names them: of another one such names say nothing."""
+_SAID: Final = (_COLUMNS, _COUNT, _HASH, _SORT)
+LAYOUT_PROPERTIES: Final = (*_SAID, _CONVERTED)
 T = TypeVar("T")
 LAYOUT_CHECK: Final = "bucket_layout"
 """The check whose finding says that a table has files in no bucket."""
@@ -42,6 +48,8 @@ _TYPES: Final = ("byte", "short", "integer", "long", "string", "date", "timestam
 _MURMUR: Final = "murmur3"
 """Spark's `pmod(hash(columns), count)`, which its own buckets and exchanges use."""
 _NAME: Final = re.compile(r"(lw\d+-[0-9a-f]{8}-)part-(\d{5,9})-")
+_SPARK_NAME: Final = re.compile(r"part-\d{5,9}-[0-9a-f-]{36}_(\d{5,9})\.(?:[\w.]{1,40}\.)?parquet")
+_SPARK_BUCKETS: Final = "spark.sql.sources.schema.numBuckets"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -53,6 +61,8 @@ class BucketLayout:
     count: int
     sort: tuple[str, ...] = ()
     """The rows of each file are in this order when they are inserted or compacted; changes keep none."""
+    is_converted: bool = False
+    """Files that Spark named after their bucket are of this layout, too: the table was converted with them."""
 
     @property
     def mark(self) -> str:
@@ -64,14 +74,19 @@ class BucketLayout:
     def properties(self) -> Mapping[str, str]:
         """What a table has on record."""
         values = (",".join(self.columns), str(self.count), _MURMUR, ",".join(self.sort))
-        return dict(zip(LAYOUT_PROPERTIES, values, strict=True))
+        told = dict(zip(_SAID, values, strict=True))
+        return {**told, _CONVERTED: self.mark} if self.is_converted else told
 
     def bucket_of(self, path: str) -> int | None:
         """The bucket that a file names, None for one that was written in another way."""
-        found = _NAME.match(path.rpartition("/")[2])
-        if found is None or found[1] != self.mark:
+        name = path.rpartition("/")[2]
+        ours, sparks = _NAME.match(name), _SPARK_NAME.fullmatch(name)
+        if ours is not None and ours[1] == self.mark:
+            bucket = int(ours[2])
+        elif sparks is not None and self.is_converted:
+            bucket = int(sparks[1])
+        else:
             return None
-        bucket = int(found[2])
         return bucket if bucket < self.count else None
 
     def __str__(self) -> str:
@@ -86,7 +101,14 @@ def layout_in(properties: Mapping[str, str]) -> BucketLayout | None:
         return None
     if not 0 < count <= MOST_BUCKETS:
         return None
-    return BucketLayout(columns=columns, count=count, sort=_names(properties.get(_SORT, "")))
+    found = BucketLayout(columns=columns, count=count, sort=_names(properties.get(_SORT, "")))
+    return replace(found, is_converted=properties.get(_CONVERTED) == found.mark)
+
+
+def has_spark_buckets(parameters: Mapping[str, str]) -> bool:
+    """Whether a table's entry in a metastore says that Spark spreads its rows. Hive says it elsewhere, and hashes
+    otherwise."""
+    return _SPARK_BUCKETS in parameters
 
 
 def key_types(schema: str, layout: BucketLayout) -> Mapping[str, str] | None:

@@ -18,6 +18,7 @@ from lakewarden.catalog.formats.inner_tables import formats_at_root, inner_table
 from lakewarden.catalog.formats.port import TableReader
 from lakewarden.catalog.formats.registry import spec_of
 from lakewarden.catalog.metastore.port import OUR_ENTRIES, Entry, Metastore
+from lakewarden.catalog.model.bucket_layout import has_spark_buckets
 from lakewarden.catalog.model.rows import DELTA, TableFormat
 from lakewarden.catalog.storage.file_store import (
     FileEntry,
@@ -45,7 +46,6 @@ WRITER_REST: Final = timedelta(hours=1)
 """A committer's folder with a file younger than this belongs to a writer at work; an older one is a crashed job's."""
 
 _PARQUET_SERDE: Final = "org.apache.hadoop.hive.ql.io.parquet.serde.ParquetHiveSerDe"
-_BUCKETS: Final = "spark.sql.sources.schema.numBuckets"
 _FORBIDDEN_LETTERS: Final = frozenset(" ,;{}()\n\t=")
 _FOREIGN_FILES: Final = (".orc", ".csv", ".json", ".avro", ".txt", ".gz")
 _SHOWN: Final = 5
@@ -250,9 +250,14 @@ def _check_entry(action: Convert, metastore: Metastore, label: str) -> None:
             f"{action.name} is not a Parquet table but {_kind(entry)}.",
             hint="Only Parquet tables are converted.",
         )
-    if _BUCKETS in entry.parameters:
+    if has_spark_buckets(entry.parameters) and label != _WITH_LOG:
         raise RefusedError(
             f"{action.name} is bucketed, and {label} would silently drop the buckets.",
+            hint="Write it anew without CLUSTERED BY, then convert that.",
+        )
+    if has_spark_buckets(entry.parameters) and entry.partition_columns:
+        raise RefusedError(
+            f"{action.name} is bucketed and partitioned; a Delta table has buckets or partitions.",
             hint="Write it anew without CLUSTERED BY, then convert that.",
         )
     odd = [column.name for column in entry.columns if _FORBIDDEN_LETTERS.intersection(column.name)]

@@ -251,9 +251,17 @@ def test_a_table_that_somebody_else_made_delta_is_refused(
 
 REFUSED = {
     "an ORC table": ("CREATE TABLE {} USING orc AS SELECT 1 AS a", "not a Parquet table but orc"),
-    "a bucketed table": (
-        "CREATE TABLE {} USING parquet CLUSTERED BY (a) INTO 2 BUCKETS AS SELECT 1 AS a",
-        "bucketed",
+    "buckets and partitions": (
+        "CREATE TABLE {} (a INT, p INT) USING parquet PARTITIONED BY (p) CLUSTERED BY (a) INTO 2 BUCKETS",
+        "bucketed and partitioned",
+    ),
+    "buckets by a double": (
+        "CREATE TABLE {} USING parquet CLUSTERED BY (a) INTO 2 BUCKETS AS SELECT 1.5D AS a",
+        "bucketed in a way",
+    ),
+    "buckets by Hive's hash": (
+        "CREATE TABLE {} (a INT) CLUSTERED BY (a) INTO 2 BUCKETS STORED AS PARQUET",
+        "by Hive's hash",
     ),
     "a space in a column name": ("CREATE TABLE {} USING parquet AS SELECT 1 AS `a b`", "column names"),
 }

@@ -15,6 +15,7 @@ from pyspark.sql import functions as F
 from lakewarden.catalog.errors import LakewardenError, RefusedError
 from lakewarden.catalog.failpoints import reach
 from lakewarden.catalog.formats.delta.log_names import FOLDER, parse_name
+from lakewarden.catalog.model.bucket_layout import LAYOUT_PROPERTIES, MOST_BUCKETS, BucketLayout, key_types
 from lakewarden.catalog.storage.file_store import FileStore
 from lakewarden.jobs.engines.spark.entries import catalog_table, partition_columns_of, schema_of
 from lakewarden.jobs.engines.spark.errors import translated
@@ -41,24 +42,27 @@ def convert(
     `RefusedError` and leaves nothing behind, not even the empty log folder that Spark makes.
     """
     action = f"convert {name or store.root}"
+    layout: BucketLayout | None = None
     try:
         with translated(action):
             # An entry that changed since an interrupted conversion must not block its repair.
             spark.conf.set(f"{_CONF}.metadataCheck.enabled", "false")
             if not _has_log(store):
-                _prepare(spark, store, name)
+                layout = _prepare(spark, store, name)
             target = table_named(name) if name is not None else table_at(store.root, "parquet")
             spark.sql(f"CONVERT TO DELTA {target}{_clauses(spark, partitioned_by, statistics)}")
             history = spark.sql(f"DESCRIBE HISTORY {table_at(store.root)} LIMIT 1").collect()
     except LakewardenError:
         _sweep_up(spark, store)
+        if name is not None and layout is not None and not _has_log(store):
+            _take_back(spark, name)
         raise
     return int(history[0]["version"])
 
 
-def _prepare(spark: SparkSession, store: FileStore, name: str | None) -> None:
-    """Before the first commit: refuse what Delta would silently spoil, choose how folders are read,
-    fill an empty one."""
+def _prepare(spark: SparkSession, store: FileStore, name: str | None) -> BucketLayout | None:
+    """Before the first commit: refuse what Delta would silently spoil, choose how folders are read, fill an empty one,
+    and put its buckets on record in its entry. Returns those."""
     is_empty = next(data_files(store.list("", recursive=True)), None) is None
     if name is None:
         if is_empty:
@@ -66,22 +70,69 @@ def _prepare(spark: SparkSession, store: FileStore, name: str | None) -> None:
                 f"{store.root} holds no Parquet file, so nothing tells its columns.",
                 hint="Create it as a Delta table, or convert it by its metastore name.",
             )
-        return
+        return None
     entry = catalog_table(spark, name)
-    if entry.bucketSpec().isDefined():
+    layout = _layout(name, entry)
+    if is_empty:
+        _create_empty(spark, store, entry, layout)
+        reach("convert.entry")  # the table has its log, the metastore does not know yet
+        return None
+    if _has_null_partition(spark, name, entry):
+        _read_partitions_from_folders(spark, store, name, entry)
+    if layout is not None:  # CONVERT takes the entry's properties over, and drops its buckets without a word
+        told = ", ".join(f"'{key}' = '{_escaped(value)}'" for key, value in layout.properties.items())
+        spark.sql(f"ALTER TABLE {table_named(name)} SET TBLPROPERTIES ({told})")
+    return layout
+
+
+def _take_back(spark: SparkSession, name: str) -> None:
+    """Take the layout off the entry of a table that was not converted."""
+    keys = ", ".join(f"'{key}'" for key in LAYOUT_PROPERTIES)
+    with suppress(LakewardenError), translated("take the buckets off the entry"):
+        spark.sql(f"ALTER TABLE {table_named(name)} UNSET TBLPROPERTIES IF EXISTS ({keys})")
+
+
+def _layout(name: str, entry: Any) -> BucketLayout | None:
+    """How the entry says that Spark has spread the rows. Raises `RefusedError` for buckets that a Delta table does not
+    have: by another hash, by columns that are not hashed here, and beside partitions."""
+    told = entry.bucketSpec()
+    if told.isEmpty():
+        return None
+    buckets, provider = told.get(), entry.provider()
+    layout = BucketLayout(
+        columns=_texts(buckets.bucketColumnNames()),
+        count=int(buckets.numBuckets()),
+        sort=_texts(buckets.sortColumnNames()),
+        is_converted=True,
+    )
+    because = None
+    if provider.isEmpty() or str(provider.get()).lower() != "parquet":
+        because = "by Hive's hash, which is another than ours"
+    elif entry.partitionColumnNames().size():
+        because = "beside its partitions, and a Delta table has buckets or partitions"
+    elif layout.count > MOST_BUCKETS or key_types(str(entry.schema().json()), layout) is None:
+        because = "in a way that a Delta table has none"
+    if because is not None:
         raise RefusedError(
-            f"{name} is bucketed, and Delta would silently drop the buckets.",
+            f"{name} is bucketed {because}: its buckets would be dropped.",
             hint="Write it anew without CLUSTERED BY, then convert that.",
         )
-    if is_empty:
-        _create_empty(spark, store, entry)
-        reach("convert.entry")  # the table has its log, the metastore does not know yet
-    elif _has_null_partition(spark, name, entry):
-        _read_partitions_from_folders(spark, store, name, entry)
+    return layout
 
 
-def _create_empty(spark: SparkSession, store: FileStore, entry: Any) -> None:
+def _escaped(text: str) -> str:
+    return text.replace("\\", "\\\\").replace("'", "\\'")
+
+
+def _create_empty(spark: SparkSession, store: FileStore, entry: Any, layout: BucketLayout | None) -> None:
     """CONVERT refuses a folder without files: an empty Delta table with the entry's columns goes there instead."""
+    if layout is not None:
+        jvm: Any = spark._jvm
+        made = jvm.io.delta.tables.DeltaTable.create(spark._jsparkSession).addColumns(entry.schema())
+        for key, value in layout.properties.items():
+            made = made.property(key, value)
+        made.location(hadoop_path(store.root)).execute()
+        return
     schema = schema_of(entry)
     spark.createDataFrame([], schema).write.format("delta").partitionBy(*partition_columns_of(entry)).save(
         hadoop_path(store.root)
@@ -123,6 +174,10 @@ def _clauses(spark: SparkSession, partitioned_by: Sequence[tuple[str, str]], sta
     parser = parser.org.apache.spark.sql.types.DataType
     columns = ", ".join(f"{quoted(column)} {parser.fromDDL(type_).sql()}" for column, type_ in partitioned_by)
     return ("" if statistics else " NO STATISTICS") + (f" PARTITIONED BY ({columns})" if columns else "")
+
+
+def _texts(found: Any) -> tuple[str, ...]:
+    return tuple(str(found.apply(position)) for position in range(found.size()))
 
 
 def _has_log(store: FileStore) -> bool:

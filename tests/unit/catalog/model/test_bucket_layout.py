@@ -6,6 +6,7 @@ import pytest
 
 from lakewarden.catalog.model.bucket_layout import BucketLayout, layout_in
 
+SPARKS = "part-00000-8f5d7a54-0a2b-4a4e-9c39-2f7d5c1b9d10_00003.c000.snappy.parquet"
 LAYOUT = BucketLayout(columns=("id", "day"), count=16, sort=("id",))
 FILE = f"{LAYOUT.mark}part-00003-8f5d7a54-0a2b-4a4e-9c39-2f7d5c1b9d10-c000.snappy.parquet"
 
@@ -55,3 +56,34 @@ def test_a_file_of_another_layout_names_no_bucket(other: BucketLayout) -> None:
 )
 def test_a_file_that_others_wrote_names_no_bucket(path: str) -> None:
     assert LAYOUT.bucket_of(path) is None
+
+
+CONVERTED = replace(LAYOUT, is_converted=True)
+
+
+@pytest.mark.parametrize("path", [SPARKS, f"file:///lake/t/{SPARKS}", SPARKS.replace(".c000.snappy", "")])
+def test_a_file_of_a_converted_table_names_its_bucket_as_spark_does(path: str) -> None:
+    on_record = layout_in(CONVERTED.properties)
+    assert on_record == CONVERTED
+    assert (on_record.bucket_of(path), on_record.bucket_of(FILE)) == (3, 3)
+    assert LAYOUT.bucket_of(path) is None, "only where the table was converted with such files"
+
+
+def test_names_by_spark_say_nothing_of_a_layout_that_the_table_got_later() -> None:
+    later = layout_in({**CONVERTED.properties, **replace(LAYOUT, count=64).properties})
+    assert later == replace(LAYOUT, count=64) and later.bucket_of(SPARKS) is None
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        SPARKS.replace("_00003", "_00016"),
+        SPARKS.replace("_00003", "_3"),
+        SPARKS.replace("_00003", ""),
+        "000003_0",
+        "part-00003-8f5d7a54-0a2b-4a4e-9c39-2f7d5c1b9d10-c000.snappy.parquet",
+        f"{SPARKS}/other.parquet",
+    ],
+)
+def test_other_names_say_nothing_of_a_converted_table_either(path: str) -> None:
+    assert CONVERTED.bucket_of(path) is None
