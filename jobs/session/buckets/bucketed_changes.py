@@ -109,9 +109,11 @@ class BucketedChange:
             return False  # a row came out twice: it has several matches
         old = [one for number in anew for one in table.files[number]]
         is_changed = any(counts[name] for name in ("update", "delete", "insert"))
+        if not is_changed:  # what was written is nobody's
+            old, added, counts = [], (), {**counts, "copied": 0}
         self.told = _told(parts, counts, old, added)
         if is_changed or self._files.is_numbered:
-            self._commit(parts, old if is_changed else [], added if is_changed else (), self.told)
+            self._commit(parts, old, added, self.told)
         self._files.recache()
         return True
 

@@ -267,11 +267,11 @@ def _source(plans: Plans, source: JavaPlan, table: BucketedTable) -> tuple[JavaP
     if not {kind(node) for node in above} <= _CHAIN or not _is_delta(plans, leaf):
         return None
     try:
-        found = table_of(plans, leaf.relation().location().getSnapshot())
+        read = table_of(plans, leaf.relation().location().getSnapshot())
     except UnlikeBucketsError:
         return None
-    alike = found.layout.count == table.layout.count and found.largest <= LARGEST
-    return (leaf, found) if alike else None
+    found = read.in_buckets(table.layout.count)
+    return (leaf, found) if found is not None and found.largest <= LARGEST else None
 
 
 def _is_aligned(plans: Plans, leaf: JavaPlan, table: BucketedTable, keys: Sequence[Any]) -> bool:

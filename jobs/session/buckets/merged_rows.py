@@ -215,7 +215,8 @@ def source_leaf(plans: Plans, session: Any, parts: MergeParts, needed: Any) -> J
     if parts.source is None:
         raise TypeError("The source is not read bucket by bucket.")
     leaf, table = parts.source
-    return checked(plans, session, bucketed(plans, session, leaf, table, needed), table.layout)
+    read = bucketed(plans, session, leaf, table, needed)
+    return checked(plans, session, read, table.layout, table.split_from)
 
 
 def _holds(plans: Plans, action: ClauseAction) -> Any:

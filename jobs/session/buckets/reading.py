@@ -23,6 +23,8 @@ _FEATURES: Final = frozenset({"appendOnly", "checkConstraints", "invariants"})
 """Table features that change nothing of how files are read, and that Delta's own writer minds."""
 _SETTINGS: Final = ("delta.appendOnly", "delta.autoOptimize")
 """Table properties that refuse what is done here, or that arrange files in another way."""
+_MOST_TIMES: Final = 4
+"""So often the files of a source are read, at most."""
 _BATCHES: Final = "returning_batch"
 
 
@@ -39,11 +41,25 @@ class BucketedTable:
     """Delta's own, in the JVM."""
     files: tuple[Sequence[Any], ...]
     """Delta's `AddFile`s, bucket by bucket."""
+    split_from: int | None = None
+    """The number of buckets that its files have, where that is smaller."""
 
     @property
     def largest(self) -> int:
         """The bytes of its largest bucket."""
         return max(sum(int(one.size()) for one in bucket) for bucket in self.files)
+
+    def in_buckets(self, count: int) -> Self | None:
+        """The same in another number of buckets; None if the one does not divide the other. Of more than there are (up
+        to four times as many) several have the same files: each task takes its own rows out of them."""
+        has = self.layout.count
+        if (has % count and count % has) or count > _MOST_TIMES * has:
+            return None
+        files: list[list[Any]] = [[] for _ in range(count)]
+        for number in range(max(count, has)):
+            files[number % count] += self.files[number % has]
+        layout = replace(self.layout, count=count)
+        return replace(self, layout=layout, files=tuple(files), split_from=has if has < count else None)
 
     def only(self, buckets: Container[int]) -> Self:
         """The same without the files of other buckets."""
@@ -116,13 +132,19 @@ def table_of(plans: Plans, snapshot: Any, expected: BucketLayout | None = None) 
     return BucketedTable(layout=layout, snapshot=snapshot, files=_by_bucket(snapshot, layout))
 
 
-def checked(plans: Plans, session: Any, plan: JavaPlan, layout: BucketLayout) -> JavaPlan:
-    """The plan, which fails as soon as a task comes upon a row that is not of its bucket."""
+def checked(
+    plans: Plans, session: Any, plan: JavaPlan, layout: BucketLayout, split_from: int | None = None
+) -> JavaPlan:
+    """The plan, which fails as soon as a task comes upon a row that is not of its bucket. A task reads the files of one
+    of `split_from` buckets, where there are fewer, and leaves the rows of others to them."""
     named = {str(one.name()).lower(): str(one.name()) for one in plans.sequence(plan.output())}
     keys = ", ".join(quoted(named[column.lower()]) for column in layout.columns)
+    mine = f"pmod(hash({keys}), {layout.count}) = spark_partition_id()"
+    right = mine
+    if split_from is not None:
+        right = f"pmod(hash({keys}), {split_from}) = pmod(spark_partition_id(), {split_from})"
     condition = (
-        f"CASE WHEN pmod(hash({keys}), {layout.count}) = spark_partition_id() THEN true "
-        f"ELSE raise_error('{WRONG_BUCKET}') END"
+        f"CASE WHEN {right} THEN {mine if split_from else 'true'} ELSE raise_error('{WRONG_BUCKET}') END"
     )
     return plans.frame(session, plan).where(condition)._jdf.queryExecution().analyzed()
 
