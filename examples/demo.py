@@ -14,6 +14,7 @@ from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import SparkSession
 
 import lakewarden
+from examples.buckets import change_by_buckets
 from examples.flights import write_parquet
 from examples.iceberg import look_after_iceberg
 from examples.stage import DIM, END, LAKEWARDEN, ROOT, Demo, quiet_session, running_daemon, settle
@@ -47,6 +48,7 @@ def main() -> None:
                 undo_a_bad_load(spark, demo)
                 speak_like_a_warehouse(spark, demo)
                 look_after_iceberg(spark, demo)
+                change_by_buckets(spark, demo)
             tell(demo, before, after)
         finally:
             spark.stop()
