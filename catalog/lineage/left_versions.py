@@ -42,6 +42,9 @@ def left_versions(
 
     `rows` is the table's lineage, new versions included. Where that does not tell how the two heads are related,
     nothing is added. `shown` are versions that the log says were in head, and are not any more: also between two looks.
+
+    A range that is on record stays as it is while all of it is left, whatever is left beside it: what came of a move is
+    on record by its range.
     """
     parents = _parents(row for row in rows if may_be_same(row.output_format_id, format_id))
     line = frozenset(_line(parents, head))
@@ -51,9 +54,11 @@ def left_versions(
     if before.version is not None and _is_of(before, format_id) and min(line) <= before.version:
         left.update(version for version in _line(parents, before.version) if version > min(line))
     left -= line
-    found = [_range(parents, line, versions, format_id) for versions in _runs(sorted(parents), left)]
+    kept = [one for one in known if _is_whole(one, parents, left)]
+    new = {version for version in left if not is_told(version, kept, format_id)}
+    found = [*kept, *(_range(parents, line, versions, format_id) for versions in _runs(sorted(parents), new))]
     others = [one for one in before.left_behind if one.format_id != format_id]
-    return (*others, *found)[-_MOST:]
+    return (*others, *sorted(found, key=lambda one: one.first))[-_MOST:]
 
 
 def left_by(row: HealthRow) -> Iterator[Undone]:
@@ -79,6 +84,12 @@ def _line(parents: Mapping[int, int], version: int) -> Iterator[int]:
     while version in parents and parents[version] >= 0:
         version = parents[version]
         yield version
+
+
+def _is_whole(one: LeftVersions, recorded: Iterable[int], left: AbstractSet[int]) -> bool:
+    """Whether all of a range that is on record is left behind still."""
+    versions = {version for version in recorded if one.first <= version <= one.last}
+    return bool(versions) and versions <= left
 
 
 def _runs(recorded: list[int], left: AbstractSet[int]) -> Iterator[list[int]]:

@@ -2,7 +2,8 @@
 
 A RESTORE is a commit, so that it is one of its kind. A move is told by the versions that it left behind alone, and the
 same ones are left again where head came back to them meanwhile. So that they are no longer left is an entry, too, and
-what comes after it is another move.
+what comes after it is another move. Where head came back to some of them only, the rest is handled as it was: each part
+gets an entry of its own before that.
 """
 
 import re
@@ -54,9 +55,20 @@ class HandledRestores:
             return f"{ENTRY}{one.table_id}-{one.version}-{one.format_id}"
         return self._numbered(_move(one))
 
+    def parts(self, left: Iterable[Undone]) -> Mapping[str, tuple[Undone, ...]]:
+        """By `table_id`, what is left still of moves that were handled and are no longer left as a whole: without an
+        entry of its own as yet."""
+        told = tuple(left)
+        now, found = set(map(_move, told)), dict[str, tuple[Undone, ...]]()
+        split = [move for move in self._moves - now if self._numbered(move) in self._ids]
+        for one in told:
+            if not self.has(one) and any(_is_part(one, move) for move in split):
+                found[one.table_id] = (*found.get(one.table_id, ()), one)
+        return found
+
     def returned(self, left: Iterable[Undone]) -> Mapping[str, tuple[str, ...]]:
         """By `table_id`, the ids of the entries that are still to be written of moves that were handled, and whose
-        versions are not left behind any more; `left` are those that are."""
+        versions are not left behind any more, or not all of them; `left` are those that are."""
         now, found = set(map(_move, left)), dict[str, tuple[str, ...]]()
         for move in sorted(self._moves - now):
             last = self._numbered(move)
@@ -72,3 +84,11 @@ class HandledRestores:
 
 def _move(one: Undone) -> str:
     return f"{ENTRY}{one.table_id}{_LEFT}{one.first}-{one.last}-{one.format_id}"
+
+
+def _is_part(one: Undone, move: str) -> bool:
+    """Whether versions are some of those that a move left behind."""
+    known, _, told = move.rpartition(_LEFT)
+    first, last, format_id = told.split("-", 2)
+    same = known == f"{ENTRY}{one.table_id}" and format_id == str(one.format_id)
+    return same and int(first) <= one.first and one.last <= int(last)

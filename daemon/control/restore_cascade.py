@@ -9,7 +9,7 @@ journal and goes on by itself. Neither needs the operational database.
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import Protocol
+from typing import Final, Protocol
 
 import pyarrow.compute as pc
 
@@ -50,6 +50,9 @@ from lakewarden.jobs.rollback.planning_service import Gathered
 __all__ = ["CascadeDriver", "OpenRestores", "RestoreCascadeDriver"]
 
 
+_UNDONE: Final = (RollbackState.UNDOING, RollbackState.COMPENSATED)
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class OpenRestores:
     """The unrecorded RESTOREs of one table, the versions that its head left behind by hand, and the tables that may be
@@ -58,6 +61,8 @@ class OpenRestores:
     row: TableRow
     restores: tuple[RestoreCommit, ...] = ()
     left: tuple[Undone, ...] = ()
+    parts: tuple[Undone, ...] = ()
+    """What is left of moves that were handled, where head came back to some of their versions."""
     back: tuple[str, ...] = ()
     """The ids of the entries that are to say that versions are not left behind any more."""
     downstream: frozenset[str]
@@ -104,9 +109,10 @@ class RestoreCascadeDriver:
         found = [one for one in found if readers.get(one.table_id)]
         if found or self._handled_as_of < 0:
             self._look_up()
+        parts = self._handled.parts(left)
         still_open: dict[str, list[RestoreCommit | Undone]] = {}
         for one in found:
-            if not self._handled.has(one):
+            if not self._handled.has(one) and one not in parts.get(one.table_id, ()):
                 still_open.setdefault(one.table_id, []).append(one)
         back = {key: ids for key, ids in self._handled.returned(left).items() if is_looked_at(key)}
         return tuple(
@@ -114,6 +120,7 @@ class RestoreCascadeDriver:
                 row=governed[table_id].row,
                 restores=tuple(one for one in mine if isinstance(one, RestoreCommit)),
                 left=tuple(one for one in mine if isinstance(one, Undone)),
+                parts=parts.get(table_id, ()),
                 back=back.get(table_id, ()),
                 downstream=_reached(table_id, readers) if mine else frozenset(),
             )
@@ -121,8 +128,12 @@ class RestoreCascadeDriver:
         )
 
     def carry(self, one: OpenRestores, fence: Fence) -> bool:
+        for part in one.parts:
+            entry = self._handled.entry(part)
+            self._record(one.row, entry, f"{_behind(one.row, part)}: what came of it is on record", fence)
         for entry in one.back:
-            self._record(one.row, entry, f"{one.row.name} no longer leaves these versions behind", fence)
+            said = "no longer leaves these versions behind, or not all of them"
+            self._record(one.row, entry, f"{one.row.name} {said}", fence)
         if not (one.restores or one.left):
             return False
         journal = self.rollbacks.journal.all()
@@ -149,7 +160,7 @@ class RestoreCascadeDriver:
             return False
         request = request_after(one.row.table_id, versions)
         narrow = self.rollbacks.gatherer.gather(request)
-        tried = any(_was_tried(each, one.row, versions) for each in journal)
+        tried = any(_was_tried(each, one, versions) for each in journal)
         match reaction(narrow.plan, able=_able(narrow), tried=tried):
             case Reaction.NOTHING:
                 self._forget(one.row)
@@ -245,8 +256,7 @@ class RestoreCascadeDriver:
             about = f"RESTORE of {one.row.name} in version {restore.version}"
             self._record(one.row, self._handled.entry(restore), f"{about}: {what}", fence)
         for left in one.left:
-            about = f"{one.row.name}, whose head left versions {left.first} to {left.last} behind"
-            self._record(one.row, self._handled.entry(left), f"{about}: {what}", fence)
+            self._record(one.row, self._handled.entry(left), f"{_behind(one.row, left)}: {what}", fence)
 
     def _record(self, row: TableRow, entry: str, said: str, fence: Fence) -> None:
         services = self.rollbacks.services
@@ -302,9 +312,17 @@ def _waits_for(rollback: Rollback, row: TableRow) -> bool:
     return rollback.head.state is RollbackState.PLANNED and bool(_seeds(rollback, row))
 
 
-def _was_tried(rollback: Rollback, row: TableRow, versions: tuple[int, ...]) -> bool:
-    """Whether the daemon began the same before, with any outcome."""
-    return rollback.head.state is not RollbackState.PLANNED and _seeds(rollback, row) == set(versions)
+def _was_tried(rollback: Rollback, one: OpenRestores, versions: tuple[int, ...]) -> bool:
+    """Whether the daemon began the same before, with any outcome; or, of a head that was moved by hand, something about
+    any of these versions that somebody undid."""
+    seeds = _seeds(rollback, one.row)
+    if not one.restores and rollback.head.state in _UNDONE and not seeds.isdisjoint(versions):
+        return True
+    return rollback.head.state is not RollbackState.PLANNED and seeds == set(versions)
+
+
+def _behind(row: TableRow, left: Undone) -> str:
+    return f"{row.name}, whose head left versions {left.first} to {left.last} behind"
 
 
 def _able(found: Gathered) -> bool:

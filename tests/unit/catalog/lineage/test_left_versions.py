@@ -95,6 +95,24 @@ def test_it_is_told_as_what_was_taken_back() -> None:
     assert (one.first, one.last, one.by) == (25, 25, "moving head back to version 16")
 
 
+@pytest.mark.parametrize(
+    ("left", "head", "shown", "found"),
+    [
+        pytest.param((25, 25), 16, (25, 33), [(25, 25, 16), (33, 33, 16)], id="another one beside it"),
+        pytest.param((33, 42), 7, (25,), [(16, 25, 7), (33, 42, 16)], id="more below it"),
+        pytest.param((33, 42), 33, (), [(42, 42, 33)], id="a part of it came back"),
+        pytest.param((33, 42), 42, (), [], id="all of it came back"),
+        pytest.param((60, 61), 16, (), [], id="nothing is on record of it"),
+    ],
+)
+def test_a_range_on_record_stays_as_it_is_while_all_of_it_is_left(
+    left: tuple[int, int], head: int, shown: tuple[int, ...], found: list[tuple[int, int, int]]
+) -> None:
+    before = health(16, LeftVersions(first=left[0], last=left[1], back_to=16, format_id=UUID))
+    made = left_versions(before, head=head, format_id=UUID, rows=rows(), shown=shown)
+    assert [(one.first, one.last, one.back_to) for one in made] == found
+
+
 def test_what_head_showed_between_two_looks_is_left_behind_as_well() -> None:
     def found(before: HealthRow, shown: tuple[int, ...], head: int = 51) -> list[tuple[int, int, int]]:
         left = left_versions(before, head=head, format_id=UUID, rows=rows(), shown=shown)

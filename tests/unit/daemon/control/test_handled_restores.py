@@ -25,6 +25,20 @@ def test_a_move_is_handled_until_head_came_back_and_left_again() -> None:
         assert handled.returned([]) == {}, "it is said once"
 
 
+def test_where_head_came_back_to_a_part_the_rest_was_handled_with_it() -> None:
+    handled, rest = HandledRestores(), replace(MOVE, first=4)
+    others = [replace(rest, format_id="u-3"), replace(rest, table_id="t-2"), replace(rest, first=5, last=5)]
+    assert handled.parts([rest]) == {}, "nothing was handled"
+    handled.add([ENTRY])
+    assert handled.parts([MOVE]) == {} and handled.parts([rest, *others]) == {"t-1": (rest,)}
+    assert handled.parts([MOVE, rest]) == {}, "all of it is left"
+    handled.add([handled.entry(rest)])
+    assert handled.has(rest) and handled.parts([rest]) == {}
+    assert handled.returned([rest]) == {"t-1": (f"{ENTRY}-back",)}
+    handled.add([f"{ENTRY}-back"])
+    assert handled.parts([replace(MOVE, last=3)]) == {}, "left once more, it is another move"
+
+
 @pytest.mark.parametrize("turn", [1, -1])
 def test_the_order_in_which_entries_are_read_does_not_matter(turn: int) -> None:
     handled = HandledRestores()
