@@ -85,6 +85,8 @@ class ProbeResult:
     """The version that head shows, or one on the way to it; exact if `moved` is False."""
     head: str | None = None
     """Head's state (`Observation.head`); None if telling it takes more than a look."""
+    newest: int | None = None
+    """`Observation.newest`, where head may be below it."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -312,6 +314,9 @@ class Observation:
     left: tuple[int, ...] = ()
     """Versions that head showed, or that what it showed was made from, and is not made from any more though no commit
     took them back: somebody set it to an older one. In order, as far as the log tells."""
+    newest: int | None = None
+    """The highest number that the log has given to a version, where head may be below it: others are on branches, or
+    head has left them. None: head's."""
     last_vacuum_at: datetime | None = None
     last_compaction_at: datetime | None = None
     last_write_at: datetime | None = None
@@ -324,6 +329,11 @@ class Observation:
     maintained: tuple[Maintenance, ...] = field(default=(), compare=False)
     """Installations of lakewarden that say in the log that they look after the table, the latest first, as far as the
     log was read."""
+
+    @property
+    def upto(self) -> int:
+        """The highest number that a version of the log can have."""
+        return self.version if self.newest is None else self.newest
 
     @property
     def at(self) -> Head:

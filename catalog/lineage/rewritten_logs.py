@@ -13,6 +13,7 @@ from typing import Final
 
 from lakewarden.catalog.clock import from_millis, to_millis
 from lakewarden.catalog.formats.port import Commit, Head, Observation, TableReader
+from lakewarden.catalog.formats.registry import has_branches
 from lakewarden.catalog.lineage.edges import ALIAS, RESTORE, parent_of
 from lakewarden.catalog.lineage.graph.incarnations import Histories
 from lakewarden.catalog.lineage.recording import rows_from
@@ -48,6 +49,14 @@ class RewrittenLog:
     def left(self) -> LeftVersions:
         """What head showed and shows no more."""
         return LeftVersions(first=self.first, last=self.last, back_to=self.first - 1, format_id=self.ended_as)
+
+    def left_before(self, left: Iterable[LeftVersions]) -> Iterator[LeftVersions]:
+        """What of `left` is left still: the numbers of what goes are those of other versions now."""
+        for one in left:
+            if one.format_id != self.format_id or one.last < self.first:
+                yield one
+            elif one.first < self.first:
+                yield replace(one, last=self.first - 1)
 
     def kept(self, recorded: Recorded) -> Recorded:
         """What is on record of the log as it is now."""
@@ -136,26 +145,29 @@ def rewritten_log(
 ) -> RewrittenLog | None:
     """Whether the version on record is not there any more, or is another commit of the same table; `recorded` has the
     table's lineage. None where nothing can tell, or where the log is a copy of the one on record."""
-    head, last = before.head, before.version
-    if head is None or last is None or before.committed_at is None or head == seen.head:
+    head, shown = before.head, before.version
+    if head is None or shown is None or before.committed_at is None or head == seen.head:
         return None
-    if Head(last, head).format_id != seen.format_id:
+    if Head(shown, head).format_id != seen.format_id:
         return None  # another table's
-    told = reader.has_head(seen.location, version=last, head=head)
-    if told or (told is None and seen.version >= last):
-        return None
-    commits = tuple(reader.commits(seen.location, after=-1, upto=last))
+    told = reader.has_head(seen.location, version=shown, head=head)
+    branches = has_branches(seen.format)
+    if told or (told is None and (seen.version >= shown or branches)):
+        return None  # where head can be moved back, what it has left may have expired
+    commits = tuple(reader.commits(seen.location, after=-1, upto=shown))
     young = _younger(commits, before.committed_at)
-    if young and young[0] is commits[0]:  # times that were not copied with the files: what was done decides
+    if young and young[0] is commits[0] and not branches:
+        # Times that were not copied with the files: what was done decides. Snapshots have theirs in their metadata.
         young = _different(commits, recorded(), before, seen.format_id)
         if not young and told is False:
             return None
     since = young[0].committed_at if young else now
+    last = max(_recorded(recorded(), before, shown, seen.format_id)) if branches else shown
     return RewrittenLog(
         table_id=before.table_id,
         location=seen.location,
         format_id=seen.format_id,
-        first=young[0].version if young else min(seen.version + 1, last),
+        first=young[0].version if young else min(seen.upto + 1, shown),
         last=last,
         ended_as=f"{head}{_SINCE}{to_millis(since)}",
         seen_at=before.observed_at,
@@ -221,6 +233,16 @@ def _younger(commits: Sequence[Commit], than: datetime) -> Sequence[Commit]:
     """The commits from the first on that is younger than a moment."""
     place = next((place for place, one in enumerate(commits) if one.committed_at > than), len(commits))
     return commits[place:]
+
+
+def _recorded(rows: Iterable[LineageRow], before: HealthRow, shown: int, format_id: str) -> Iterator[int]:
+    """The version that head showed, and those on record, also of branches and what head had left. What was recorded
+    since that head was seen is of the log as it is now."""
+    yield shown
+    for row in rows:
+        is_swept = row.confidence is not Confidence.PLAN and row.recorded_at <= before.observed_at
+        if is_swept and row.output_format_id == format_id:
+            yield row.output_version
 
 
 def _different(

@@ -25,7 +25,7 @@ class Subject:
     installation: str | None = None
     """Ours, where it matters."""
     head_moved: bool = False
-    """Head went back, and the log still has what it showed."""
+    """Somebody moved head back, and took no commits away."""
 
     def say(self, check: str, case: str, **facts: object) -> Finding:
         """A finding in the words of the registry."""

@@ -10,7 +10,7 @@ from lakewarden.catalog.clock import Clock
 from lakewarden.catalog.errors import UnavailableError
 from lakewarden.catalog.formats.outer_tables import Outer
 from lakewarden.catalog.formats.port import LogProblem, Observation, TableReader
-from lakewarden.catalog.formats.registry import reader_of
+from lakewarden.catalog.formats.registry import has_branches, reader_of
 from lakewarden.catalog.metastore.port import Metastore
 from lakewarden.catalog.model.rows import Finding, HealthRow, TableRow
 from lakewarden.catalog.policy.effective import EffectivePolicy
@@ -132,13 +132,15 @@ class Inspection:
         )
 
     def _is_moved(self, row: TableRow, seen: Observation | LogProblem, before: HealthRow | None) -> bool:
-        """Whether somebody moved head back and the log still has what it showed: no commits were taken away."""
+        """Whether somebody moved head back: no commits were taken away. The log still has what it showed, or that has
+        expired, where a log can tell which numbers it has given."""
         if before is None or isinstance(seen, LogProblem) or None in (before.version, before.head):
             return False
         version, head = before.version or 0, before.head or ""
         if seen.version >= version:
             return False
-        return self._reader(row).has_head(seen.location, version=version, head=head) is True
+        told = self._reader(row).has_head(seen.location, version=version, head=head)
+        return told is True or (told is None and has_branches(row.format))
 
     def _answer(self, row: TableRow) -> Answer:
         metastore = self.metastore()

@@ -313,7 +313,7 @@ class Observer:
         if before is None:
             return ()
         if rewritten is not None:
-            return (*before.left_behind, rewritten.left())
+            return (*rewritten.left_before(before.left_behind), rewritten.left())
         if isinstance(seen, LogProblem) or row.source is Source.SELF or before.version is None:
             return before.left_behind
         is_known = all(is_told(one, before.left_behind, seen.format_id) for one in seen.left)

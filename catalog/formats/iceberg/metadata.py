@@ -96,6 +96,8 @@ class TableMetadata:
     """Files of statistics, of whichever snapshot."""
     described: frozenset[int] = frozenset()
     """The snapshots that have statistics of their columns."""
+    newest: int = 0
+    """The number that was given to a snapshot last, whatever branch it is on and whether it is still there."""
 
     def line(self, snapshot: TableSnapshot | None) -> Iterator[TableSnapshot]:
         """A snapshot and those it was made from, newest first, as far as they are still there."""
@@ -158,6 +160,9 @@ def _metadata(body: Json, version: int) -> TableMetadata:
             for one in body.get(kind) or ()
         ),
         described=frozenset(_whole(one["snapshot-id"]) for one in body.get("statistics") or ()),
+        newest=max(
+            _whole(body.get("last-sequence-number") or 0), *(one.sequence for one in snapshots.values()), 0
+        ),
     )
 
 

@@ -27,7 +27,7 @@ from lakewarden.catalog.formats.port import (
 from lakewarden.catalog.model.rows import TableFormat
 from lakewarden.catalog.model.table_deletes import OwnStatistics
 
-__all__ = ["ICEBERG", "HeadFiles", "head_token", "observation_of", "snapshot_in"]
+__all__ = ["ICEBERG", "HeadFiles", "head_token", "is_version_of", "observation_of", "snapshot_in"]
 
 ICEBERG: Final[TableFormat] = "iceberg"
 _REWRITTEN: Final = frozenset({"deleted-data-files", "removed-delete-files"})
@@ -65,6 +65,23 @@ def snapshot_in(head: str) -> tuple[str, int] | None:
     if len(parts) != 4 or not parts[1].removeprefix("-").isdigit():
         return None
     return parts[0], int(parts[1])
+
+
+def is_version_of(metadata: TableMetadata, version: int, token: str) -> bool | None:
+    """`TableReader.has_head`: whether a version is the snapshot that main was at by a token. None where that expired.
+
+    A log gives each number once. Where another snapshot has it, or none ever had, older metadata was put back.
+    """
+    told = snapshot_in(token)
+    if told is None or told[0] != metadata.uuid:
+        return False
+    if told[1] == 0:
+        return version == 0
+    snapshot = metadata.snapshots.get(told[1])
+    if snapshot is not None:
+        return snapshot.sequence == version
+    is_another = version > metadata.newest or any(one.sequence == version for one in metadata.in_order())
+    return False if is_another else None
 
 
 def observation_of(
@@ -107,6 +124,7 @@ def observation_of(
         capabilities=capabilities_of(obstacles),
         first_version=line[-1].sequence if line else 0,
         left=left_by_main(metadata),
+        newest=metadata.newest,
         last_compaction_at=_last(one.at for one in line if is_compaction(one) and _rewrote_files(one)),
         last_write_at=_last(one.at for one in line if not is_compaction(one)),
         elsewhere=elsewhere,

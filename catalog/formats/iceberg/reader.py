@@ -26,8 +26,8 @@ from lakewarden.catalog.formats.iceberg.observation import (
     ICEBERG,
     HeadFiles,
     head_token,
+    is_version_of,
     observation_of,
-    snapshot_in,
 )
 from lakewarden.catalog.formats.iceberg.old_metadata import (
     Shown,
@@ -102,7 +102,7 @@ class IcebergReader:
     ) -> None:
         self._storage, self._catalog, self._manifests = storage, heads, KnownManifests()
         self._clock = clock
-        self._heads: OrderedDict[str, tuple[HeadFile, tuple[int, str]]] = OrderedDict()
+        self._heads: OrderedDict[str, tuple[HeadFile, tuple[int, str, int]]] = OrderedDict()
         self._lock = threading.Lock()
 
     @property
@@ -121,21 +121,16 @@ class IcebergReader:
             file = self._file(location, self._store(location))
             if file is None:
                 return ProbeResult(exists=False, moved=False)
-            version, now = self._head(location, file) or self._remembered(location, self._load(location))
+            found = self._head(location, file) or self._remembered(location, self._load(location))
         except UnreadableError as error:
             is_gone = isinstance(error, BrokenMetadataError) and error.check == EXISTS
             there = not is_gone or self.is_table(location)
             return ProbeResult(exists=there, moved=there)
-        return ProbeResult(exists=True, moved=version != seen, latest=version, head=now)
+        version, now, newest = found
+        return ProbeResult(exists=True, moved=version != seen, latest=version, head=now, newest=newest)
 
     def has_head(self, location: str, *, version: int, head: str) -> bool | None:
-        metadata, told = self._load(location).metadata, snapshot_in(head)
-        if told is None or told[0] != metadata.uuid:
-            return False
-        if told[1] == 0:
-            return version == 0
-        snapshot = metadata.snapshots.get(told[1])
-        return None if snapshot is None else snapshot.sequence == version
+        return is_version_of(self._load(location).metadata, version, head)
 
     def observe(self, location: str, *, since: Observation | None = None) -> Observation | LogProblem:
         try:
@@ -303,15 +298,16 @@ class IcebergReader:
         with answering(location):
             return head_file(store)
 
-    def _head(self, location: str, file: HeadFile) -> tuple[int, str] | None:
-        """Version and head by a metadata file that was read before and is the same still."""
+    def _head(self, location: str, file: HeadFile) -> tuple[int, str, int] | None:
+        """Version, head and the log's newest version by a metadata file that was read before and is the same still."""
         with self._lock:
             known = self._heads.get(location)
         return None if known is None or known[0] != file else known[1]
 
-    def _remembered(self, location: str, loaded: "_Loaded") -> tuple[int, str]:
-        current = loaded.metadata.current
-        head = (0 if current is None else current.sequence, head_token(loaded.metadata, loaded.name))
+    def _remembered(self, location: str, loaded: "_Loaded") -> tuple[int, str, int]:
+        metadata, current = loaded.metadata, loaded.metadata.current
+        version = 0 if current is None else current.sequence
+        head = (version, head_token(metadata, loaded.name), metadata.newest)
         with self._lock:
             self._heads[location] = (loaded.file, head)
             self._heads.move_to_end(location)

@@ -1,5 +1,6 @@
 """Which metadata file of an Iceberg table is head's, and how a head is told from another."""
 
+from copy import deepcopy
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -226,6 +227,30 @@ def test_a_head_that_has_expired_is_not_known_any_more(table: IcebergWriter) -> 
     del table.snapshots[1]
     table.publish()
     assert IcebergReader().has_head(location(table), version=2, head=before.head) is None
+
+
+@pytest.mark.parametrize("loads", [0, 1, 2], ids=["never given again", "given again", "and gone past"])
+def test_a_head_whose_number_another_snapshot_has_is_one_of_another_log(
+    table: IcebergWriter, loads: int
+) -> None:
+    older = deepcopy(table)
+    last = table.commit(add=(("c.parquet", 100),))
+    before = seen(table)
+    table.head.unlink()
+    older.point(older.number)
+    for number in range(loads):
+        older.commit(add=((f"{number}.parquet", 100),))
+    assert (seen(older).version, seen(older).format_id) == (2 + loads, before.format_id)
+    assert IcebergReader().has_head(location(older), version=last, head=before.head) is False
+
+
+def test_a_log_tells_its_newest_number_also_of_what_main_is_not_at(table: IcebergWriter) -> None:
+    table.commit(add=(("c.parquet", 100),))
+    table.move_main(int(table.snapshots[1]["snapshot-id"]))
+    del table.snapshots[2]
+    table.publish()
+    found, probe = seen(table), IcebergReader().probe(location(table), seen=2)
+    assert (found.version, found.upto, probe.latest, probe.newest) == (2, 3, 2, 3)
 
 
 def test_a_head_of_another_format_is_not_one_of_ours(table: IcebergWriter) -> None:

@@ -8,7 +8,7 @@ import pytest
 from lakewarden.catalog.lineage.edges import ALIAS, NOTHING, RESTORE
 from lakewarden.catalog.lineage.rewritten_logs import RewrittenLog, ended_log
 from lakewarden.catalog.model.lineage_record import Operation
-from lakewarden.catalog.model.rows import Confidence, LineageRow
+from lakewarden.catalog.model.rows import Confidence, LeftVersions, LineageRow
 
 SEEN = datetime(2026, 6, 1, 12, tzinfo=UTC)
 SINCE = SEEN + timedelta(seconds=5)
@@ -115,6 +115,22 @@ def test_what_stays_on_record(
         since=SINCE,
     )
     assert log.kept(recorded) == kept
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "format_id", "left"),
+    [
+        (2, 3, "u", [(2, 3)]),
+        (2, 5, "u", [(2, 3)]),
+        (4, 5, "u", []),
+        (4, 5, "other", [(4, 5)]),
+    ],
+)
+def test_what_head_had_left_is_left_as_far_as_its_numbers_are_not_given_anew(
+    first: int, last: int, format_id: str, left: list[tuple[int, int]]
+) -> None:
+    before = LeftVersions(first=first, last=last, back_to=1, format_id=format_id)
+    assert [(one.first, one.last) for one in LOG.left_before([before])] == left
 
 
 def test_a_log_is_known_again_by_what_head_left_behind() -> None:
