@@ -38,9 +38,16 @@ def rows_from(
     """
     told = tuple(commits)
     keys = {commit.version: batch_key(commit) for commit in told}
+    made = {
+        commit.version: commit.lineage.run_id
+        for commit in told
+        if commit.beside and commit.lineage is not None
+    }
     last = {key: version for version, key in keys.items() if key is not None}
     rows: list[LineageRow] = []
-    for version in history_of(told, format_id=format_id):
+    for one in history_of(told, format_id=format_id):
+        # What is published later keeps the row that it got on its branch.
+        version = replace(one, run_id=one.run_id or made.get(one.version))
         key = keys[version.version]
         reads = streams.get(key) if key is not None and last[key] == version.version else None
         if key is None or reads is None or version.effect is Effect.ALIAS:

@@ -76,19 +76,19 @@ def unrecorded(
     row: TableRow,
     *,
     recorded: Recorded,
-    head: int,
+    newest: int,
     head_id: str | None = None,
     upto: int | None = None,
 ) -> UnrecordedCommits:
     """The commits up to version `upto` (None: all) of a table's log that `lakewarden.lineage` has no rows for.
 
-    `head` is the newest version there is, `head_id` its UUID where that is known. Commits behind a change of
+    `newest` is the newest version there is, `head_id` the UUID of head where that is known. Commits behind a change of
     the UUID may be among them although they are on record.
     """
     location = row.location or ""
     after, format_id = _EVERYTHING, None
     if recorded:
-        after, format_id = _resumed(reader, row, recorded, head, head_id)
+        after, format_id = _resumed(reader, row, recorded, newest, head_id)
     commits = tuple(_told(reader, location, one) for one in reader.commits(location, after=after, upto=upto))
     return UnrecordedCommits(
         commits=commits, format_id=format_id, anew=bool(recorded) and after == _EVERYTHING
@@ -96,7 +96,7 @@ def unrecorded(
 
 
 def _resumed(
-    reader: TableReader, row: TableRow, recorded: Recorded, head: int, head_id: str | None
+    reader: TableReader, row: TableRow, recorded: Recorded, newest: int, head_id: str | None
 ) -> tuple[int, str | None]:
     """The newest version on record that is surely of this very log, and its UUID."""
     if head_id is not None and head_id in recorded:
@@ -111,8 +111,8 @@ def _resumed(
         else:
             same = set()
         if not same and None in recorded and (began is None or began in row.format_ids):
-            return _within(recorded[None], head), row.format_ids[-1] if row.format_ids else None
-    found = [(version, one) for one, version in recorded.items() if one in same and version <= head]
+            return _within(recorded[None], newest), row.format_ids[-1] if row.format_ids else None
+    found = [(version, one) for one, version in recorded.items() if one in same and version <= newest]
     return max(found, default=(_EVERYTHING, None), key=lambda one: one[0])
 
 
@@ -122,8 +122,8 @@ def _since(row: TableRow, began: str) -> Sequence[str]:
     return row.format_ids[places[-1] :] if places else ()
 
 
-def _within(version: int, head: int) -> int:
-    return version if version <= head else _EVERYTHING
+def _within(version: int, newest: int) -> int:
+    return version if version <= newest else _EVERYTHING
 
 
 def _told(reader: TableReader, location: str, commit: Commit) -> Commit:

@@ -64,9 +64,9 @@ class OnRecord:
         return self.schema and bool(self.lineage)
 
     def has_lineage_of(self, seen: Observation) -> bool:
-        """Whether this very version is on record: not one of the same number of another log."""
+        """Whether everything up to the newest version is on record: not one of the same number of another log."""
         known = self.lineage
-        return known.get(seen.format_id if seen.format_id in known else None) == seen.version
+        return known.get(seen.format_id if seen.format_id in known else None) == seen.upto
 
 
 def resolved_row(row: TableRow, look: TableLook, now: datetime) -> TableRow:

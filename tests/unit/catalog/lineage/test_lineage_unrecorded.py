@@ -16,7 +16,7 @@ from support.builders.system_samples import table_row
 def read(
     table: LogWriter, row: TableRow, recorded: Recorded, head_id: str | None = None
 ) -> UnrecordedCommits:
-    return unrecorded(DeltaReader(), row, recorded=recorded, head=table.head, head_id=head_id)
+    return unrecorded(DeltaReader(), row, recorded=recorded, newest=table.head, head_id=head_id)
 
 
 def versions(found: UnrecordedCommits) -> list[int]:

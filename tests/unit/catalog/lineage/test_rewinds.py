@@ -138,11 +138,11 @@ def test_what_is_on_record_goes_on_after_a_rewind(table: Branched) -> None:
     reader, uuid = ManifestReader(), table.writer.manifest.table_id
     row = replace(table_row(1), location=table.location, format_ids=(uuid,))
     last = table.go_on()
-    found = unrecorded(reader, row, recorded={uuid: table.left}, head=last, head_id=uuid)
+    found = unrecorded(reader, row, recorded={uuid: table.left}, newest=last, head_id=uuid)
     assert ([one.version for one in found.commits], found.anew) == ([last], False)
-    found = unrecorded(reader, row, recorded={uuid: table.left}, head=last)
+    found = unrecorded(reader, row, recorded={uuid: table.left}, newest=last)
     assert ([one.version for one in found.commits], found.anew) == ([last], False), (
         "known by its first commit"
     )
-    found = unrecorded(reader, row, recorded={"another": table.left}, head=last)
+    found = unrecorded(reader, row, recorded={"another": table.left}, newest=last)
     assert ([one.version for one in found.commits], found.anew) == ([*table.history, last], True)
