@@ -37,6 +37,7 @@ from lakewarden.jobs.engines.iceberg.java_tables import (
 from lakewarden.jobs.engines.iceberg.own_metadata import drop_branches, join_manifests
 from lakewarden.jobs.engines.iceberg.parquet_source import source_in_folder, source_named
 from lakewarden.jobs.engines.iceberg.partitions import rows_of
+from lakewarden.jobs.engines.iceberg.snapshot_diff import row_diff
 from lakewarden.jobs.engines.iceberg.table_properties import change_properties
 from lakewarden.jobs.engines.spark.errors import is_stopped
 from lakewarden.jobs.engines.spark.worker_session import worker_session
@@ -276,7 +277,7 @@ class IcebergEngine:
         _refuse("fill in statistics of single files of Iceberg tables, which have them")
 
     def row_diff(self, request: DiffRequest) -> RowDiff:
-        _refuse("compare rows of Iceberg tables")
+        return row_diff(opened(self._spark(), self._heads, request.location), request)
 
     def _rewrite(
         self,
