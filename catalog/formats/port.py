@@ -65,8 +65,8 @@ class Capabilities:
     vacuum: bool
     compact: bool
     file_statistics: bool
-    moves_files: bool = True
-    """Whether single files can be taken out of it, and added again."""
+    adds_again: bool = True
+    """Whether what a commit had appended can be added again."""
     purge: bool = True
     """Whether its log tells all its files, and nobody else needs any."""
     spark_alone: bool = False
@@ -104,6 +104,8 @@ class DataFile:
     has_deletion_vector: bool = False
     deletion_vector: str | None = None
     """The file that holds its deletion vector; None if there is none, or if it is inline."""
+    may_lack_rows: bool = False
+    """Whether files of deletes that are no vectors may concern rows of it; how many, only a scan tells."""
     has_statistics: bool = False
     deletes: DeleteKind | None = None
     """What the file deletes of other files; None where it holds rows of the table."""
@@ -187,6 +189,8 @@ class Commit:
     """The author, if the engine names one."""
     user_metadata: str | None = None
     """What the writer put into commitInfo."""
+    may_look: bool = False
+    """Whether it may have looked for rows of the table, as a MERGE does, though its kind does not say so."""
     run_id: str | None = None
     """lakewarden's run, if it is one of ours."""
     installation: str | None = None

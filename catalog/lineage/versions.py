@@ -80,6 +80,8 @@ class Version:
     them."""
     blind: bool = False
     """A blind append: the commit added files and read nothing of the table."""
+    may_look: bool = False
+    """As in `Commit`."""
     rows: int | None = None
     """Rows that the commit added, None if unknown."""
     files: int | None = None
@@ -261,6 +263,7 @@ def _version(
         reads_self=record is not None and record.reads_self,
         target=target,
         blind=effect is Effect.APPEND and adds_only and commit.blind_append is not False,
+        may_look=commit.may_look,
         rows=_rows(commit),
         files=commit.added_files if commit.data_change else None,
         run_id=commit.run_id,

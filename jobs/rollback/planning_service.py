@@ -204,7 +204,6 @@ class Gatherer:
             format_id=seen.format_id,
             head=seen.head,
             append_only=seen.append_only,
-            moves_files=seen.capabilities.moves_files,
             stays_out=stays_out,
         )
 

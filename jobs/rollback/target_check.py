@@ -1,7 +1,9 @@
 """Can a table be taken back to the version that a plan chose, and what goes with it? Asked of its log and its files."""
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from typing import Final, NamedTuple
 
 from lakewarden.catalog.errors import UnreadableError
 from lakewarden.catalog.formats.heads import commit_at
@@ -13,6 +15,17 @@ from lakewarden.jobs.rollback.plan.model import TablePlan
 from lakewarden.jobs.rollback.step_check import unreachable, why_not
 
 __all__ = ["TargetCheck"]
+
+
+_NONE: Final = (frozenset[int](), frozenset[int]())
+
+
+class _FileState(NamedTuple):
+    """A file, and what says whether all of its rows are there."""
+
+    entry: str
+    vector: str | None
+    may_lack_rows: bool
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -32,12 +45,12 @@ class TargetCheck:
         if reach is not None:
             facts = replace(facts, unreachable={self.target: reach, **facts.unreachable})
         able = seen.capabilities if isinstance(seen, Observation) else None
-        moves_files = able is not None and able.restore and able.moves_files
-        intact = self._intact() if moves_files else frozenset[int]()
+        intact, thinned = self._appends() if able is not None and able.restore else _NONE
         commits = self.reader.commits(self._location, after=self.target, upto=self.table.from_version)
         redefined = [commit for commit in commits if commit.format_id is not None]
         first = min((one.version for one in redefined if one.kind is not CommitKind.PROPERTIES), default=None)
-        fitting = frozenset(version for version in intact if first is None or version < first)
+        again = intact if able is not None and able.adds_again else ()
+        fitting = frozenset(version for version in again if first is None or version < first)
         properties: tuple[PropertyChange, ...] = ()
         may_change = bool(redefined) or not spec_of(self.reader.format).commits_tell_properties
         if may_change and reach is None and isinstance(seen, Observation):
@@ -46,7 +59,7 @@ class TargetCheck:
             except UnreadableError as error:
                 why = Unreachable(why=VersionObstacle.EXPIRED, message=str(error))
                 facts = replace(facts, unreachable={self.target: why, **facts.unreachable})
-        return replace(facts, intact=intact, fitting=fitting, properties=properties)
+        return replace(facts, intact=intact, thinned=thinned, fitting=fitting, properties=properties)
 
     @property
     def _location(self) -> str:
@@ -61,28 +74,37 @@ class TargetCheck:
             self.reader, self.storage, self._location, name=name, head=head, target=self.target
         )
 
-    def _intact(self) -> frozenset[int]:
-        """The lost blind appends whose files are all still in head."""
+    def _appends(self) -> tuple[frozenset[int], frozenset[int]]:
+        """Of the lost blind appends: those whose files are all still in head, as they were; those whose files are, and
+        perhaps not all rows of them."""
         if not self.table.appends:
-            return frozenset()
-        head = self._files(self.table.from_version)
-        return frozenset(version for version in self.table.appends if self._added(version) <= head)
+            return _NONE
+        head, intact, thinned = self._files(self.table.from_version), set[int](), set[int]()
+        for version in self.table.appends:
+            added = self._added(version)
+            if added is not None and all(head[file] == times for file, times in added.items()):
+                intact.add(version)
+            elif added is not None and {file.entry for file in added} <= {file.entry for file in head}:
+                thinned.add(version)
+        return frozenset(intact), frozenset(thinned)
 
-    def _added(self, version: int) -> frozenset[tuple[str, str | None]]:
-        """The files that a version added; a file that nobody has where the log no longer tells."""
+    def _added(self, version: int) -> "Counter[_FileState] | None":
+        """The files that a version added; None where the log no longer tells, or it added none."""
         try:
             made = commit_at(self.reader, self._location, version)
-            if made is None:
-                return frozenset({("", None)})
-            return self._files(version) - self._files(made.parent)
+            return None if made is None else (self._files(version) - self._files(made.parent)) or None
         except UnreadableError:
-            return frozenset({("", None)})
+            return None
 
-    def _files(self, version: int | None) -> frozenset[tuple[str, str | None]]:
+    def _files(self, version: int | None) -> "Counter[_FileState]":
+        """How often a version has each: some writers add a file that is there already."""
         if version is None:
-            return frozenset()
+            return Counter()
         files = self.reader.files(self._location, version=version)
-        return frozenset((file.entry, file.deletion_vector) for file in files)
+        return Counter(
+            _FileState(one.entry, one.deletion_vector, one.may_lack_rows or one.has_deletion_vector)
+            for one in files
+        )
 
 
 def _changes(seen: Observation, target: Mapping[str, str]) -> tuple[PropertyChange, ...]:

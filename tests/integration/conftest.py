@@ -12,6 +12,7 @@ from lakewarden.catalog.metastore.hive import HiveMetastore
 from lakewarden.daemon.process.embedded_metastore import EmbeddedMetastore
 from lakewarden.jobs.session.attached import Attached
 from support.builders.estate import Estate, made_estate
+from support.builders.iceberg_shop import Shop, shop_with_bad_load
 from support.builders.spark_iceberg import Make, SparkIceberg, iceberg_catalogs
 from support.processes.commands import Cli, caller
 from support.processes.house import House
@@ -96,4 +97,13 @@ def lw(
 ) -> Iterator[Attached]:
     """A session that is attached to the home of `metastore_cli`."""
     with lakewarden.attach(spark, home=tmp_path / "home", settings={"metastore.uri": metastore.uri}) as made:
+        yield made
+
+
+@pytest.fixture
+def shop(
+    spark: SparkSession, metastore: EmbeddedMetastore, metastore_cli: Cli, tmp_path: Path
+) -> Iterator[Shop]:
+    """An Iceberg table and a Delta table made from it, after a bad load."""
+    with shop_with_bad_load(spark, metastore.uri, metastore_cli, tmp_path / "home") as made:
         yield made

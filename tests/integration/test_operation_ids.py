@@ -177,7 +177,7 @@ def test_what_a_rollback_took_the_files_of_is_done_again(table: Table) -> None:
         kind=RollbackStep.REMOVE_FILES,
         versions=(before + 1,),
     )
-    record = removal_record(step, mark="rollback", user="ana")
+    record = removal_record(step, [before + 1, before + 2], mark="rollback", user="ana")
     engine = DeltaEngine(lambda: table.spark, storage=lambda _: StorageOptions(), clock=SystemClock())
     engine.remove_files(step.location, requires=Head(before + 2), versions=step.versions, record=record)
     assert table.rows() == [(1, 10), (2, 20), (8, 8)]

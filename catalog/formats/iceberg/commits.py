@@ -13,7 +13,6 @@ from lakewarden.catalog.model.lineage_record import (
     OPERATION_ID,
     OPERATION_NUMBER,
     RUN_ID,
-    LineageRecord,
 )
 from lakewarden.catalog.model.rows import UNKNOWN_PARENT
 
@@ -31,10 +30,12 @@ _TOTAL: Final = "total-data-files"
 """Who writes this, counts files at all."""
 _STAGED: Final = "wap.id"
 _PICKED: Final = "source-snapshot-id"
+_MANY_NAMES: Final = "overwrite"
+"""Iceberg's operation of a snapshot that replaced rows: of UPDATE and MERGE, too."""
 _KINDS: Final = {
     "append": CommitKind.APPEND,
     "delete": CommitKind.DELETE,
-    "overwrite": CommitKind.PARTIAL_OVERWRITE,  # UPDATE and MERGE are overwrites, too
+    _MANY_NAMES: CommitKind.PARTIAL_OVERWRITE,
     COMPACTION: CommitKind.MAINTENANCE,
 }
 
@@ -48,19 +49,23 @@ def commit_of(metadata: TableMetadata, snapshot: TableSnapshot, names: SnapshotN
     schema_id = snapshot.schema_id if parent is None else parent.schema_id
     engine = " ".join(told[key] for key in ("engine-name", "engine-version") if key in told)
     added, reading = told.get("added-records"), record_in(told)
+    told_kind = kind_told(reading.record, snapshot.operation)
     rows = changed_rows(reading.record, told, {} if parent is None else parent.summary)
     return Commit(
         version=snapshot.sequence,
         parent=_parent(metadata, snapshot, parent),
         committed_at=snapshot.at,
         stamped_at=snapshot.at,
-        kind=_kind(snapshot, reading.record) if restored is None else CommitKind.RESTORE,
+        kind=(told_kind or _KINDS.get(snapshot.operation or "", CommitKind.UNKNOWN))
+        if restored is None
+        else CommitKind.RESTORE,
         operation=(snapshot.operation or "unknown") if restored is None else "restore",
         metrics={**told, **({} if added is None else {"num_added_rows": added}), **rows},
         data_change=restored is not None or snapshot.operation != COMPACTION,
         added_files=as_whole(told.get("added-data-files", "")) or 0,
         removed_files=as_whole(told.get("deleted-data-files", "")) or 0,
         idle=_TOTAL in told and not any(as_whole(told.get(key, "0")) != 0 for key in _FILES),
+        may_look=told_kind is None and snapshot.operation == _MANY_NAMES,
         engine=engine or None,
         run_id=told.get(RUN_ID) if names.in_main or LEFT in told else None,
         installation=told.get(INSTALLATION),
@@ -106,10 +111,6 @@ def _transactions(told: Mapping[str, str]) -> tuple[tuple[str, int], ...]:
 def is_compaction(snapshot: TableSnapshot) -> bool:
     """Whether a snapshot has the rows of the one before it in other files."""
     return snapshot.operation == COMPACTION and LEFT not in snapshot.summary
-
-
-def _kind(snapshot: TableSnapshot, record: LineageRecord | None) -> CommitKind:
-    return kind_told(record, snapshot.operation) or _KINDS.get(snapshot.operation or "", CommitKind.UNKNOWN)
 
 
 def _parent(metadata: TableMetadata, snapshot: TableSnapshot, parent: TableSnapshot | None) -> int | None:

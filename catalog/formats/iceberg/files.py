@@ -1,6 +1,7 @@
 """From entries of manifests to files: data with what is deleted of it, delete files by kind, removed ones. Pure."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Final
 
@@ -19,18 +20,55 @@ __all__ = ["added_files", "deletes_of", "live_files"]
 _PARQUET: Final = "parquet"
 _PUFFIN: Final = "puffin"
 
+_Reach = tuple[str] | tuple[int, tuple[str | None, ...]] | tuple[()]
+"""A data file, a partition, or all."""
+
 
 def live_files(
     entries: Sequence[ManifestEntry], metadata: TableMetadata, paths: FilePaths
 ) -> Iterator[DataFile]:
     """The data files of a snapshot, each with its deletion vector, then the delete files that are none."""
     vectors = {one.referenced: one for one in entries if _kind(one) is DeleteKind.VECTOR}
-    since = _oldest(metadata)
+    since, deletes = _oldest(metadata), DeletesInFiles(entries)
     for one in sorted(entries, key=lambda entry: entry.content):
         kind = _kind(one)
-        if kind is not DeleteKind.VECTOR:
-            vector = vectors.get(one.path) if kind is None else None
-            yield _file(one, kind, vector, metadata, paths, since)
+        if kind is None:
+            file = _file(one, kind, vectors.get(one.path), metadata, paths, since)
+            yield replace(file, may_lack_rows=True) if deletes.may_concern(one) else file
+        elif kind is not DeleteKind.VECTOR:
+            yield _file(one, kind, None, metadata, paths, since)
+
+
+class DeletesInFiles:
+    """The deletes of a snapshot that are no vectors, by what of it they may concern: data files before them, of their
+    partition; by equality, of all where they are not partitioned."""
+
+    def __init__(self, entries: Iterable[ManifestEntry]) -> None:
+        self._last: dict[_Reach, float] = {}
+        for one in entries:
+            kind = _kind(one)
+            if kind in (DeleteKind.POSITION, DeleteKind.EQUALITY):
+                until = float("inf") if one.sequence is None else one.sequence
+                # What is deleted by position may have come by the same snapshot.
+                until = until + 1 if kind is DeleteKind.POSITION else until
+                reach = _reach(one, kind)
+                self._last[reach] = max(until, self._last.get(reach, until))
+
+    def may_concern(self, entry: ManifestEntry) -> bool:
+        """Whether rows of a data file may be deleted by one of them."""
+        if not self._last:
+            return False
+        since = 0 if entry.sequence is None else entry.sequence
+        reached: tuple[_Reach, ...] = ((entry.path,), (entry.spec_id, entry.partition), ())
+        return any(since < self._last.get(one, 0) for one in reached)
+
+
+def _reach(entry: ManifestEntry, kind: DeleteKind) -> "_Reach":
+    if entry.referenced is not None:
+        return (entry.referenced,)
+    if kind is DeleteKind.EQUALITY and all(one is None for one in entry.partition):
+        return ()  # not partitioned, or perhaps of the partition of NULL
+    return (entry.spec_id, entry.partition)
 
 
 def added_files(

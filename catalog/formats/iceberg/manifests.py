@@ -32,8 +32,11 @@ ADDED: Final = 1
 DELETED: Final = 2
 """What a manifest says of a file: by its snapshot it came, or went. Otherwise (0) it was there before."""
 DATA: Final = 0
+POSITION_DELETES: Final = 1
 EQUALITY_DELETES: Final = 2
-"""What a file holds. Otherwise (1) positions that are deleted."""
+"""What a file holds."""
+_PATHS: Final = 2147483546
+"""The id of the column of a file of positions in which the paths of data files are."""
 _DAMAGE: Final = (
     *(ValueError, KeyError, TypeError, AttributeError, IndexError, AssertionError, EOFError),
     *(OverflowError, MemoryError, RuntimeError, StructError, zlib.error, SchemaParseException),
@@ -170,8 +173,20 @@ def _entry(record: Json, manifest: ManifestFile) -> ManifestEntry:
         partition=tuple(None if one is None else str(one) for one in file["partition"].values()),
         rows=_count(file["record_count"]),
         size_bytes=_count(file["file_size_in_bytes"]),
-        referenced=file.get("referenced_data_file"),
+        referenced=_referenced(file),
     )
+
+
+def _referenced(file: Json) -> str | None:
+    """The one data file that a delete file concerns: as it says, or as the bounds of the paths in it do."""
+    named = file.get("referenced_data_file")
+    if named is not None or file.get("content") != POSITION_DELETES:
+        return named
+    lower, upper = (
+        next((one["value"] for one in file.get(side) or () if one["key"] == _PATHS), None)
+        for side in ("lower_bounds", "upper_bounds")
+    )
+    return None if lower is None or lower != upper else bytes(lower).decode()
 
 
 def _count(value: int) -> int:

@@ -56,7 +56,7 @@ def capabilities_of(obstacles: tuple[ObservedOnly, ...]) -> Capabilities:
     """What may be done to the table: nothing if anything stands against it."""
     return Capabilities(
         restore=not obstacles,
-        moves_files=False,
+        adds_again=False,
         vacuum=not obstacles,
         compact=not obstacles,
         file_statistics=False,

@@ -1,5 +1,6 @@
 """The Iceberg engine: the Engine port on the worker's Spark session, for what is done to Iceberg tables so far."""
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
@@ -15,7 +16,7 @@ from lakewarden.catalog.formats.iceberg.reader import IcebergReader
 from lakewarden.catalog.formats.port import DataFile, Head, Observation
 from lakewarden.catalog.formats.spec import HeadOf
 from lakewarden.catalog.metastore.port import Metastore
-from lakewarden.catalog.model.lineage_record import INSTALLATION, RUN_ID, LineageRecord
+from lakewarden.catalog.model.lineage_record import INSTALLATION, RUN_ID, LineageRecord, custom_metadata
 from lakewarden.catalog.model.rollbacks import UNDO
 from lakewarden.catalog.model.rows import TableFormat
 from lakewarden.catalog.storage.file_store import FileEntry, FileStore, StorageOptions, open_store
@@ -39,6 +40,7 @@ from lakewarden.jobs.engines.iceberg.parquet_source import source_in_folder, sou
 from lakewarden.jobs.engines.iceberg.partitions import rows_of
 from lakewarden.jobs.engines.iceberg.snapshot_diff import row_diff
 from lakewarden.jobs.engines.iceberg.table_properties import change_properties
+from lakewarden.jobs.engines.iceberg.taking_out import take_out
 from lakewarden.jobs.engines.spark.errors import is_stopped
 from lakewarden.jobs.engines.spark.worker_session import worker_session
 from lakewarden.jobs.engines.spec import EngineSpec
@@ -237,7 +239,15 @@ class IcebergEngine:
     def remove_files(
         self, location: str, *, requires: Head, versions: Sequence[int], record: LineageRecord
     ) -> int:
-        _refuse("take single files out of Iceberg tables")
+        table = self._at(location, requires)
+        return take_out(
+            table,
+            versions,
+            whole=self._whole(location, requires.version),
+            marks={**self._marks(record.run_id), **custom_metadata(record)},
+            run_id=record.run_id,
+            lasts=self._undo_for,
+        )
 
     def add_again(self, location: str, *, requires: Head, version: int, record: LineageRecord) -> int:
         _refuse("add files to Iceberg tables again")
@@ -314,6 +324,16 @@ class IcebergEngine:
                 f"{location} could not be restored to version {to}: {gone[0]} is gone.",
                 hint="Put it back from a backup; `lakewarden rollback show` says how far the rollback came.",
             )
+
+    def _whole(self, location: str, version: int) -> frozenset[str]:
+        """The data files that a version has once, and all of their rows."""
+        files = [one for one in self._reader.files(location, version=version) if one.deletes is None]
+        times = Counter(one.path for one in files)
+        return frozenset(
+            one.path
+            for one in files
+            if times[one.path] == 1 and not (one.may_lack_rows or one.has_deletion_vector)
+        )
 
     def _made_by(self, location: str, run_id: str) -> int:
         """The version that a run made, which is to be undone."""

@@ -22,7 +22,7 @@ from lakewarden.jobs.engines.iceberg.java_tables import JavaTable
 from lakewarden.jobs.engines.iceberg.summaries import take_over
 from lakewarden.jobs.engines.spark.errors import translated
 
-__all__ = ["fence", "not_ours", "restore"]
+__all__ = ["drafted", "fence", "left_tag", "made_tag", "not_ours", "require_told", "restore", "until"]
 
 _REFUSED: Final = "InvalidOperationException"
 """What the Hive metastore says to an entry that it does not take."""
@@ -47,7 +47,7 @@ def restore(
     made, or since what is undone."""
     head, target = table.base.currentSnapshot(), _snapshot(table, to)
     if undoes is None:
-        _require_told(table, head)
+        require_told(table, head)
     else:
         _require_same_columns(table, _snapshot(table, undoes))
     schema_id = target.schemaId()
@@ -59,7 +59,7 @@ def restore(
     made = _same_files(table, target, told, schema_id if changes_schema else None)
     reach("iceberg.drafted")
     is_undo = undoes is not None
-    tags = {_made(run_id): made} if is_undo else {_made(run_id): made, _left(run_id): head}
+    tags = {made_tag(run_id): made} if is_undo else {made_tag(run_id): made, left_tag(run_id): head}
     lost, set_again = _differences(table, properties)
 
     def change(builder: Any) -> None:
@@ -70,9 +70,9 @@ def restore(
         builder.removeProperties(lost)
         builder.setProperties(set_again)
         if is_undo:
-            builder.removeRef(_left(run_id.removesuffix(UNDO)))
+            builder.removeRef(left_tag(run_id.removesuffix(UNDO)))
         for name, snapshot in tags.items():
-            builder.setRef(name, _until(table, snapshot, lasts))
+            builder.setRef(name, until(table, snapshot, lasts))
 
     try:
         table.commit(change, f"restore {table.location} to version {to}")
@@ -95,7 +95,7 @@ def fence(table: JavaTable, *, marks: Mapping[str, str], run_id: str, lasts: tim
 
     def change(builder: Any) -> None:
         builder.setBranchSnapshot(made, MAIN)
-        builder.setRef(_made(run_id), _until(table, made, lasts))
+        builder.setRef(made_tag(run_id), until(table, made, lasts))
 
     table.commit(change, f"commit to {table.location}")
     return int(made.sequenceNumber())
@@ -116,9 +116,9 @@ def _snapshot(table: JavaTable, version: int) -> Any:
     )
 
 
-def _require_told(table: JavaTable, head: Any) -> None:
+def require_told(table: JavaTable, head: Any) -> None:
     """Raise `PreconditionError` if somebody has changed columns since head was made: no version says so, and no plan,
-    and it would be taken back as well."""
+    and it would be taken back as well, by this act or by its undo."""
     if head.schemaId() is not None and head.schemaId() != table.base.currentSchemaId():
         raise PreconditionError(
             f"Somebody has changed columns of {table.location} since version {head.sequenceNumber()} was made, "
@@ -156,11 +156,7 @@ def _same_files(table: JavaTable, like: Any, marks: Mapping[str, str], schema_id
     so far. `schema_id`: its schema, None for the table's. Raises `ConflictError` as `restore`."""
     jvm: Any = table.spark._jvm
     with translated(f"write a snapshot of {table.location}"):
-        draft = jvm.org.apache.iceberg.Transactions.newTransaction(
-            table.table.name(), table.table.operations()
-        )
-        if draft.startMetadata().metadataFileLocation() != table.base.metadataFileLocation():
-            raise ConflictError(f"{table.location} moved past the head on which this was decided.")
+        draft = drafted(table)
         draft.manageSnapshots().setCurrentSnapshot(like.snapshotId()).commit()
         if schema_id is not None:
             now = draft.currentMetadata()
@@ -173,17 +169,27 @@ def _same_files(table: JavaTable, like: Any, marks: Mapping[str, str], schema_id
         return draft.currentMetadata().currentSnapshot()
 
 
-def _made(run_id: str) -> str:
+def drafted(table: JavaTable) -> Any:
+    """A transaction of Iceberg's on the table as it was opened, to be published by no commit of its own. Raises
+    `ConflictError` as `restore`."""
+    jvm: Any = table.spark._jvm
+    draft = jvm.org.apache.iceberg.Transactions.newTransaction(table.table.name(), table.table.operations())
+    if draft.startMetadata().metadataFileLocation() != table.base.metadataFileLocation():
+        raise ConflictError(f"{table.location} moved past the head on which this was decided.")
+    return draft
+
+
+def made_tag(run_id: str) -> str:
     """The tag on a snapshot that a run made."""
-    return f"{_left(run_id)}-made"
+    return f"{left_tag(run_id)}-made"
 
 
-def _left(run_id: str) -> str:
+def left_tag(run_id: str) -> str:
     """The tag on the head that a run left."""
     return f"{UNDO_TAGS}{run_id}"
 
 
-def _until(table: JavaTable, snapshot: Any, lasts: timedelta) -> Any:
+def until(table: JavaTable, snapshot: Any, lasts: timedelta) -> Any:
     """A tag on a snapshot that lasts so long, and a wait, from now on; its age counts from when the snapshot was
     made."""
     jvm: Any = table.spark._jvm

@@ -1,7 +1,7 @@
 """The lineage records of a rollback's own commits other than RESTOREs. Pure."""
 
-from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from collections.abc import Collection, Iterable, Iterator
+from itertools import groupby
 
 from lakewarden.catalog.formats.port import Commit
 from lakewarden.catalog.lineage.versions import version_of
@@ -11,10 +11,14 @@ from lakewarden.jobs.rollback.journal.steps import NO_VERSION, TableStep
 __all__ = ["again_record", "removal_record"]
 
 
-def removal_record(step: TableStep, *, mark: str, user: str) -> LineageRecord:
-    """Taking files out: what is left is the version before the first of them, and what the others did since."""
+def removal_record(step: TableStep, line: Iterable[int], *, mark: str, user: str) -> LineageRecord:
+    """Taking files out: what is left is the version before the first of them, and what the others did since. `line` are
+    the versions by which head came from that one, in order."""
+    versions = [one for one in line if one <= step.from_version]
     inputs = [] if step.to_version == NO_VERSION else [_read(step, upto=step.to_version)]
-    inputs += [_read(step, after=after, upto=upto) for after, upto in _kept(step.versions, step.from_version)]
+    inputs += [
+        _read(step, after=after, upto=upto) for after, upto in _kept(frozenset(step.versions), versions)
+    ]
     return LineageRecord(run_id=mark, operation=Operation.REMOVE_FILES, user=user, inputs=tuple(inputs))
 
 
@@ -35,12 +39,15 @@ def again_record(step: TableStep, original: Commit, *, mark: str, user: str) -> 
     )
 
 
-def _kept(removed: Sequence[int], head: int) -> Iterator[tuple[int, int]]:
-    """The runs of versions between the removed ones and up to head, as (the one before, the last)."""
-    ends = [*sorted(removed), head + 1]
-    for before, following in pairwise(ends):
-        if following - before > 1:
-            yield before, following - 1
+def _kept(removed: Collection[int], line: Iterable[int]) -> Iterator[tuple[int, int]]:
+    """The runs of versions after removed ones, as (the one before, the last)."""
+    before: int | None = None
+    for gone, run in groupby(line, removed.__contains__):
+        *_, last = run
+        if gone:
+            before = last
+        elif before is not None:
+            yield before, last
 
 
 def _read(step: TableStep, *, upto: int, after: int | None = None) -> LineageInput:

@@ -98,7 +98,10 @@ class StepExecutor:
         if done is not None:
             return done
         mark = mark_of(row)
-        record = removal_record(step, mark=mark, user=row.actor or mark)
+        line = commits_since(self.tools.reader(step.format), step.location, after=step.to_version)
+        if line is None:
+            raise self._moved(step)
+        record = removal_record(step, [one.version for one in line], mark=mark, user=row.actor or mark)
         self.permit(row, step)
         try:
             version = self.tools.engine(step.format).remove_files(

@@ -41,6 +41,8 @@ class Case:
     """The versions whose files can be removed."""
     undoable_if_kept: bool
     """There would be some if all unknown ones were agreed to be kept."""
+    not_undoable: str | None
+    """What keeps files from being removed, as far as it is about one version."""
     collateral: tuple[Lost, ...]
     lost: tuple[Version, ...]
     """The versions that head would no longer have, as far as the log tells them."""
@@ -153,12 +155,12 @@ def _forbidden(case: Case) -> Iterator[Blocker]:
     if case.removes and not case.undoable:
         append_only = facts is not None and facts.append_only
         why = "more than whole appends would have to go"
-        if facts is not None and not facts.moves_files:
-            why = "lakewarden takes no single files out of tables of its format; plan without --remove-files"
-        elif append_only:
+        if append_only:
             why = "it is append-only"
         elif case.undoable_if_kept:
             why = "commits of unknown origin would stay in it; agree to `keep_unknown`, or mark them clean"
+        elif case.not_undoable is not None:
+            why = f"{why}: {case.not_undoable}"
         message = f"{case.name} cannot be mended by removing files: {why}."
         yield Blocker(why=Blocked.NOT_UNDOABLE, message=message)
 

@@ -53,8 +53,6 @@ class TableFacts:
     """The state of head, which tells it from an equal version of another table (catalog/formats/heads.py)."""
     dependencies: tuple[Dependency, ...] = ()
     append_only: bool = False
-    moves_files: bool = True
-    """Single files can be taken out of it, and added again."""
     system: bool = False
     """The table is one of lakewarden's own."""
     hold: str | None = None
@@ -74,7 +72,9 @@ class TableFacts:
     unreachable: Mapping[int, Unreachable] = field(default_factory=dict)
     """By version."""
     intact: frozenset[int] = frozenset()
-    """Commits that added files, all of which head still has."""
+    """Commits that added files, all of which head still has, and all of their rows."""
+    thinned: frozenset[int] = frozenset()
+    """Commits that added files, all of which head still has, but perhaps not all of their rows."""
     fitting: frozenset[int] = frozenset()
     """The intact appends whose files fit the columns of the target version."""
     properties: tuple[PropertyChange, ...] = ()

@@ -1,6 +1,6 @@
 """Where a table's head comes from: its line of versions, what of it is tainted, where it goes back to. Pure."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -9,7 +9,7 @@ from lakewarden.catalog.lineage.versions import Effect, Touch, Version
 from lakewarden.catalog.model.lineage_record import Operation
 from lakewarden.jobs.rollback.plan.taint import Taint
 
-__all__ = ["Line", "line_of", "shaping", "undoable"]
+__all__ = ["Line", "line_of", "obstacle_to_removal", "shaping", "undoable"]
 
 _ROW_WISE: Final = frozenset(
     {Operation.APPEND, Operation.UPDATE, Operation.DELETE, Operation.PARTIAL_OVERWRITE}
@@ -87,18 +87,52 @@ def undoable(
     Every tainted commit that is lost has to be a blind append with all its files still in head, and every
     clean one after them row by row. `keeps_unknown` says of a version that may be tainted whether it counts as clean.
     """
-    bad = [node for node in line.lost if node in set(line.tainted)]
-    first = bad[0] if bad else NO_NODE
+    bad = _bad(line)
     removable = all(_removable(graph.versions[node], history, intact) for node in bad)
-    others = [
-        history.get(graph.versions[node]) for node in line.lost if node > first and node not in set(bad)
-    ]
+    others = [history.get(graph.versions[node]) for node in _clean_after(line, bad)]
     doubtful = set(line.lost) & set(line.unknown)
     if not bad or not removable or not all(keeps_unknown(graph.versions[node]) for node in doubtful):
         return ()
     if not all(one is not None and _works_row_wise(one, history) for one in others):
         return ()
     return tuple(graph.versions[node] for node in bad)
+
+
+def obstacle_to_removal(
+    graph: VersionGraph,
+    line: Line,
+    history: Mapping[int, Version],
+    intact: frozenset[int],
+    thinned: frozenset[int],
+) -> str | None:
+    """What keeps files from being removed instead, as far as it is about one version; None where nothing is.
+    `thinned` are appends that may have lost rows since, but no files."""
+    bad = _bad(line)
+    for version in (graph.versions[node] for node in bad):
+        one = history.get(version)
+        if one is None or not one.blind:
+            return f"version {version} is no blind append"
+        if version in thinned:
+            return f"rows of version {version} may have been deleted or updated since"
+        if version not in intact:
+            return f"files of version {version} were taken out or written anew since"
+    for node in _clean_after(line, bad):
+        one = history.get(graph.versions[node])
+        if one is None or not _works_row_wise(one, history):
+            what = "" if one is None else f" ({one.operation})"
+            return f"version {graph.versions[node]}{what} may come of the bad rows, too"
+    return None
+
+
+def _bad(line: Line) -> Sequence[int]:
+    tainted = set(line.tainted)
+    return [node for node in line.lost if node in tainted]
+
+
+def _clean_after(line: Line, bad: Sequence[int]) -> Iterator[int]:
+    """What is lost after the first of the bad ones, and is none."""
+    first, known = bad[0] if bad else NO_NODE, set(bad)
+    return (node for node in line.lost if node > first and node not in known)
 
 
 def _removable(version: int, history: dict[int, Version], intact: frozenset[int]) -> bool:
@@ -108,7 +142,7 @@ def _removable(version: int, history: dict[int, Version], intact: frozenset[int]
 
 def _works_row_wise(one: Version, history: Mapping[int, Version]) -> bool:
     rowless = one.effect is Effect.ALIAS or _leaves_no_rows_behind(one, history)
-    return not one.reads_self and (rowless or one.operation in _ROW_WISE)
+    return not (one.reads_self or one.may_look) and (rowless or one.operation in _ROW_WISE)
 
 
 def _leaves_no_rows_behind(one: Version, history: Mapping[int, Version]) -> bool:

@@ -20,7 +20,7 @@ from lakewarden.jobs.rollback.plan.facts import TableFacts
 from lakewarden.jobs.rollback.plan.losses import Losses
 from lakewarden.jobs.rollback.plan.model import RollbackPlan, Spared, Step, TablePlan
 from lakewarden.jobs.rollback.plan.request import RollbackRequest
-from lakewarden.jobs.rollback.plan.restore_points import Line, line_of, undoable
+from lakewarden.jobs.rollback.plan.restore_points import Line, line_of, obstacle_to_removal, undoable
 from lakewarden.jobs.rollback.plan.taint import Taint, taint_of
 from lakewarden.jobs.rollback.plan.waves import tainted_upstream, waves_of
 
@@ -119,7 +119,9 @@ def _case(scene: _Scene, table_id: str) -> Case | None:
     line = line_of(graph, scene.taint, table_id, history)
     if not (line.tainted or line.unknown or table_id in scene.taint.named):
         return None
-    intact, fitting = (frozenset[int](),) * 2 if facts is None else (facts.intact, facts.fitting)
+    intact, thinned, fitting = (
+        (frozenset[int](),) * 3 if facts is None else (facts.intact, facts.thinned, facts.fitting)
+    )
     append_only = facts is not None and facts.append_only
     target = None if line.target == NO_NODE else graph.versions[line.target]
 
@@ -137,6 +139,7 @@ def _case(scene: _Scene, table_id: str) -> Case | None:
         from_start=line.begins,
         undoable=removable(_keeps_unknown(scene, table_id)),
         undoable_if_kept=bool(line.unknown and removable(lambda version: True)),
+        not_undoable=obstacle_to_removal(graph, line, history, intact, thinned),
         collateral=_losses(scene, line, history, fitting).listed(),
         lost=tuple(history[graph.versions[node]] for node in line.lost if graph.versions[node] in history),
         trigger=_trigger(scene, table_id),

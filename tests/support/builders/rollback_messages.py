@@ -19,7 +19,8 @@ SAYS = {
     "never clean": "No version of db.born is without taint; it has to be dropped or quarantined.",
     "not quarantined": "db.born was not quarantined by a rollback.",
     "files that cannot be removed": "db.source cannot be mended by removing files: "
-    "more than whole appends would have to go.",
+    "more than whole appends would have to go: "
+    "files of version 2 were taken out or written anew since.",
     "changed before an append came again": "Somebody changed db.source (version 5, DELETE) "
     "before version 3 was added again.",
     "legal hold": "db.source is on hold (db.source: case 4711): a legal hold forbids rewinding it.",

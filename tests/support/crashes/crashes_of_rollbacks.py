@@ -12,6 +12,9 @@ _UNMENDS = "test_rollback_crash.py::test_killed_while_a_table_is_taken_in_the_ne
 _FENCED = "test_rollback_asleep.py::test_killed_after_its_fence_the_undo_goes_on"
 _BEGUN = "test_rollback_daemon.py::test_a_rollback_whose_command_was_killed_is_done_by_the_daemon"
 _ICEBERG = "test_iceberg_rollback.py::test_killed_forwards_the_next_attempt_completes_it_once_on_iceberg"
+_ICEBERG_REMOVES = (
+    "test_iceberg_removals.py::test_killed_while_it_removes_files_the_next_attempt_completes_it_once"
+)
 _RESTORED = "test_rollback_crash.py::test_killed_after_spark_restored_the_next_attempt_finds_its_commit"
 
 ROLLBACKS = (
@@ -87,6 +90,20 @@ ROLLBACKS = (
         left="a snapshot that carries the step's mark, and a tag on the head before",
         then="the next attempt finds it by the mark",
         test=_ICEBERG,
+    ),
+    Crash(
+        point="iceberg.removal_drafted",
+        killed="worker, after it wrote a snapshot of head without some files, which no metadata has yet",
+        left="manifests that nothing names",
+        then="the next attempt writes others; a vacuum that lists the folder deletes the first",
+        test=_ICEBERG_REMOVES,
+    ),
+    Crash(
+        point="iceberg.removed",
+        killed="worker, after that snapshot became main",
+        left="a snapshot that carries the step's mark, and a tag on the head before",
+        then="the next attempt finds it by the mark",
+        test=_ICEBERG_REMOVES,
     ),
     Crash(
         point="rollback.restored",

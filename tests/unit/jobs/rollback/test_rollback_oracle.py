@@ -104,7 +104,9 @@ def _without_files(case: Case, made: TablePlan) -> VersionGraph:
         format_id=history[-1].format_id,
         versions=made.undoable,
     )
-    record = removal_record(step, mark="rollback-r1-1", user="ana")
+    record = removal_record(
+        step, range(step.to_version + 1, step.from_version + 1), mark="rollback-r1-1", user="ana"
+    )
     removal = Version(
         version=made.from_version + 1,
         parent=made.from_version,

@@ -8,6 +8,7 @@ from lakewarden.catalog.errors import NotFoundError
 from lakewarden.catalog.lineage.versions import Effect, Version
 from lakewarden.catalog.model.rows import UNKNOWN_PARENT, Dependency, OnRollback, RollbackStep
 from lakewarden.jobs.rollback.execute.commit_records import removal_record
+from lakewarden.jobs.rollback.journal.steps import TableStep
 from lakewarden.jobs.rollback.journal.stored_plan import steps_of
 from lakewarden.jobs.rollback.plan.consents import Consent, Consents
 from lakewarden.jobs.rollback.plan.facts import PropertyChange, TableFacts, Unreachable, VersionObstacle
@@ -183,18 +184,32 @@ def test_a_bad_append_whose_files_are_all_there_can_be_removed_without_collatera
 
 
 @pytest.mark.parametrize(
-    ("versions", "intact"),
+    ("versions", "intact", "why"),
     [
-        (("create", "append", "append"), frozenset({2})),
-        (("create", "append", "merge"), frozenset({1})),
-        (("create", "append", "append <- self"), frozenset({1, 2})),
-        (("create", "merge", "append"), frozenset({1, 2})),
+        (("create", "append", "append"), frozenset({2}), "files of version 1 were taken out or written anew"),
+        (("create", "append", "merge"), frozenset({1}), "version 2 (merge) may come of the bad rows, too"),
+        (("create", "append", "append <- self"), frozenset({1, 2}), "version 2 is no blind append"),
+        (("create", "merge", "append"), frozenset({1, 2}), "version 1 is no blind append"),
     ],
     ids=["files are gone", "a merge looked at it", "a later write read it", "it is no append"],
 )
-def test_else_it_cannot(versions: tuple[str, ...], intact: frozenset[int]) -> None:
+def test_else_it_cannot(versions: tuple[str, ...], intact: frozenset[int], why: str) -> None:
     one = undone(*versions, intact=intact)
-    assert one.undoable == () and Blocked.NOT_UNDOABLE in [blocker.why for blocker in one.blocked_by]
+    (told,) = (blocker.message for blocker in one.blocked_by if blocker.why is Blocked.NOT_UNDOABLE)
+    assert one.undoable == () and f"more than whole appends would have to go: {why}" in told
+
+
+def test_nor_where_rows_of_it_were_deleted_or_what_nobody_called_a_merge_may_be_one() -> None:
+    versions = history("create", "append", "partial overwrite")
+    request = RollbackRequest(seeds=(BadVersions(table_id="a", versions=(1,)),), undo=frozenset({"a"}))
+    whole = facts("a", intact=frozenset({1}))
+    assert plan(request, {"a": versions}, whole).applicable
+    thinned = facts("a", thinned=frozenset({1}))
+    (blocker, *_) = (one for _, one in plan(request, {"a": versions}, thinned).blockers())
+    assert "rows of version 1 may have been deleted or updated since" in blocker.message
+    perhaps = (*versions[:2], replace(versions[2], may_look=True))
+    (blocker, *_) = (one for _, one in plan(request, {"a": perhaps}, whole).blockers())
+    assert "version 2 (partial overwrite) may come of the bad rows, too" in blocker.message
 
 
 def test_what_may_have_read_a_bad_append_stays_if_somebody_agrees_to_keep_it() -> None:
@@ -229,8 +244,16 @@ def test_files_are_removed_onto_the_version_that_theirs_was_made_from_whatever_i
     made = plan(request, {"a": gaps}, facts("a", intact=frozenset({20, 30})))
     (step,) = steps_of(made, {}, {})
     assert (step.kind, step.to_version, step.versions) == (RollbackStep.REMOVE_FILES, 10, (20,))
-    record = removal_record(step, mark="rollback-x-1", user="ana")
+    record = removal_record(step, [20, 30], mark="rollback-x-1", user="ana")
     assert [(one.from_version, one.version) for one in record.inputs] == [(None, 10), (20, 30)]
+
+
+def test_what_is_left_is_told_along_the_line_of_head_whatever_lies_beside_it() -> None:
+    step = TableStep(
+        table_id="a", name="a", location="x", from_version=9, to_version=1, wave=0, versions=(2, 5, 6)
+    )
+    record = removal_record(step, [2, 4, 5, 6, 7, 9, 12], mark="rollback-x-1", user="ana")
+    assert [(one.from_version, one.version) for one in record.inputs] == [(None, 1), (2, 4), (6, 9)]
 
 
 def test_lost_appends_that_are_added_again_need_no_consent() -> None:

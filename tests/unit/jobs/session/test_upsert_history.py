@@ -51,7 +51,7 @@ def removal(version: int, *removed: int) -> Commit:
         kind=RollbackStep.REMOVE_FILES,
         versions=removed,
     )
-    record = removal_record(step, mark="rollback", user="ana")
+    record = removal_record(step, range(step.to_version + 1, version), mark="rollback", user="ana")
     return commit(version, "DELETE", removed_files=1, lineage=record)
 
 
