@@ -16,6 +16,7 @@ from pyspark.sql.types import StructType
 from lakewarden.catalog.errors import ConflictError, RefusedError
 from lakewarden.catalog.storage.file_store import FileStore, below, from_hadoop
 from lakewarden.catalog.units import count_of
+from lakewarden.jobs.engines.iceberg.java_tables import frame_of
 from lakewarden.jobs.engines.iceberg.parquet_source import ParquetSource, all_spellings
 from lakewarden.jobs.engines.spark.errors import translated
 from lakewarden.jobs.engines.spark.names import hadoop_path, quoted
@@ -190,16 +191,10 @@ def _require_same_rows(
 
 
 def _rows_of(spark: SparkSession, table: Any) -> DataFrame:
-    """All rows of a table of Iceberg's library that no catalog has."""
+    """All rows of a table that only a transaction has: what it calls its table cannot be read."""
     jvm: Any = spark._jvm
-    sql = jvm.org.apache.spark.sql
-    nothing = jvm.scala.Option.empty()
-    # What a transaction calls its table cannot be read.
     readable = jvm.org.apache.iceberg.BaseTable(table.operations(), table.location())
-    relation = sql.execution.datasources.v2.DataSourceV2Relation.create(
-        jvm.org.apache.iceberg.spark.source.SparkTable(readable), nothing, nothing
-    )
-    return DataFrame(sql.classic.Dataset.ofRows(spark._jsparkSession, relation), spark)
+    return frame_of(spark, jvm.org.apache.iceberg.spark.source.SparkTable(readable))
 
 
 def _checksum(rows: DataFrame) -> Row | None:

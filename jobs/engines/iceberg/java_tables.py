@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from py4j.protocol import Py4JJavaError
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from lakewarden.catalog.errors import ConflictError, RefusedError
 from lakewarden.catalog.formats.port import Head
@@ -21,6 +21,7 @@ from lakewarden.jobs.engines.spark.names import hadoop_path
 __all__ = [
     "JavaTable",
     "beside_writers",
+    "frame_of",
     "hive_catalog",
     "marked",
     "opened",
@@ -128,6 +129,14 @@ def hive_catalog(spark: SparkSession) -> Any:
     catalog.setConf(jsession.sessionState().newHadoopConf())
     catalog.initialize("lakewarden", {})
     return catalog
+
+
+def frame_of(spark: SparkSession, table: Any) -> DataFrame:
+    """The rows of one of Spark's tables of Iceberg, which no catalog needs to have."""
+    jvm: Any = spark._jvm
+    nothing, sql = jvm.scala.Option.empty(), jvm.org.apache.spark.sql
+    relation = sql.execution.datasources.v2.DataSourceV2Relation.create(table, nothing, nothing)
+    return DataFrame(sql.classic.Dataset.ofRows(spark._jsparkSession, relation), spark)
 
 
 def opened(spark: SparkSession, heads: HeadOf, location: str) -> JavaTable:

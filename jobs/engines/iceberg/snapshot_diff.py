@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 from lakewarden.catalog.errors import ExecutionError
 from lakewarden.catalog.formats.iceberg.metadata import MAIN
-from lakewarden.jobs.engines.iceberg.java_tables import JavaTable
+from lakewarden.jobs.engines.iceberg.java_tables import JavaTable, frame_of
 from lakewarden.jobs.engines.spark.errors import translated
 from lakewarden.jobs.engines.spark.row_comparison import ComparedVersion, compared, own_session
 from lakewarden.jobs.runs.row_diff import DiffRequest, RowDiff
@@ -112,7 +112,7 @@ def _are_same(one: Any, other: Any) -> bool:
 def _compared(
     spark: SparkSession, version: _PlannedSnapshot, shared: Collection[_ReadFile], until: ExitStack
 ) -> ComparedVersion:
-    whole = _frame(spark, _spark_tables(spark).SparkTable(version.table))
+    whole = frame_of(spark, _spark_tables(spark).SparkTable(version.table))
     if not shared:
         return ComparedVersion(whole=whole, apart=whole)
     tasks = [task for state, task in version.tasks if state not in shared]
@@ -121,7 +121,7 @@ def _compared(
     name = f"lakewarden-{uuid4().hex}"
     _stage(spark, version.table, name, tasks, until)
     staged = _spark_tables(spark).SparkRewriteTable(version.table, name)
-    return ComparedVersion(whole=whole, apart=_frame(spark, staged))
+    return ComparedVersion(whole=whole, apart=frame_of(spark, staged))
 
 
 def _stage(spark: SparkSession, table: Any, name: str, tasks: Sequence[Any], until: ExitStack) -> None:
@@ -132,13 +132,6 @@ def _stage(spark: SparkSession, table: Any, name: str, tasks: Sequence[Any], unt
         listed.add(one)
     kept.stageTasks(table, name, listed)
     until.callback(kept.removeTasks, table, name)
-
-
-def _frame(spark: SparkSession, table: Any) -> DataFrame:
-    jvm: Any = spark._jvm
-    nothing, sql = jvm.scala.Option.empty(), jvm.org.apache.spark.sql
-    relation = sql.execution.datasources.v2.DataSourceV2Relation.create(table, nothing, nothing)
-    return DataFrame(sql.classic.Dataset.ofRows(spark._jsparkSession, relation), spark)
 
 
 def _spark_tables(spark: SparkSession) -> Any:
