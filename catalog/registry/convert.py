@@ -11,7 +11,7 @@ from lakewarden.catalog.formats.files_elsewhere import with_reach
 from lakewarden.catalog.formats.port import LogProblem, Observation
 from lakewarden.catalog.formats.registry import spec_of
 from lakewarden.catalog.metastore.lookup import NamedLocation, place_to_manage, refuse_if_absent
-from lakewarden.catalog.metastore.table_heads import as_properties
+from lakewarden.catalog.metastore.table_heads import address_in, as_properties
 from lakewarden.catalog.model.identity import AlreadyManaged, CatalogAddress, check_nesting, identify
 from lakewarden.catalog.model.pending_conversion import Conversion, SourceFiles
 from lakewarden.catalog.model.rows import DELTA, PolicySettings, Source, TableFormat, TableRow, TableState
@@ -59,7 +59,9 @@ def begin_conversion(registry: Registry, where: str, wanted: WantedConversion, *
 
     def change(rows: Rows[TableRow]) -> Iterable[TableRow]:
         return (
-            [] if _is_managed(rows, place, is_table=asked.is_table) else [_converting(registry, rows, asked)]
+            []
+            if _is_managed(rows, place, is_table=asked.is_table, format_=wanted.format)
+            else [_converting(registry, rows, asked)]
         )
 
     done = registry.store.edit(TABLES, change, because=f"convert {where}")
@@ -74,7 +76,7 @@ def foreseen_conversion(
     writes nothing."""
     asked = _asked(registry, where, wanted, actor)
     rows = registry.store.rows(TABLES)
-    if _is_managed(rows, asked.place, is_table=asked.is_table):
+    if _is_managed(rows, asked.place, is_table=asked.is_table, format_=wanted.format):
         return registry.resolve(asked.place.location)
     return _converting(registry, rows, asked)
 
@@ -106,13 +108,18 @@ def _asked(registry: Registry, where: str, wanted: WantedConversion, actor: Acto
     )
 
 
-def _is_managed(rows: Rows[TableRow], place: NamedLocation, *, is_table: bool) -> bool:
+def _is_managed(rows: Rows[TableRow], place: NamedLocation, *, is_table: bool, format_: TableFormat) -> bool:
     """Raises `PreconditionError` for a table that was dropped from management, or whose log is gone."""
     found = identify(places_of(rows), place.location, None, alive=())
     if not isinstance(found, AlreadyManaged):
         return False
     known(rows, found.table_id, found.state)
     row = row_of(rows, found.table_id)
+    if row.state is TableState.CONVERTING and (row.format or DELTA) != format_:
+        raise PreconditionError(
+            f"{row.name} waits for its conversion to {spec_of(row.format or DELTA).label} already.",
+            hint="Let that come to its end, or let the table go: `lakewarden tables drop`.",
+        )
     if not is_table and row.state is not TableState.CONVERTING:
         raise PreconditionError(
             f"{row.name} is managed at {place.location}, and its log is gone: it is no table any more.",
@@ -204,12 +211,14 @@ def _looked_at(row: TableRow, seen: Observation | LogProblem) -> dict[str, str]:
 
 
 def conversion_failed(registry: Registry, table_id: str, reason: str) -> None:
-    """A conversion that will not succeed leaves no row behind, unless it got as far as a table log."""
+    """A conversion that will not succeed leaves no row behind, unless it got as far as a table log. Where that is there
+    and no catalog knows it yet, the row goes on waiting: the next run finishes it, or takes it back."""
     row = registry.store.rows(TABLES).get(table_id)
     if row is None or row.state is not TableState.CONVERTING:
         return
     if registry.is_table(row.location or ""):
-        converted(registry, table_id)
+        if _is_published(registry, row):
+            converted(registry, table_id)
         return
 
     def still_there(rows: Rows[TableRow]) -> Iterable[TableRow]:
@@ -217,3 +226,12 @@ def conversion_failed(registry: Registry, table_id: str, reason: str) -> None:
         return [current] if current is not None and current.state is TableState.CONVERTING else []
 
     registry.store.edit(TABLES, lambda _: (), delete=still_there, because=f"conversion failed: {reason}")
+
+
+def _is_published(registry: Registry, row: TableRow) -> bool:
+    """Whether the table that a conversion has made is there for others, where the entry of a catalog says so."""
+    if registry.heads is None or address_in(row.properties) is None:
+        return True
+    registry.heads.forget()
+    location = row.location or ""
+    return isinstance(registry.reader_at(location).observe(location), Observation)

@@ -12,7 +12,7 @@ from lakewarden.catalog.formats.registry import retention_of
 from lakewarden.catalog.storage.file_store import open_store
 from lakewarden.catalog.units import about_bytes, count_of
 from lakewarden.jobs.actions.convert import Convert
-from lakewarden.jobs.executors.convert_checks import check_source, few, refuse_foreign
+from lakewarden.jobs.executors.convert_checks import check_source, few, refuse_foreign, refuse_writers
 from lakewarden.jobs.runs.head import observe
 from lakewarden.jobs.runs.parquet_folder import data_files
 from lakewarden.jobs.runs.port import JobContext, Report
@@ -42,13 +42,20 @@ def convert(ctx: JobContext, action: Convert) -> Report:
         )
         before = frozenset(file.path for file in found)
     reach("convert.checked")
-    ctx.require_allowed()
+
+    def proceed() -> None:
+        if before is not None:
+            entries = open_store(action.location, ctx.storage).list("", recursive=True)
+            refuse_writers(action, entries, ctx.clock.now())
+        ctx.require_allowed()
+
     ctx.engine.convert(
         name=action.name,
         location=action.location,
         partitioned_by=action.partitioned_by,
         statistics=action.statistics,
         run_id=ctx.run_id,
+        proceed=proceed,
     )
     reach("convert.converted")
     ctx.require_allowed()

@@ -40,7 +40,7 @@ from lakewarden.jobs.runs.parquet_folder import (
     writers_at_work,
 )
 
-__all__ = ["WRITER_REST", "check_source", "few", "refuse_foreign"]
+__all__ = ["WRITER_REST", "check_source", "few", "refuse_foreign", "refuse_writers"]
 
 WRITER_REST: Final = timedelta(hours=1)
 """A committer's folder with a file younger than this belongs to a writer at work; an older one is a crashed job's."""
@@ -83,7 +83,7 @@ def check_source(
     """
     store, label = open_store(action.location, storage), spec_of(format_).label
     entries = list(store.list("", recursive=True))
-    _refuse_writers(action, entries, now)
+    refuse_writers(action, entries, now)
     _refuse_tables(action, entries, label)
     found = tuple(data_files(entries))
     _refuse_others(action, found)
@@ -133,7 +133,8 @@ def _refuse_others(action: Convert, found: tuple[FileEntry, ...]) -> None:
     )
 
 
-def _refuse_writers(action: Convert, entries: list[FileEntry], now: datetime) -> None:
+def refuse_writers(action: Convert, entries: Iterable[FileEntry], now: datetime) -> None:
+    """Raise `ConflictError` while somebody's files are there that he has not committed."""
     young = [entry for entry in entries if now - entry.modified_at < WRITER_REST]
     busy = writers_at_work(young)
     if busy:

@@ -22,6 +22,11 @@ __all__ = ["refuse_columns", "refuse_partition_types"]
 _LABEL: Final = spec_of(DELTA).label
 _AT_ONCE: Final = 16
 """Footers that are read beside one another: each is a wait for the storage."""
+_OLD: Final = frozenset({b"org.apache.spark.legacyDateTime", b"org.apache.spark.legacyINT96"})
+_NEW_CALENDAR: Final = 3
+"""Since this version Spark has the calendar that Iceberg has."""
+_ALIKE: Final = 1900
+"""From this year on both calendars, and their time zones, are alike."""
 _FIELD_ID: Final = b"PARQUET:field_id"
 FOOTERS: Final = 20
 """So many files, spread over the table, have their footers read."""
@@ -50,6 +55,12 @@ _UNREADABLE: Final = (
     ("Float16", "a half-precision number"),
 )
 """Marks of logical types without a counterpart in Delta and Iceberg, and their names in messages."""
+_MISREAD: Final = (
+    ("timeUnit=milliseconds", "a timestamp of milliseconds"),
+    ("bitWidth=32, isSigned=false", "a number without a sign"),
+    ("bitWidth=64, isSigned=false", "a number without a sign"),
+)
+"""Marks of logical types that Iceberg's readers take for others: https://github.com/apache/iceberg/issues/18173."""
 
 
 def refuse_partition_types(
@@ -116,8 +127,37 @@ def _problems(store: FileStore, path: str, label: str) -> Iterator[str]:
         kind = next((words for mark, words in _UNREADABLE if mark in logical), None)
         if column.converted_type == "INTERVAL":
             kind = "an interval"
+        if label != _LABEL:
+            kind = kind or next((words for mark, words in _MISREAD if mark in logical), None)
         if kind is not None:
             yield f"{column.path} is {kind}, which {label} has no type for"
+    if label != _LABEL and _is_of_old_calendar(told.metadata):
+        for position in range(len(schema)):
+            if not _is_young(told.metadata, position):
+                name = schema.column(position).path
+                yield f"{name} may have moments before 1900 in the calendar of older Spark, which {label} reads shifted"
+
+
+def _is_of_old_calendar(footer: pq.FileMetaData) -> bool:
+    """Whether Spark takes the times in a file for those of the old calendar: as its writer says."""
+    told = footer.metadata or {}
+    version = told.get(b"org.apache.spark.version", b"3").partition(b".")[0]
+    return not _OLD.isdisjoint(told) or (version.isdigit() and int(version) < _NEW_CALENDAR)
+
+
+def _is_young(footer: pq.FileMetaData, position: int) -> bool:
+    """Whether a column has no dates and times, or only such that both calendars have alike."""
+    column = footer.schema.column(position)
+    logical = str(column.logical_type)
+    if column.physical_type == "INT96":
+        return bool(footer.num_rows == 0)
+    if "Date" not in logical and "Timestamp" not in logical:
+        return True
+    for group in range(footer.num_row_groups):
+        found = footer.row_group(group).column(position).statistics
+        if found is None or not found.has_min_max or found.min.year < _ALIKE:
+            return False
+    return True
 
 
 def _is_numbered(field: pa.Field) -> bool:

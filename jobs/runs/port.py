@@ -123,8 +123,10 @@ class Engine(Protocol):
         partitioned_by: Sequence[tuple[str, str]],
         statistics: bool,
         run_id: str,
+        proceed: Callable[[], None] = lambda: None,
     ) -> int:
-        """Parquet to this format in place; repeats of an interrupted conversion finish it. Returns the version."""
+        """Parquet to this format in place; repeats of an interrupted conversion finish it. Returns the version.
+        `proceed` raises where it may not be done any more: asked right before the table is another."""
 
     def resume_conversion(self, location: str, *, name: str | None) -> None:
         """Before a conversion is judged: finish an interrupted one whose table others may see already, take back

@@ -1,9 +1,11 @@
 """A Parquet table becomes an Iceberg table in place, on real Spark and a real metastore: the rows that Spark read
 before are those that Iceberg reads afterwards, and whoever comes in between, or kills it, loses nothing."""
 
+import datetime
 import itertools
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -232,21 +234,54 @@ def test_killed_anywhere_it_comes_to_its_end(
     assert not [one for one in table.hive.tables("convice") if one.startswith("__lakewarden")]
 
 
-def test_what_changed_since_keeps_its_table(table: ParquetTable, monkeypatch: pytest.MonkeyPatch) -> None:
+def _rows_come(table: ParquetTable) -> None:
+    table.spark.sql(f"INSERT INTO {table.name} VALUES (2, 'b')")
+
+
+def _the_entry_changes(table: ParquetTable) -> None:
+    database, name = table.name.split(".")
+    entry = table.hive.get(database, name)
+    assert entry is not None
+    table.hive.replace(replace(entry, parameters={**entry.parameters, "note": "new"}), expected=entry)
+
+
+def _somebody_writes(table: ParquetTable) -> None:
+    staged = Path(table.location.removeprefix("file://")) / "_temporary" / "0"
+    staged.mkdir(parents=True)
+    (staged / "part-0.parquet").write_bytes(b"")
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (_rows_come, "Somebody wrote to"),
+        (_the_entry_changes, "entry of .* was changed"),
+        (_somebody_writes, "Somebody is writing to"),
+    ],
+    ids=["rows", "the entry", "a writer at work"],
+)
+def test_what_changed_since_keeps_its_table(
+    table: ParquetTable,
+    change: Callable[[ParquetTable], None],
+    words: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     table.made("id bigint, p string", "(1, 'a')", "USING parquet PARTITIONED BY (p)")
 
     def listener(reached: str) -> None:
         if reached == "convert.registered":
-            table.spark.sql(f"INSERT INTO {table.name} VALUES (2, 'b')")
+            change(table)
 
     with monkeypatch.context() as patch:
         patch.setattr(failpoints, "listener", listener)
-        with pytest.raises(ConflictError, match="Somebody wrote to|was changed"):
+        with pytest.raises(ConflictError, match=words):
             table.convert()
-    assert not table.is_iceberg and len(table.parquet_rows()) == 2
+    assert not table.is_iceberg
     assert not [one for one in table.hive.tables("convice") if one.startswith("__lakewarden")]
+    shutil.rmtree(Path(table.location.removeprefix("file://")) / "_temporary", ignore_errors=True)
+    before = table.parquet_rows()
     table.convert()
-    assert len(table.iceberg_rows()) == 2
+    assert table.iceberg_rows() == before
 
 
 def _another_entry(table: ParquetTable) -> None:
@@ -264,6 +299,18 @@ def _numbered(table: ParquetTable) -> None:
     pq.write_table(rows, Path(table.location.removeprefix("file://")) / "other.parquet")
 
 
+def _of_old_calendar(table: ParquetTable) -> None:
+    table.made("id bigint, d date", "(1, DATE '2024-01-01')")
+    day = pa.table({"id": [1], "d": [datetime.date(1, 1, 1)]})
+    old = day.replace_schema_metadata({"org.apache.spark.legacyDateTime": ""})
+    pq.write_table(old, Path(table.location.removeprefix("file://")) / "old.parquet")
+
+
+def _with_default(table: ParquetTable) -> None:
+    table.made("id bigint", "(1)")
+    table.spark.sql(f"ALTER TABLE {table.name} ADD COLUMN c INT DEFAULT 5")
+
+
 def _other_types(table: ParquetTable) -> None:
     table.made("id int, v string", "", "STORED AS parquet")
     root = table.location.removeprefix("file://")
@@ -276,12 +323,14 @@ def _other_types(table: ParquetTable) -> None:
         (_another_entry, "has its files at"),
         (_other_types, "Iceberg would not read that"),
         (_numbered, "numbers of their writer's"),
+        (_of_old_calendar, "calendar of older Spark"),
+        (_with_default, "has a default"),
         (lambda table: table.made("id int", "(1)", "USING parquet CLUSTERED BY (id) INTO 2 BUCKETS"), "buckets"),
         (lambda table: table.made("id int, t timestamp", "(1, TIMESTAMP '2024-01-01 00:00:00')",
                                   "USING parquet PARTITIONED BY (t)"), "for the partition column t"),
         (lambda table: table.made("id int, v interval day", "(1, INTERVAL '1' DAY)"), "an interval|no INTERVAL"),
     ],
-    ids=["another entry", "other types", "numbered columns", "buckets", "moments", "intervals"],
+    ids=["another entry", "other types", "numbered", "old calendar", "default", "buckets", "moments", "intervals"],
 )  # fmt: skip
 def test_what_iceberg_would_not_read_is_refused_untouched(
     table: ParquetTable, make: object, words: str
@@ -291,6 +340,18 @@ def test_what_iceberg_would_not_read_is_refused_untouched(
     with pytest.raises(RefusedError, match=words):
         table.convert()
     assert (table.hive.get(*table.name.split(".")), table.files) == (entry, files)
+
+
+def test_a_partition_column_that_files_hold_too_prunes_none_of_them(
+    spark: SparkSession, hive: HiveMetastore, tmp_path: Path
+) -> None:
+    folder = tmp_path / "t" / "year=2020"
+    folder.mkdir(parents=True)
+    pq.write_table(pa.table({"id": [1, 2], "year": ["2020", "2020"]}), folder / "a.parquet")
+    table = ParquetTable(spark, hive, tmp_path / "t", (("year", "INT"),))
+    table.convert()
+    read = spark.read.format("iceberg").load(str(tmp_path / "t"))
+    assert read.where("year = 2020").count() == read.where("year < 2021").count() == 2
 
 
 def test_a_table_that_is_iceberg_already_is_refused(table: ParquetTable) -> None:

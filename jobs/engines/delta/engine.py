@@ -77,8 +77,10 @@ class DeltaEngine:
         partitioned_by: Sequence[tuple[str, str]],
         statistics: bool,
         run_id: str,
+        proceed: Callable[[], None] = lambda: None,
     ) -> int:
         with self._stamped(location, run_id, Action.CONVERT) as spark:
+            proceed()
             return convert(
                 spark,
                 self._store(location),

@@ -6,9 +6,12 @@ first; then the old entry is removed, never its files, and the new one renamed. 
 of that name. Killed before the removal, everything is taken back by the next try; after it, the next try renames.
 """
 
+import json
+import re
 import uuid
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from pyspark.sql import SparkSession
@@ -17,16 +20,18 @@ from lakewarden.catalog.errors import ConflictError, LakewardenError, RefusedErr
 from lakewarden.catalog.failpoints import reach
 from lakewarden.catalog.formats.iceberg.pointer import FOLDER, metadata_files
 from lakewarden.catalog.metastore.port import OUR_ENTRIES, Entry, Metastore, head_file
-from lakewarden.catalog.storage.file_store import FileStore
+from lakewarden.catalog.model.lineage_record import RUN_ID
+from lakewarden.catalog.storage.file_store import FileStore, from_hadoop
 from lakewarden.catalog.storage.named_files import lies_in
-from lakewarden.jobs.engines.iceberg.imports import ImportedTable
+from lakewarden.jobs.engines.iceberg.imports import ImportedTable, require_all
 from lakewarden.jobs.engines.iceberg.java_tables import hive_catalog
 from lakewarden.jobs.engines.spark.errors import translated
 from lakewarden.jobs.engines.spark.names import hadoop_path
 
-__all__ = ["NamedConversion", "make_in_folder"]
+__all__ = ["EntryAtFirst", "NamedConversion", "make_in_folder"]
 
 _NAME: Final = f"{OUR_ENTRIES}converting_"
+_FIRST: Final = re.compile(rf"{FOLDER}/00000-[0-9a-f-]{{36}}\.metadata\.json")
 _LOCKS: Final = "engine.hive.lock-enabled"
 _OWNER: Final = "hive.metastore.table.owner"
 _HIVES: Final = frozenset(
@@ -45,8 +50,21 @@ _MEANT: Final = (
 """Beginnings of properties that mean something to Iceberg, or to an engine about a table of another kind."""
 
 
-def make_in_folder(table: ImportedTable, location: str) -> None:
-    """Make the imported table that of its folder. Raises `ConflictError` where there is one by now."""
+@dataclass(frozen=True, kw_only=True, slots=True)
+class EntryAtFirst:
+    """What the metastore said of a Parquet table before its conversion."""
+
+    entry: Entry
+    partitions: Mapping[str, str]
+    """By name, their places."""
+
+
+def make_in_folder(table: ImportedTable, store: FileStore, proceed: Callable[[], None]) -> None:
+    """Make the imported table that of its folder. Raises `ConflictError` where there is one by now, or other files;
+    `proceed` raises where that may not be done any more."""
+    location = store.root
+    require_all(store, table.files)
+    proceed()
     with translated(f"make the table at {location}"):
         table.transaction.commitTransaction()
 
@@ -61,55 +79,76 @@ class NamedConversion:
     metastore: Metastore
     name: str
     """`db.t`."""
+    token: str = field(default_factory=lambda: uuid.uuid4().hex)
+    """Tells what this try makes from what others do."""
 
     def resume(self) -> None:
-        """Finish what an interrupted conversion has published, or take back what it has not."""
+        """Finish what an interrupted conversion has published, or take back what it has not. Raises `ConflictError` if
+        the name is another table's by now."""
         database, table = self._parts
-        there, made = self.metastore.get(database, table), self.metastore.get(database, self._own)
-        file = None if made is None else head_file(made.parameters)
-        ours = file is not None and lies_in(file, self.store.root)
-        if there is None and ours:
-            self._rename()
-        elif there is not None and head_file(there.parameters) is None:
-            self._withdraw(with_entry=ours)
+        there, left = self.metastore.get(database, table), dict(self._left())
+        if there is None:
+            for name in sorted(left)[:1]:
+                self._rename(name)
+        elif head_file(there.parameters) is None and from_hadoop(there.location or "") == self.store.root:
+            for name in left:
+                self.metastore.drop(database, name)
+            for file in self._unpublished():
+                self.store.delete(file)
+        elif left:
+            raise ConflictError(
+                f"{self.name} is another table by now, and {database}.{min(left)} is the entry of the one that was "
+                f"converted at {self.store.root}.",
+                hint="Rename one of the two, or drop one, with the files left there.",
+            )
 
-    def properties(self) -> Mapping[str, str]:
+    def begin(self) -> EntryAtFirst:
+        """The entry as it is before its files are looked at. Raises `ConflictError` unless it is a Parquet table's."""
+        entry = self._entry()
+        if head_file(entry.parameters) is not None:
+            raise ConflictError(f"{self.name} is an Iceberg table by now.")
+        return EntryAtFirst(entry=entry, partitions=self.metastore.partitions(*self._parts))
+
+    def properties(self, entry: Entry) -> Mapping[str, str]:
         """What the Iceberg table takes over from the entry. Raises `RefusedError` where commits to it would not be
         safe."""
-        entry = self._entry()
         told = {key: value for key, value in entry.parameters.items() if not _is_meant(key)}
         owner = {} if entry.owner is None else {_OWNER: entry.owner}
         return {**told, **owner, **self._locks(entry)}
 
-    def publish(self, table: ImportedTable, unchanged: Callable[[], None]) -> None:
-        """Put the imported table in the place of the Parquet table. `unchanged` raises `ConflictError` where the files
-        are not those that were imported. Raises `ConflictError` if the entry is another by now; then nothing was
+    def publish(self, table: ImportedTable, first: EntryAtFirst, proceed: Callable[[], None]) -> None:
+        """Put the imported table in the place of the Parquet table. `proceed` raises where that may not be done any
+        more. Raises `ConflictError` if the entry is not what it was `first`, or another try is at it; then nothing was
         changed."""
-        database, name = self._parts
-        before = self._entry(), self.metastore.partitions(database, name)
+        written = registered = False
         try:
             with translated(f"write metadata to {self.store.root}"):
                 file = f"{hadoop_path(self.store.root)}/{self._file}"
                 jvm: Any = self.spark._jvm
-                jvm.org.apache.iceberg.TableMetadataParser.overwrite(
-                    table.metadata, table.io.newOutputFile(file)
-                )
+                jvm.org.apache.iceberg.TableMetadataParser.write(table.metadata, table.io.newOutputFile(file))
+            written = True
             reach("convert.metadata")
             with translated(f"register {self.name} as an Iceberg table"):
                 hive_catalog(self.spark).registerTable(self._identifier(self._own), file)
+            registered = True
             reach("convert.registered")
-            unchanged()
-            if (self._entry(), self.metastore.partitions(database, name)) != before:
+            require_all(self.store, table.files)
+            if self.begin() != first:
                 raise ConflictError(
                     f"The metastore's entry of {self.name} was changed while it was converted; nothing was changed.",
                     hint="Convert it again.",
                 )
+            proceed()
         except LakewardenError:
-            self._withdraw(with_entry=True)
+            if registered:
+                self.metastore.drop(self._parts[0], self._own)
+            if written:
+                with suppress(FileNotFoundError):  # another try has taken it back
+                    self.store.delete(self._file)
             raise
-        self.metastore.drop(database, name)
+        self.metastore.drop(*self._parts)
         reach("convert.dropped")
-        self._rename()
+        self._rename(self._own)
 
     @property
     def _parts(self) -> tuple[str, str]:
@@ -118,12 +157,27 @@ class NamedConversion:
 
     @property
     def _own(self) -> str:
-        return f"{_NAME}{self._parts[1]}"
+        return f"{_NAME}{self._parts[1]}_{self.token[:12]}"
 
     @property
     def _file(self) -> str:
-        """The table's first metadata file, of which a later try knows whose it is."""
-        return f"{FOLDER}/00000-{uuid.uuid5(uuid.NAMESPACE_URL, self.store.root)}.metadata.json"
+        return f"{FOLDER}/00000-{uuid.UUID(self.token)}.metadata.json"
+
+    def _left(self) -> Iterator[tuple[str, str]]:
+        """The entries that tries have made for the table in this folder, and the metadata files that they name."""
+        database, table = self._parts
+        ours = re.compile(f"{_NAME}{re.escape(table)}_[0-9a-f]{{12}}")
+        names = [one for one in self.metastore.tables(database) if ours.fullmatch(one)]
+        files = self.metastore.metadata_files(database, names)
+        return ((name, file) for name, file in files.items() if lies_in(file, self.store.root))
+
+    def _unpublished(self) -> Iterator[str]:
+        """First metadata files that tries have made in this folder, while its table is a Parquet table still."""
+        for one in metadata_files(self.store):
+            told = json.loads(self.store.read(one.path)) if _FIRST.fullmatch(one.path) else {}
+            made = told.get("snapshots", ())
+            if len(made) == 1 and RUN_ID in made[0].get("summary", {}):
+                yield one.path
 
     def _entry(self) -> Entry:
         found = self.metastore.get(*self._parts)
@@ -150,23 +204,16 @@ class NamedConversion:
         jvm: Any = self.spark._jvm
         return jvm.org.apache.iceberg.catalog.TableIdentifier.parse(f"{self._parts[0]}.{table}")
 
-    def _rename(self) -> None:
+    def _rename(self, name: str) -> None:
         try:
             with translated(f"rename the entry of {self.name}"):
                 catalog = hive_catalog(self.spark)
-                catalog.renameTable(self._identifier(self._own), self._identifier(self._parts[1]))
+                catalog.renameTable(self._identifier(name), self._identifier(self._parts[1]))
         except LakewardenError as error:
             raise UnavailableError(
-                f"The metastore has {self.name} as {self._parts[0]}.{self._own}, and did not rename it: "
-                f"{error}",
+                f"The metastore has {self.name} as {self._parts[0]}.{name}, and did not rename it: {error}",
                 hint="The next try renames it.",
             ) from error
-
-    def _withdraw(self, *, with_entry: bool) -> None:
-        if with_entry:
-            self.metastore.drop(self._parts[0], self._own)
-        if [one.path for one in metadata_files(self.store)] == [self._file]:
-            self.store.delete(self._file)
 
 
 def _is_meant(key: str) -> bool:

@@ -27,7 +27,7 @@ from lakewarden.jobs.engines.iceberg.conversion import NamedConversion, make_in_
 from lakewarden.jobs.engines.iceberg.delete_files import join_positions
 from lakewarden.jobs.engines.iceberg.expiry import expire, forget_expired, live_paths, unnamed
 from lakewarden.jobs.engines.iceberg.going_back import fence, not_ours, restore
-from lakewarden.jobs.engines.iceberg.imports import imported, require_all
+from lakewarden.jobs.engines.iceberg.imports import imported
 from lakewarden.jobs.engines.iceberg.java_tables import (
     JavaTable,
     beside_writers,
@@ -171,18 +171,19 @@ class IcebergEngine:
         partitioned_by: Sequence[tuple[str, str]],
         statistics: bool,
         run_id: str,
+        proceed: Callable[[], None] = lambda: None,
     ) -> int:
         store, spark = open_store(location, self._storage(location)), self._spark()
         marks = self._marks(run_id)
         if not self._reader.is_table(location):
             if name is None:
                 source = source_in_folder(spark, store, partitioned_by)
-                make_in_folder(imported(spark, store, source, properties={}, marks=marks), location)
+                make_in_folder(imported(spark, store, source, properties={}, marks=marks), store, proceed)
             else:
                 named = self._named_conversion(store, name)
-                source = source_named(spark, store, name)
-                table = imported(spark, store, source, properties=named.properties(), marks=marks)
-                named.publish(table, lambda: require_all(store, table.files))
+                first = named.begin()
+                source, told = source_named(spark, store, name), named.properties(first.entry)
+                named.publish(imported(spark, store, source, properties=told, marks=marks), first, proceed)
         seen = self._reader.observe(location)
         if not isinstance(seen, Observation):
             raise UnreadableError(seen.message)

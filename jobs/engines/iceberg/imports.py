@@ -98,6 +98,10 @@ def _begun(
             iceberg.mapping.MappingUtil.create(transaction.table().schema())
         )
     )
+    # A file may hold a partition column as well, of another type and with other values: nobody reads it there, and its
+    # bounds would be taken for those of the partitions.
+    folders = {column.lower() for column in source.partitioned_by}
+    mapping = [one for one in mapping if one["names"][0].lower() not in folders]
     all_spellings(mapping, source.spelled)
     change = transaction.table().updateProperties()
     change.set(_MAPPING, json.dumps(mapping)).commit()

@@ -49,6 +49,8 @@ _FOLDERS: Final = (
 )  # fmt: skip
 """Types of partition columns whose values Iceberg reads from the names of folders."""
 _WHOLE: Final = (ByteType, ShortType, IntegerType, LongType)
+_DEFAULTS: Final = frozenset({"CURRENT_DEFAULT", "EXISTS_DEFAULT"})
+"""What Spark notes at a column that has a default: of new rows, and of files that lack the column."""
 _ELSE: Final = "Write its rows to a new table with such columns changed."
 
 
@@ -195,6 +197,12 @@ def _require_types(schema: StructType, folders: frozenset[str], shown: str) -> N
             what = "the partition column" if field.name.lower() in folders else "the column"
             raise RefusedError(
                 f"{shown} cannot be converted: Iceberg has no {_said(odd)} for {what} {field.name}.",
+                hint=_ELSE,
+            )
+        if not _DEFAULTS.isdisjoint(field.metadata):
+            raise RefusedError(
+                f"{shown} cannot be converted: the column {field.name} has a default, which files of format version 2 "
+                "do not know.",
                 hint=_ELSE,
             )
         if field.name.lower() in names:

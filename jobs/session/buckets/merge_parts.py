@@ -44,6 +44,11 @@ _AGAIN: Final = frozenset(
     }
 )
 """Nodes whose rows are the same when they are read again, if their expressions are."""
+_EXACT: Final = frozenset({"Count", "Max", "Min"})
+_WHOLE: Final = ("long", "bigint", "decimal")
+"""Types of which sums do not depend on the order."""
+_COLLATED: Final = "string collate"
+"""Texts that are equal without being the same: a group is called by one of them."""
 _CASTS: Final = frozenset({"Cast", "CheckOverflowInTableWrite", "KnownNotNull"})
 """Nodes around a value that may change its type, and nothing else that is compared."""
 LARGEST: Final = 48 * 1024 * 1024
@@ -257,7 +262,27 @@ def _is_repeatable(plans: Plans, source: JavaPlan, parts: Sequence[Any], *, is_k
         and bool(source.deterministic())
         and source.subqueriesAll().isEmpty()
         and not plans.asks_for_the_time(source)
+        and all(_is_exact(plans, node) for node in nodes_of(plans, source))
     )
+
+
+def _is_exact(plans: Plans, node: JavaPlan) -> bool:
+    """Whether a node gives the same values in whichever order its rows come. Spark calls more than that deterministic:
+    of several rows with the greatest value, `max_by` takes the one that comes first."""
+    if any(str(one.dataType().typeName()).startswith(_COLLATED) for one in plans.sequence(node.output())):
+        return False
+    if kind(node) != "Aggregate":
+        return True
+    waiting = list(plans.sequence(node.aggregateExpressions()))
+    while waiting:
+        one = waiting.pop()
+        if kind(one) == "AggregateExpression":
+            function = one.aggregateFunction()
+            whole = str(function.dataType().typeName()).startswith(_WHOLE)
+            if kind(function) not in _EXACT and not (kind(function) == "Sum" and whole):
+                return False
+        waiting += plans.sequence(one.children())
+    return True
 
 
 def _source(plans: Plans, source: JavaPlan, table: BucketedTable) -> tuple[JavaPlan, BucketedTable] | None:

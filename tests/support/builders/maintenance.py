@@ -220,6 +220,7 @@ class AskedEngine:
         partitioned_by: Sequence[tuple[str, str]],
         statistics: bool,
         run_id: str,
+        proceed: Callable[[], None] = lambda: None,
     ) -> int:
         self.asked.append("convert")
         return 0

@@ -66,6 +66,7 @@ class FakeEngine:
         partitioned_by: Sequence[tuple[str, str]],
         statistics: bool,
         run_id: str,
+        proceed: Callable[[], None] = lambda: None,
     ) -> int:
         if not DeltaTable.is_deltatable(location):
             with _translated(location):

@@ -51,6 +51,7 @@ class ManifestEngine:
         partitioned_by: Sequence[tuple[str, str]],
         statistics: bool,
         run_id: str,
+        proceed: Callable[[], None] = lambda: None,
     ) -> int:
         if name is not None or partitioned_by:
             raise RefusedError("Only plain folders without partitions become manifest tables.")

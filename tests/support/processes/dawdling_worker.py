@@ -4,7 +4,7 @@ so that a random kill meets it there."""
 import random
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from lakewarden.catalog.formats.port import Head
 from lakewarden.jobs.runs.port import FileChange, Partition
@@ -27,10 +27,16 @@ class DawdlingEngine(FakeEngine):
         partitioned_by: Sequence[tuple[str, str]],
         statistics: bool,
         run_id: str,
+        proceed: Callable[[], None] = lambda: None,
     ) -> int:
         dawdle()
         version = super().convert(
-            name=name, location=location, partitioned_by=partitioned_by, statistics=statistics, run_id=run_id
+            name=name,
+            location=location,
+            partitioned_by=partitioned_by,
+            statistics=statistics,
+            run_id=run_id,
+            proceed=proceed,
         )
         dawdle()
         return version

@@ -87,7 +87,8 @@ def test_a_layout_goes_on_record_as_properties() -> None:
     )
     assert parse("ALTER TABLE t NOT CLUSTERED") == Unmanaged(
         sql="ALTER TABLE t UNSET TBLPROPERTIES IF EXISTS ('lakewarden.buckets.columns', "
-        "'lakewarden.buckets.count', 'lakewarden.buckets.hash', 'lakewarden.buckets.sort')"
+        "'lakewarden.buckets.count', 'lakewarden.buckets.hash', 'lakewarden.buckets.sort', "
+        "'lakewarden.buckets.converted')"
     )
 
 
