@@ -8,6 +8,7 @@ from typing import Protocol
 
 from lakewarden.catalog.formats.folder_files import OwnFiles
 from lakewarden.catalog.formats.size_histogram import SizeHistogram
+from lakewarden.catalog.formats.version_names import Reference, ReferenceKind
 from lakewarden.catalog.model.bucket_layout import BucketLayout
 from lakewarden.catalog.model.lineage_record import LineageRecord, RecordVerdict
 from lakewarden.catalog.model.rows import Column, TableFormat
@@ -224,25 +225,6 @@ class Commit:
     """The version whose changes it made once more."""
 
 
-class ReferenceKind(StrEnum):
-    """What a name for a version does: a branch moves with the commits that are made to it, a tag stays."""
-
-    BRANCH = "branch"
-    TAG = "tag"
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Reference:
-    """A branch or a tag."""
-
-    name: str
-    kind: ReferenceKind
-    version: int | None
-    """What it points to; None where that has no number."""
-    ends_at: datetime | None = None
-    """When it goes by itself; None: it stays."""
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LogProblem:
     """Why a log cannot be used: the name of the documented check it fails, and one sentence of our own."""
@@ -335,7 +317,7 @@ class Observation:
     log was read."""
 
     @property
-    def upto(self) -> int:
+    def newest_version(self) -> int:
         """The highest number that a version of the log can have."""
         return self.version if self.newest is None else self.newest
 

@@ -167,7 +167,7 @@ def rewritten_log(
         table_id=before.table_id,
         location=seen.location,
         format_id=seen.format_id,
-        first=young[0].version if young else min(seen.upto + 1, shown),
+        first=young[0].version if young else min(seen.newest_version + 1, shown),
         last=last,
         ended_as=f"{head}{_SINCE}{to_millis(since)}",
         seen_at=before.observed_at,

@@ -66,7 +66,7 @@ class OnRecord:
     def has_lineage_of(self, seen: Observation) -> bool:
         """Whether everything up to the newest version is on record: not one of the same number of another log."""
         known = self.lineage
-        return known.get(seen.format_id if seen.format_id in known else None) == seen.upto
+        return known.get(seen.format_id if seen.format_id in known else None) == seen.newest_version
 
 
 def resolved_row(row: TableRow, look: TableLook, now: datetime) -> TableRow:

@@ -273,9 +273,9 @@ class Observer:
             reader,
             row,
             recorded=on_record.lineage,
-            newest=seen.upto,
+            newest=seen.newest_version,
             head_id=seen.format_id,
-            upto=seen.upto,
+            upto=seen.newest_version,
         )
         streams = NO_STREAMS if self._streams is None else self._streams.reads(row, new.commits)
         rows = rows_from(row.table_id, new.commits, format_id=new.format_id, at=now, streams=streams)

@@ -250,7 +250,7 @@ def test_a_log_tells_its_newest_number_also_of_what_main_is_not_at(table: Iceber
     del table.snapshots[2]
     table.publish()
     found, probe = seen(table), IcebergReader().probe(location(table), seen=2)
-    assert (found.version, found.upto, probe.latest, probe.newest) == (2, 3, 2, 3)
+    assert (found.version, found.newest_version, probe.latest, probe.newest) == (2, 3, 2, 3)
 
 
 def test_a_head_of_another_format_is_not_one_of_ours(table: IcebergWriter) -> None:
