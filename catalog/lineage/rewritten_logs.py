@@ -21,7 +21,7 @@ from lakewarden.catalog.lineage.unrecorded import Recorded
 from lakewarden.catalog.lineage.versions import Effect, Version, effect_of
 from lakewarden.catalog.model.lineage_record import LineageInput, Operation
 from lakewarden.catalog.model.rollbacks import Undone
-from lakewarden.catalog.model.rows import Confidence, HealthRow, LeftVersions, LineageRow
+from lakewarden.catalog.model.rows import Confidence, HealthRow, LeftVersions, LineageRow, Mark
 
 __all__ = ["RewrittenLog", "ended_log", "ended_logs", "inputs_told_apart", "rewritten_log", "told_apart"]
 
@@ -57,6 +57,11 @@ class RewrittenLog:
                 yield one
             elif one.first < self.first:
                 yield replace(one, last=self.first - 1)
+
+    def mark(self, one: Mark) -> Mark:
+        """An owner's mark; one that is of a version that goes stays with what the table was."""
+        meant = one.version >= self.first and one.format_id == self.format_id and one.at < self.since
+        return replace(one, format_id=self.ended_as) if meant else one
 
     def kept(self, recorded: Recorded) -> Recorded:
         """What is on record of the log as it is now."""

@@ -94,7 +94,7 @@ class Mark:
     at: datetime
     format_id: str | None = None
     """The table's UUID at that version (None: not known): it tells the version from one of the same number in a table
-    made anew at the same place."""
+    made anew at the same place. Of a log that somebody put an older one back over, it holds the head that it had."""
     note: str | None = None
 
 

@@ -41,7 +41,7 @@ class TableLook:
     rewritten: RewrittenLog | None = None
     """Its log was put back since the last look, and perhaps written on."""
     rewound: bool = False
-    """The table was restored since the last look."""
+    """The table was restored since the last look, or its log was put back."""
     dropped: str | None = None
     """Why the table counts as dropped, not as lost, where nothing was seen."""
     linked: tuple[str, ...] | None = None
@@ -84,6 +84,8 @@ def resolved_row(row: TableRow, look: TableLook, now: datetime) -> TableRow:
             changed = replace(changed, properties=reach)
     elif look.seen is not None and not is_reach_known(changed):  # one that cannot be read was looked at, too
         changed = replace(changed, properties=with_reach(changed.properties, changed.location or "", ()))
+    if look.rewritten is not None:
+        changed = replace(changed, marks=tuple(map(look.rewritten.mark, changed.marks)))
     links = changed.properties if look.linked is None else with_links(changed.properties, look.linked)
     if links != changed.properties:
         changed = replace(changed, properties=links)

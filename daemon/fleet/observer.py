@@ -127,8 +127,8 @@ class Observer:
             return None
         seen = self._read(row.table_id, reader, location)
         judge = self._inspector.daily if checks else self._inspector.changed
-        rewound = self._rewound(row, seen, before, reader)
         rewritten = self._rewritten(row, seen, before, reader, now)
+        rewound = rewritten is not None or self._rewound(row, seen, before, reader)
         if rewritten is not None:
             on_record = replace(on_record, lineage=rewritten.kept(on_record.lineage))
         lineage, made_at = self._lineage(row, seen, reader, on_record, now)

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from lakewarden.catalog.model.lineage_record import LineageInput, LineageRecord, Operation
-from lakewarden.catalog.model.rows import LeftVersions, LineageRow, OnRollback, RollbackState
+from lakewarden.catalog.model.rows import LeftVersions, LineageRow, MarkVerdict, OnRollback, RollbackState
 from lakewarden.catalog.registry.governance import declare_dependency
+from lakewarden.catalog.registry.marks import mark_versions
 from lakewarden.catalog.registry.register import register
 from lakewarden.catalog.storage.file_store import canonical
 from lakewarden.catalog.system.port import AUDIT, HEALTH, LINEAGE
@@ -208,6 +209,7 @@ def test_older_metadata_that_was_put_back_and_written_on_to_the_same_numbers_is_
     last = estate.load()
     derived = estate.derive("derived", last)
     estate.sweep()
+    mark_versions(estate.house.services.registry, "db.source", [2, last], MarkVerdict.CLEAN, actor=ANA)
     estate.source = older
     assert (estate.load(), estate.load("more.parquet")) == (last, last + 1), "the same number"
     estate.sweep()
@@ -216,5 +218,26 @@ def test_older_metadata_that_was_put_back_and_written_on_to_the_same_numbers_is_
     assert {one.output_format_id for one in estate.rows(last)} == {older.table_id, left.format_id}
     (read,) = estate.house.services.store.rows(LINEAGE).find(output_id=derived, input_id=estate.source_id)
     assert (read.input_version, read.input_format_id) == (last, left.format_id)
+    marks = estate.house.services.registry.resolve("db.source").marks
+    assert [(one.version, one.format_id) for one in marks] == [(2, older.table_id), (last, left.format_id)]
     estate.sweep()
     assert len(estate.findings("derived")) == 1
+
+
+def test_what_older_metadata_asks_for_that_was_put_back_counts_no_more_than_after_a_restore(
+    estate: Estate,
+) -> None:
+    asked, registry = "lakewarden.vacuum.retention", estate.house.services.registry
+    estate.source.properties[asked] = "9 days"
+    estate.source.publish()
+    estate.sweep()
+    older = deepcopy(estate.source)
+    estate.source.properties[asked] = "20 days"
+    estate.load()
+    estate.sweep()
+    policy = registry.resolve("db.source").policy
+    assert policy.vacuum_retention_seconds == 20 * 86_400
+    estate.source = older
+    estate.load()
+    estate.sweep()
+    assert registry.resolve("db.source").policy == policy

@@ -8,7 +8,7 @@ import pytest
 from lakewarden.catalog.lineage.edges import ALIAS, NOTHING, RESTORE
 from lakewarden.catalog.lineage.rewritten_logs import RewrittenLog, ended_log
 from lakewarden.catalog.model.lineage_record import Operation
-from lakewarden.catalog.model.rows import Confidence, LeftVersions, LineageRow
+from lakewarden.catalog.model.rows import Confidence, LeftVersions, LineageRow, Mark, MarkVerdict
 
 SEEN = datetime(2026, 6, 1, 12, tzinfo=UTC)
 SINCE = SEEN + timedelta(seconds=5)
@@ -131,6 +131,24 @@ def test_what_head_had_left_is_left_as_far_as_its_numbers_are_not_given_anew(
 ) -> None:
     before = LeftVersions(first=first, last=last, back_to=1, format_id=format_id)
     assert [(one.first, one.last) for one in LOG.left_before([before])] == left
+
+
+@pytest.mark.parametrize(
+    ("version", "format_id", "at", "moves"),
+    [
+        pytest.param(4, "u", SEEN, True, id="of a version that goes"),
+        pytest.param(6, "u", SEEN, True, id="of one that head had left"),
+        pytest.param(3, "u", SEEN, False, id="of one that stays"),
+        pytest.param(4, "other", SEEN, False, id="of another table"),
+        pytest.param(4, None, SEEN, False, id="of a table that nobody knew"),
+        pytest.param(4, "u", SINCE, False, id="made since"),
+    ],
+)
+def test_marks_stay_with_what_they_were_made_on(
+    version: int, format_id: str | None, at: datetime, moves: bool
+) -> None:
+    mark = Mark(version=version, verdict=MarkVerdict.CLEAN, by="ana", at=at, format_id=format_id)
+    assert LOG.mark(mark).format_id == (WAS if moves else format_id)
 
 
 def test_a_log_is_known_again_by_what_head_left_behind() -> None:
