@@ -45,6 +45,8 @@ class RestoreCommit:
     """A rollback made it."""
     format_id: str | None
     """The table's UUID at that version."""
+    log: int = 0
+    """How many logs with this UUID had the number before, until an older one was put back."""
 
 
 def restores_of(rows: Iterable[LineageRow]) -> Iterator[RestoreCommit]:

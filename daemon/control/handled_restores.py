@@ -1,6 +1,7 @@
 """Which RESTOREs, and which moves of a head by hand, were handled: `lakewarden.audit` has an entry for each. Pure.
 
-A RESTORE is a commit, so that it is one of its kind. A move is told by the versions that it left behind alone, and the
+A RESTORE is a commit, so that it is one of its kind in its log; where an older log was put back and written on, the
+same number may be that of another one. A move is told by the versions that it left behind alone, and the
 same ones are left again where head came back to them meanwhile. So that they are no longer left is an entry, too, and
 what comes after it is another move. Where head came back to some of them only, the rest is handled as it was: each part
 gets an entry of its own before that.
@@ -21,6 +22,7 @@ ENTRY: Final = "restored-"
 """How the ids of these entries begin."""
 _LEFT: Final = "-left-"
 _BACK: Final = "-back"
+_LOG: Final = "-log-"
 _NUMBER: Final = re.compile(r"-again-\d+$")
 
 
@@ -52,7 +54,8 @@ class HandledRestores:
     def entry(self, one: RestoreCommit | Undone) -> str:
         """The id of the entry that says so."""
         if isinstance(one, RestoreCommit):
-            return f"{ENTRY}{one.table_id}-{one.version}-{one.format_id}"
+            again = f"{_LOG}{one.log}" if one.log else ""
+            return f"{ENTRY}{one.table_id}-{one.version}-{one.format_id}{again}"
         return self._numbered(_move(one))
 
     def parts(self, left: Iterable[Undone]) -> Mapping[str, tuple[Undone, ...]]:

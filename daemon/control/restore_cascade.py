@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from lakewarden.catalog.errors import LakewardenError, UnreadableError
 from lakewarden.catalog.failpoints import reach
 from lakewarden.catalog.formats.registry import has_branches
+from lakewarden.catalog.lineage.graph.incarnations import may_be_same
 from lakewarden.catalog.lineage.restores import (
     RestoreCommit,
     informed,
@@ -146,12 +147,8 @@ class RestoreCascadeDriver:
             rows = self.rollbacks.services.store.rows(LINEAGE).find(output_id=one.row.table_id)
             history = remembered(history, rows, None if seen is None else seen.format_id)
         planned = [_seeds(each, one.row) for each in journal if _waits_for(each, one.row)]
-        restores = {each.version for each in one.restores}
-        left = (
-            each.version
-            for each in history
-            if any(gone.first <= each.version <= gone.last for gone in one.left)
-        )
+        restores = {each.version for each in one.restores if _is_in(history, each)}
+        left = (each.version for each in history if any(_is_of(each, gone) for gone in one.left))
         also = frozenset(left).union(*planned)
         versions = taken_back(history, restores, also, head=None if seen is None else seen.version)
         if not versions:
@@ -222,7 +219,7 @@ class RestoreCascadeDriver:
         if not one.restores:
             return "nothing tells of them any more, or they changed nothing"
         told = {each.version: each for each in history if is_foreign_restore(each)}
-        if any(each.version not in told for each in one.restores):
+        if any(each.version not in told or not _is_in(history, each) for each in one.restores):
             return "the log does not have it"
         since = min(each.version for each in one.restores)
         blind = [version for version, each in told.items() if each.target is None and version >= since]
@@ -278,6 +275,17 @@ class RestoreCascadeDriver:
 def _is_looked_at(row: TableRow) -> bool:
     """A table that is quarantined waits until it is healed; system tables are nobody's source."""
     return row.source is not Source.SELF and row.state is TableState.ACTIVE
+
+
+def _is_in(history: Iterable[Version], restore: RestoreCommit) -> bool:
+    """Whether a log has a RESTORE: not another commit of the same number, in a table made anew."""
+    return any(
+        one.version == restore.version and may_be_same(one.format_id, restore.format_id) for one in history
+    )
+
+
+def _is_of(one: Version, left: Undone) -> bool:
+    return left.first <= one.version <= left.last and may_be_same(one.format_id, left.format_id)
 
 
 def _reached(table_id: str, readers: Mapping[str, Iterable[str]]) -> frozenset[str]:

@@ -6,10 +6,12 @@ Made of what the journal, the lineage and the health on record say; nothing here
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
 from itertools import chain
 
 from lakewarden.catalog.lineage.left_versions import left_by
 from lakewarden.catalog.lineage.restores import RestoreCommit, restored_away, still_undone
+from lakewarden.catalog.lineage.rewritten_logs import ended_log
 from lakewarden.catalog.model.rollbacks import Rollback, Undone, tainted_versions
 from lakewarden.catalog.model.rows import HealthRow, TableRow
 from lakewarden.jobs.rollback.journal.left_tainted import left_tainted
@@ -32,7 +34,7 @@ class RevertedRanges:
 
     def plain_restores(self) -> Iterable[RestoreCommit]:
         """RESTOREs on record that no rollback of ours made, those of tables that are gone included."""
-        return (one for one in self._restores if not one.ours)
+        return (replace(one, log=self._logs_before(one)) for one in self._restores if not one.ours)
 
     def left_behind(self) -> Mapping[str, tuple[Undone, ...]]:
         """By `table_id`, what heads that were moved back by hand left behind and no RESTORE brought back."""
@@ -122,6 +124,12 @@ class RevertedRanges:
             for key, ranges in found.items()
             if ranges
         }
+
+    def _logs_before(self, one: RestoreCommit) -> int:
+        logs = (ended_log(one.table_id, "", left) for left in self._left.get(one.table_id, ()))
+        return sum(
+            log is not None and log.format_id == one.format_id and log.first <= one.version for log in logs
+        )
 
     def _still_left(self, table_id: str) -> tuple[Undone, ...]:
         restores = [one for one in self._restores if one.table_id == table_id]

@@ -487,6 +487,32 @@ def test_versions_of_a_log_that_was_put_back_are_not_those_with_the_same_numbers
     assert plan_to(lake, 1) == {"db.source", "db.second"}
 
 
+def test_a_restore_in_a_log_that_was_put_back_is_another_one_though_it_has_the_same_number(
+    lake: Lake,
+) -> None:
+    lake.derive("first", 99)
+    lake.declare("first", FOLLOWS)
+    lake.restore(1)
+    lake.sweep()
+    (begun,) = lake.journal()
+    assert lake.go_on(begun.rollback_id) is RollbackState.DONE
+    lake.sweep()
+    assert len(lake.record()) == 1
+    put_back(lake, 2)
+    lake.derive("second", 99)
+    lake.declare("second", WAITS)
+    lake.restore(1)
+    lake.sweep()
+    (made,) = (one for one in lake.journal() if one.head.state is RollbackState.PLANNED)
+    plan = decode_plan(made.head.payload or "").plan
+    assert {one.name for one in plan.tables if one.acts} == {"db.second"}
+    lake.sweep()
+    versions = lake.house.versions()
+    lake.sweep()
+    lake.sweep()
+    assert lake.house.versions()["audit"] == versions["audit"], "it was looked at"
+
+
 @pytest.mark.parametrize("version", [0, 1])
 def test_what_a_lost_version_was_made_from_is_known(lake: Lake, version: int) -> None:
     write(lake.path("third"), 5)

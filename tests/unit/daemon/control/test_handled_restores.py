@@ -54,4 +54,6 @@ def test_a_restore_is_one_of_its_kind() -> None:
     restore = RestoreCommit(table_id="t-1", version=7, target=2, ours=False, format_id="u-2")
     handled.add(["restored-t-1-7-u-2"])
     assert handled.has(restore) and not handled.has(replace(restore, version=8))
+    again = replace(restore, log=1)
+    assert not handled.has(again) and handled.entry(again) == "restored-t-1-7-u-2-log-1"
     assert handled.returned([]) == {}
