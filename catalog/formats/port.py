@@ -66,8 +66,6 @@ class Capabilities:
     vacuum: bool
     compact: bool
     file_statistics: bool
-    adds_again: bool = True
-    """Whether what a commit had appended can be added again."""
     purge: bool = True
     """Whether its log tells all its files, and nobody else needs any."""
     spark_alone: bool = False

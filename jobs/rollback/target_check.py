@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 from lakewarden.catalog.errors import UnreadableError
 from lakewarden.catalog.formats.heads import commit_at
-from lakewarden.catalog.formats.port import CommitKind, LogProblem, Observation, TableReader
+from lakewarden.catalog.formats.port import Commit, CommitKind, LogProblem, Observation, TableReader
 from lakewarden.catalog.formats.registry import retention_of, spec_of
 from lakewarden.catalog.storage.file_store import StorageOptions
 from lakewarden.jobs.rollback.plan.facts import PropertyChange, TableFacts, Unreachable, VersionObstacle
@@ -46,11 +46,10 @@ class TargetCheck:
             facts = replace(facts, unreachable={self.target: reach, **facts.unreachable})
         able = seen.capabilities if isinstance(seen, Observation) else None
         intact, thinned = self._appends() if able is not None and able.restore else _NONE
-        commits = self.reader.commits(self._location, after=self.target, upto=self.table.from_version)
+        commits = tuple(self.reader.commits(self._location, after=self.target, upto=self.table.from_version))
         redefined = [commit for commit in commits if commit.format_id is not None]
-        first = min((one.version for one in redefined if one.kind is not CommitKind.PROPERTIES), default=None)
-        again = intact if able is not None and able.adds_again else ()
-        fitting = frozenset(version for version in again if first is None or version < first)
+        first = min((one.version for one in commits if _changes_columns(one)), default=None)
+        fitting = frozenset(version for version in intact if first is None or version < first)
         properties: tuple[PropertyChange, ...] = ()
         may_change = bool(redefined) or not spec_of(self.reader.format).commits_tell_properties
         if may_change and reach is None and isinstance(seen, Observation):
@@ -105,6 +104,12 @@ class TargetCheck:
             _FileState(one.entry, one.deletion_vector, one.may_lack_rows or one.has_deletion_vector)
             for one in files
         )
+
+
+def _changes_columns(commit: Commit) -> bool:
+    """Whether files from before a commit may not fit what the table is with it, or the other way round."""
+    redefines = commit.format_id is not None and commit.kind is not CommitKind.PROPERTIES
+    return redefines or commit.changes_columns
 
 
 def _changes(seen: Observation, target: Mapping[str, str]) -> tuple[PropertyChange, ...]:

@@ -225,8 +225,9 @@ class Engine(Protocol):
         Raises `PreconditionError` if that head no longer has one of them, or a commit is gone from the log."""
 
     def add_again(self, location: str, *, requires: Head, version: int, record: LineageRecord) -> int:
-        """Append the very files that the commit of `version` added, in one commit that carries `record` and, as run id,
-        the record's. The table must not have them. Returns its version.
+        """Append what the commit of `version` had appended, in one commit that carries `record` and, as run id, the
+        record's: the very files, or copies of their rows, where a file must not come back. The table must not have
+        them. Returns its version.
 
         Raises `PreconditionError` if the table's columns are no longer those of `version`, or a file is gone."""
 

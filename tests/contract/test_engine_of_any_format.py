@@ -15,7 +15,7 @@ from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import SparkSession
 
 from lakewarden.catalog.clock import SystemClock
-from lakewarden.catalog.errors import ConflictError, ExecutionError, PreconditionError, RefusedError
+from lakewarden.catalog.errors import ConflictError, ExecutionError, PreconditionError
 from lakewarden.catalog.formats.delta.reader import DeltaReader
 from lakewarden.catalog.formats.port import Head, Observation, TableReader
 from lakewarden.catalog.formats.registry import formats
@@ -52,8 +52,6 @@ class Bench:
     rows: Callable[[], list[int]]
     column: str = "x"
     """Where the values are."""
-    refused: frozenset[str] = frozenset()
-    """What the engine does not do to tables of this format, and says so."""
 
     @property
     def location(self) -> str:
@@ -133,7 +131,6 @@ def iceberg(request: pytest.FixtureRequest, catalog: str) -> Bench:
         lambda values: made.append(*values),
         lambda: [int(str(one)) for one in made.rows()],
         column="id",
-        refused=frozenset({"add again"}),
     )
 
 
@@ -209,7 +206,7 @@ def do(table: Bench, deed: str, requires: Head, *, first: int, second: int) -> N
 @pytest.mark.parametrize("deed", _DEEDS)
 def test_whoever_decided_on_an_older_version_changes_nothing(table: Bench, deed: str) -> None:
     first, second, third = table.versions([1], [2], [3])
-    with pytest.raises(RefusedError if deed in table.refused else ConflictError):
+    with pytest.raises(ConflictError):
         do(table, deed, Head(second), first=first, second=second)
     assert table.head == third and table.rows() == [1, 2, 3]
 
@@ -221,7 +218,7 @@ def test_whoever_decided_on_another_commit_of_the_same_number_changes_nothing(
     """The table was made anew, or its log put back and written to since."""
     first, second, third = table.versions([1], [2], [3])
     was = Head(third, f"{table.seen.head}1")
-    with pytest.raises(RefusedError if deed in table.refused else ConflictError):
+    with pytest.raises(ConflictError):
         do(table, deed, was, first=first, second=second)
     assert table.head == third and table.rows() == [1, 2, 3]
     do(table, "fence", table.seen.at, first=first, second=second)
@@ -267,11 +264,6 @@ def test_the_files_of_one_version_are_taken_out_and_added_again(table: Bench) ->
     assert (out, table.rows()) == (table.head, [1, 3])
     with pytest.raises(PreconditionError):
         table.engine.remove_files(table.location, requires=Head(out), versions=[second], record=RECORD)
-    if "add again" in table.refused:
-        with pytest.raises(RefusedError):
-            do(table, "add again", Head(out), first=second, second=second)
-        assert (table.head, table.rows(), table.run_ids(after=last)) == (out, [1, 3], [RUN])
-        return
     back = table.engine.add_again(table.location, requires=Head(out), version=second, record=RECORD)
     assert (back, table.rows()) == (table.head, [1, 2, 3])
     assert table.run_ids(after=last) == [RUN, RUN]

@@ -89,7 +89,7 @@ def iceberg(spark: SparkSession, tmp_path: Path) -> Iterator[Table]:
         yield Table(spark, engine, IcebergReader(), location, f"{named}.db.t")
 
 
-@pytest.fixture(params=["delta", "iceberg"])
+@pytest.fixture(params=["delta", pytest.param("iceberg", marks=pytest.mark.long)])
 def table(request: pytest.FixtureRequest) -> Table:
     found: Table = request.getfixturevalue(request.param)
     return found

@@ -21,8 +21,8 @@ __all__ = ["COMPACTION", "LEFT", "RESTORED", "commit_of", "is_compaction"]
 COMPACTION: Final = "replace"
 """Iceberg's operation of a snapshot without changes of rows."""
 LEFT: Final = "lakewarden.left"
-"""Key of the version that main was at before a snapshot of ours that has no rows of its own, and became main by the
-commit that made it."""
+"""Key of the version that main was at before a snapshot of a rollback of ours, which became main by the commit that
+made it."""
 RESTORED: Final = "lakewarden.restored"
 """Key of the version whose files such a snapshot has."""
 _FILES: Final = ("added-data-files", "deleted-data-files", "added-delete-files", "removed-delete-files")

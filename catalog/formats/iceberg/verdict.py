@@ -56,7 +56,6 @@ def capabilities_of(obstacles: tuple[ObservedOnly, ...]) -> Capabilities:
     """What may be done to the table: nothing if anything stands against it."""
     return Capabilities(
         restore=not obstacles,
-        adds_again=False,
         vacuum=not obstacles,
         compact=not obstacles,
         file_statistics=False,

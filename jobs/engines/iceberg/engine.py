@@ -21,6 +21,7 @@ from lakewarden.catalog.model.rollbacks import UNDO
 from lakewarden.catalog.model.rows import TableFormat
 from lakewarden.catalog.storage.file_store import FileEntry, FileStore, StorageOptions, open_store
 from lakewarden.jobs.engines.empty_folders import delete_empty_folders
+from lakewarden.jobs.engines.iceberg.adding_again import append_again
 from lakewarden.jobs.engines.iceberg.column_statistics import keep_statistics
 from lakewarden.jobs.engines.iceberg.compaction import rewrite
 from lakewarden.jobs.engines.iceberg.conversion import NamedConversion, make_in_folder
@@ -251,7 +252,10 @@ class IcebergEngine:
         )
 
     def add_again(self, location: str, *, requires: Head, version: int, record: LineageRecord) -> int:
-        _refuse("add files to Iceberg tables again")
+        marks = {**self._marks(record.run_id), **custom_metadata(record)}
+        return append_again(
+            self._at(location, requires), version, marks=marks, run_id=record.run_id, lasts=self._undo_for
+        )
 
     def checkpoint(self, location: str, *, requires: Head) -> None:
         _refuse("write checkpoints of Iceberg tables, which have none")

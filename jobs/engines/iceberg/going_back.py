@@ -22,7 +22,7 @@ from lakewarden.jobs.engines.iceberg.java_tables import JavaTable
 from lakewarden.jobs.engines.iceberg.summaries import take_over
 from lakewarden.jobs.engines.spark.errors import translated
 
-__all__ = ["drafted", "fence", "left_tag", "made_tag", "not_ours", "require_told", "restore", "until"]
+__all__ = ["fence", "left_tag", "made_tag", "not_ours", "require_told", "restore", "until"]
 
 _REFUSED: Final = "InvalidOperationException"
 """What the Hive metastore says to an entry that it does not take."""
@@ -156,7 +156,11 @@ def _same_files(table: JavaTable, like: Any, marks: Mapping[str, str], schema_id
     so far. `schema_id`: its schema, None for the table's. Raises `ConflictError` as `restore`."""
     jvm: Any = table.spark._jvm
     with translated(f"write a snapshot of {table.location}"):
-        draft = drafted(table)
+        draft = jvm.org.apache.iceberg.Transactions.newTransaction(
+            table.table.name(), table.table.operations()
+        )
+        if draft.startMetadata().metadataFileLocation() != table.base.metadataFileLocation():
+            raise ConflictError(f"{table.location} moved past the head on which this was decided.")
         draft.manageSnapshots().setCurrentSnapshot(like.snapshotId()).commit()
         if schema_id is not None:
             now = draft.currentMetadata()
@@ -167,16 +171,6 @@ def _same_files(table: JavaTable, like: Any, marks: Mapping[str, str], schema_id
             update.set(key, value)
         update.commit()
         return draft.currentMetadata().currentSnapshot()
-
-
-def drafted(table: JavaTable) -> Any:
-    """A transaction of Iceberg's on the table as it was opened, to be published by no commit of its own. Raises
-    `ConflictError` as `restore`."""
-    jvm: Any = table.spark._jvm
-    draft = jvm.org.apache.iceberg.Transactions.newTransaction(table.table.name(), table.table.operations())
-    if draft.startMetadata().metadataFileLocation() != table.base.metadataFileLocation():
-        raise ConflictError(f"{table.location} moved past the head on which this was decided.")
-    return draft
 
 
 def made_tag(run_id: str) -> str:

@@ -26,6 +26,7 @@ __all__ = [
     "marked",
     "opened",
     "opened_at",
+    "relation_of",
     "require_one_name",
     "texts",
 ]
@@ -131,12 +132,19 @@ def hive_catalog(spark: SparkSession) -> Any:
     return catalog
 
 
-def frame_of(spark: SparkSession, table: Any) -> DataFrame:
-    """The rows of one of Spark's tables of Iceberg, which no catalog needs to have."""
+def relation_of(spark: SparkSession, table: Any) -> Any:
+    """A leaf of a plan that is one of Spark's tables of Iceberg, which no catalog needs to have."""
     jvm: Any = spark._jvm
-    nothing, sql = jvm.scala.Option.empty(), jvm.org.apache.spark.sql
-    relation = sql.execution.datasources.v2.DataSourceV2Relation.create(table, nothing, nothing)
-    return DataFrame(sql.classic.Dataset.ofRows(spark._jsparkSession, relation), spark)
+    nothing = jvm.scala.Option.empty()
+    relations = jvm.org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation
+    return relations.create(table, nothing, nothing)
+
+
+def frame_of(spark: SparkSession, table: Any) -> DataFrame:
+    """Its rows."""
+    jvm: Any = spark._jvm
+    rows = jvm.org.apache.spark.sql.classic.Dataset.ofRows(spark._jsparkSession, relation_of(spark, table))
+    return DataFrame(rows, spark)
 
 
 def opened(spark: SparkSession, heads: HeadOf, location: str) -> JavaTable:

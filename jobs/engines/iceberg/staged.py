@@ -4,7 +4,7 @@ publishes what they came to, on exactly the head that was decided on.
 A process that ends before leaves nothing but files that no metadata names.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,14 +25,15 @@ class StagedTable:
     """Iceberg's table, for its actions."""
     transaction: Any
 
-    def publish(self, action: str) -> Any | None:
+    def publish(self, action: str, *, also: Callable[[Any, Any], None] | None = None) -> Any | None:
         """Make head what was committed here; None if nothing was. Raises `ConflictError`, and the files that were
         written are gone, if anybody has committed since the table was opened; they stay where nobody can tell. `action`
-        as for `translated`."""
+        as for `translated`. `also`: other rows than before were committed, and what else the same commit does, to a
+        `TableMetadata.Builder` that has the snapshot."""
         made = self.transaction.currentMetadata()
         if made.currentSnapshot() is None or self._is_nothing(made):
             return None
-        made = self._with_statistics(made)
+        made = self._with_statistics(made) if also is None else self._with(made, also)
         try:
             with translated(action):
                 self.of.table.operations().commit(self.of.base, made)
@@ -71,6 +72,12 @@ class StagedTable:
         jvm: Any = self.of.spark._jvm
         builder = jvm.org.apache.iceberg.TableMetadata.buildFrom(made)
         take_over(builder, made, before, after, jvm)
+        return builder.build()
+
+    def _with(self, made: Any, also: Callable[[Any, Any], None]) -> Any:
+        jvm: Any = self.of.spark._jvm
+        builder = jvm.org.apache.iceberg.TableMetadata.buildFrom(made)
+        also(builder, made.currentSnapshot())
         return builder.build()
 
     def _written(self, made: Any) -> Iterator[str]:

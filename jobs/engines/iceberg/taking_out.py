@@ -12,9 +12,9 @@ from lakewarden.catalog.errors import PreconditionError
 from lakewarden.catalog.failpoints import reach
 from lakewarden.catalog.formats.iceberg.commits import LEFT
 from lakewarden.catalog.formats.iceberg.file_paths import FilePaths
-from lakewarden.catalog.formats.iceberg.metadata import MAIN
-from lakewarden.jobs.engines.iceberg.going_back import drafted, left_tag, made_tag, require_told, until
+from lakewarden.jobs.engines.iceberg.going_back import left_tag, made_tag, require_told, until
 from lakewarden.jobs.engines.iceberg.java_tables import JavaTable
+from lakewarden.jobs.engines.iceberg.staged import staged
 from lakewarden.jobs.engines.spark.errors import translated
 
 __all__ = ["take_out"]
@@ -44,17 +44,24 @@ def take_out(
             f"Version {left} of {table.location} no longer has {gone[0]} as it was added.",
             hint="Make a new plan; rewind the table instead.",
         )
-    made = _without(table, files, {**marks, LEFT: str(left)})
+    inner = staged(table)
+    with translated(f"write a snapshot of {table.location}"):
+        draft = inner.table.newDelete().validateFilesExist()
+        for file in files:
+            draft.deleteFile(file)
+        for key, value in {**marks, LEFT: str(left)}.items():
+            draft.set(key, value)
+        draft.commit()
     reach("iceberg.removal_drafted")
 
-    def change(builder: Any) -> None:
-        builder.setBranchSnapshot(made, MAIN)
+    def tagged(builder: Any, made: Any) -> None:
         for name, snapshot in ((left_tag(run_id), head), (made_tag(run_id), made)):
             builder.setRef(name, until(table, snapshot, lasts))
 
-    table.commit(change, f"remove files of {table.location}")
+    published = inner.publish(f"remove files of {table.location}", also=tagged)
+    assert published is not None, "there is a snapshot"
     reach("iceberg.removed")
-    return int(made.sequenceNumber())
+    return int(published.currentSnapshot().sequenceNumber())
 
 
 def _added(table: JavaTable, version: int) -> Iterator[Any]:
@@ -68,16 +75,3 @@ def _added(table: JavaTable, version: int) -> Iterator[Any]:
         f"Version {version} of {table.location} has expired: nobody can tell its files any more.",
         hint="Make a new plan, without the files of that version.",
     )
-
-
-def _without(table: JavaTable, files: Sequence[Any], marks: Mapping[str, str]) -> Any:
-    """A snapshot of head without some files, its manifests written; in no metadata so far."""
-    with translated(f"write a snapshot of {table.location}"):
-        draft = drafted(table)
-        change = draft.newDelete().validateFilesExist()
-        for file in files:
-            change.deleteFile(file)
-        for key, value in marks.items():
-            change.set(key, value)
-        change.commit()
-        return draft.currentMetadata().currentSnapshot()

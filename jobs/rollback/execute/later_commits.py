@@ -1,18 +1,26 @@
 """What happened to a table after a rollback restored it:
 whether the undo would take anything of somebody else's. Pure."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from lakewarden.catalog.errors import ConflictError
+from lakewarden.catalog.errors import ConflictError, PreconditionError
 from lakewarden.catalog.formats.port import Commit, CommitKind
-from lakewarden.catalog.lineage.versions import only_kept, version_of
+from lakewarden.catalog.lineage.versions import Effect, only_kept, version_of
 from lakewarden.catalog.model.rollbacks import marked_by
 from lakewarden.catalog.model.rows import RollbackRow, RollbackStep
 from lakewarden.jobs.rollback.journal.steps import TableStep
+from lakewarden.jobs.rollback.plan.consents import Consent, flags_of
 
-__all__ = ["Since", "set_back_since", "since_restore", "written_since"]
+__all__ = [
+    "Since",
+    "require_only_appends",
+    "set_back_since",
+    "since_restore",
+    "without",
+    "written_since",
+]
 
 _CAUSES: Final = {RollbackStep.CHANGE: "the statement changed it"}
 
@@ -91,3 +99,32 @@ def set_back_since(step: TableStep, made: int) -> ConflictError:
         "what was written since its rollback cannot be told, and it stays as it is.",
         hint="Set head to a version that was made from it, or leave the table as it is (`undo --leave`).",
     )
+
+
+def require_only_appends(
+    row: RollbackRow, step: TableStep, since: Sequence[Commit] | None
+) -> Sequence[Commit]:
+    """The commits by which head came from the version that the step's rollback began with, if others' among them
+    are appends alone: the order of any other and of what is to be added again would decide what the table holds.
+    Raises `ConflictError` if they are not, `PreconditionError` if they cannot be told."""
+    ours = [one for one in since or () if (one.run_id or "").startswith(f"rollback-{row.rollback_id}-")]
+    if since is None or not ours:
+        raise PreconditionError(
+            f"The log of {step.name} no longer shows its restore; nothing is added to it.",
+            hint=without(row, step),
+        )
+    for commit in since:
+        made = version_of(commit)
+        idle = made.idle and made.effect is Effect.APPEND  # a batch without rows
+        if not (made.blind or idle or made.effect is Effect.ALIAS or commit in ours):
+            raise ConflictError(
+                f"Somebody changed {step.name} (version {commit.version}, {commit.operation}) "
+                f"before version {step.to_version} was added again. {without(row, step)}"
+            )
+    return since
+
+
+def without(row: RollbackRow, step: TableStep) -> str:
+    """How a rollback goes on without adding an append again."""
+    flag = flags_of(Consent.COLLATERAL, step.name, [step.to_version])
+    return f"`lakewarden rollback resume {row.rollback_id} {flag}` goes on without it."

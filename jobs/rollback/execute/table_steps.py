@@ -14,7 +14,6 @@ from lakewarden.catalog.failpoints import reach
 from lakewarden.catalog.formats.heads import commit_at
 from lakewarden.catalog.formats.port import Commit, Head, LogProblem, Observation, TableReader
 from lakewarden.catalog.formats.registry import reader_of
-from lakewarden.catalog.lineage.versions import Effect, version_of
 from lakewarden.catalog.model.lineage_record import group_app
 from lakewarden.catalog.model.rollbacks import UNDO
 from lakewarden.catalog.model.rows import RollbackRow, RollbackStep
@@ -23,12 +22,13 @@ from lakewarden.jobs.rollback.execute.commit_records import again_record, remova
 from lakewarden.jobs.rollback.execute.head_line import commits_since
 from lakewarden.jobs.rollback.execute.later_commits import (
     Since,
+    require_only_appends,
     set_back_since,
     since_restore,
+    without,
     written_since,
 )
 from lakewarden.jobs.rollback.journal.steps import TableStep
-from lakewarden.jobs.rollback.plan.consents import Consent, flags_of
 from lakewarden.jobs.rollback.step_check import missing_files, require_same_head
 from lakewarden.jobs.runs.port import Tools
 
@@ -122,11 +122,11 @@ class StepExecutor:
         the two would decide what the table holds.
         """
         for _ in range(_ATTEMPTS):
-            since = tuple(self.tools.reader(step.format).commits(step.location, after=step.from_version))
-            done = next((commit.version for commit in since if commit.run_id == mark_of(row)), None)
+            done = self.done(row, step)
             if done is not None:
                 return done
-            self._require_only_appends(row, step, since)
+            line = commits_since(self.tools.reader(step.format), step.location, after=step.from_version)
+            since = require_only_appends(row, step, line)
             self.permit(row, step)
             try:
                 version = self.tools.engine(step.format).add_again(
@@ -336,27 +336,9 @@ class StepExecutor:
         if found is None:
             raise PreconditionError(
                 f"Version {version} of {step.name} is no longer in the log; its rows cannot be added again.",
-                hint=_without(row, step),
+                hint=without(row, step),
             )
         return found
-
-    def _require_only_appends(self, row: RollbackRow, step: TableStep, since: Sequence[Commit]) -> None:
-        ours = [
-            commit for commit in since if (commit.run_id or "").startswith(f"rollback-{row.rollback_id}-")
-        ]
-        if not ours:
-            raise PreconditionError(
-                f"The log of {step.name} no longer shows its restore; nothing is added to it.",
-                hint=_without(row, step),
-            )
-        for commit in since:
-            made = version_of(commit)
-            idle = made.idle and made.effect is Effect.APPEND  # a batch without rows
-            if not (made.blind or idle or made.effect is Effect.ALIAS or commit in ours):
-                raise ConflictError(
-                    f"Somebody changed {step.name} (version {commit.version}, {commit.operation}) "
-                    f"before version {step.to_version} was added again. {_without(row, step)}"
-                )
 
     def _check_old_files(self, step: TableStep, head: int) -> None:
         try:
@@ -393,8 +375,3 @@ class StepExecutor:
             hint="`lakewarden rollback resume` takes that commit into the plan, "
             "`rollback undo` takes all back.",
         )
-
-
-def _without(row: RollbackRow, step: TableStep) -> str:
-    flag = flags_of(Consent.COLLATERAL, step.name, [step.to_version])
-    return f"`lakewarden rollback resume {row.rollback_id} {flag}` goes on without it."

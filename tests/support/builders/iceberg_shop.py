@@ -81,7 +81,9 @@ class Shop:
         """Do what is left to do, as a worker does, whose session is the test's."""
         services = self.services
         journal = rollbacks_of_services(services).journal
-        tools = SeveralFormats(services.readers, (FakeEngine(services.clock), self.raw.engine))
+        own = self.raw.reader  # which asks the metastore each time
+        readers = [own if one.format == own.format else one for one in services.readers]
+        tools = SeveralFormats(readers, (FakeEngine(services.clock), self.raw.engine))
         executor = StepExecutor(tools=tools, storage=services.storage)
         return Saga(journal=journal, executor=executor, undo_for=WEEK).go_on(rollback_id).head.state
 

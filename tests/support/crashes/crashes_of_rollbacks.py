@@ -12,6 +12,9 @@ _UNMENDS = "test_rollback_crash.py::test_killed_while_a_table_is_taken_in_the_ne
 _FENCED = "test_rollback_asleep.py::test_killed_after_its_fence_the_undo_goes_on"
 _BEGUN = "test_rollback_daemon.py::test_a_rollback_whose_command_was_killed_is_done_by_the_daemon"
 _ICEBERG = "test_iceberg_rollback.py::test_killed_forwards_the_next_attempt_completes_it_once_on_iceberg"
+_ICEBERG_AGAIN = (
+    "test_iceberg_removals.py::test_killed_while_it_adds_rows_again_the_next_attempt_completes_it_once"
+)
 _ICEBERG_REMOVES = (
     "test_iceberg_removals.py::test_killed_while_it_removes_files_the_next_attempt_completes_it_once"
 )
@@ -104,6 +107,20 @@ ROLLBACKS = (
         left="a snapshot that carries the step's mark, and a tag on the head before",
         then="the next attempt finds it by the mark",
         test=_ICEBERG_REMOVES,
+    ),
+    Crash(
+        point="iceberg.copied",
+        killed="worker, after it copied the rows of a lost append into files, which no metadata has yet",
+        left="data files and manifests that nothing names",
+        then="the next attempt copies them again; a vacuum that lists the folder deletes the first",
+        test=_ICEBERG_AGAIN,
+    ),
+    Crash(
+        point="iceberg.added_again",
+        killed="worker, after the snapshot that has them became main",
+        left="a snapshot that carries the step's mark, and a tag on it",
+        then="the next attempt finds it by the mark: no row is there twice",
+        test=_ICEBERG_AGAIN,
     ),
     Crash(
         point="rollback.restored",
