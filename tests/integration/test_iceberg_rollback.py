@@ -62,6 +62,20 @@ def test_a_worker_of_its_own_does_it_by_two_steps(shop: Shop) -> None:
     assert shop.contents() == BAD
 
 
+@pytest.mark.long
+def test_a_plan_shows_which_rows_of_both_formats_go(shop: Shop) -> None:
+    planned = shop.plan("--diff", shop.name, "--diff", shop.derived, "--key", "id")
+    assert [one["name"] for one in planned["diffs"]] == [shop.name, shop.derived]
+    for one in planned["diffs"]:
+        assert (one["goes"], one["comes_back"], one["keys"]) == (
+            1,
+            0,
+            {"goes": 1, "comes_back": 0, "changes": 0},
+        )
+        assert one["samples"][0]["key"] == {"id": "666"}
+    assert shop.contents() == BAD
+
+
 def test_killed_forwards_the_next_attempt_completes_it_once_on_iceberg(shop: Shop) -> None:
     shop.keep(days=5)
     rollback_id = shop.begun()
