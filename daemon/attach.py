@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from lakewarden.catalog.formats.registry import reader_of
+from lakewarden.catalog.formats.registry import readers
 from lakewarden.catalog.lineage.streams.session_notes import StreamNotes
 from lakewarden.catalog.lineage.table_index import TableDirectory
 from lakewarden.catalog.model.enums import RowsWrite
@@ -26,6 +26,7 @@ from lakewarden.daemon.usecases.spark_config import spark_config_of
 from lakewarden.daemon.usecases.sql import execute
 from lakewarden.daemon.usecases.written_rows import row_counts
 from lakewarden.jobs.engines.spark.cancellation import it_is_done
+from lakewarden.jobs.engines.spec import SessionParts
 from lakewarden.jobs.rollback.journal.journal import Journal
 from lakewarden.jobs.session.attached import Attached
 from lakewarden.jobs.session.catalog_listener import CatalogListener, SparkSession
@@ -37,6 +38,7 @@ from lakewarden.jobs.session.frames import (
     row_of,
     setting,
 )
+from lakewarden.jobs.session.groups.tools import SessionTools
 from lakewarden.jobs.session.row_counts import COUNTS, NOTHING, UNKNOWN, RowCounts
 from lakewarden.jobs.session.row_ways.statement_ways import changes_nothing
 from lakewarden.jobs.session.small_writes import SmallWrites
@@ -312,12 +314,18 @@ class Writes:
         return TableDirectory(self._services.store)
 
     @cached_property
+    def _tools(self) -> SessionTools:
+        services, heads = self._services, self._services.heads_now
+        parts = SessionParts(spark=self._spark, storage=services.storage, heads=heads, clock=services.clock)
+        return SessionTools(parts=parts, readers=readers(services.storage, heads))
+
+    @cached_property
     def _writer(self) -> SparkWriter:
         return SparkWriter(
             self._spark,
             directory=self._directory,
             user=self._user,
-            reader=reader_of(self._services.readers, None),
+            tools=self._tools,
             journal=Journal(store=self._services.store, clock=self._services.clock),
             storage=self._services.storage,
             clock=self._services.clock,

@@ -137,11 +137,20 @@ class Services:
     @cached_property
     def heads(self) -> TableHeads:
         """Heads that catalogs keep."""
+        return self._heads_for(1.0)
+
+    @cached_property
+    def heads_now(self) -> TableHeads:
+        """The same for whoever acts by them, and reads again what he did: asked for each time anew."""
+        return self._heads_for(0.0)
+
+    def _heads_for(self, moment: float) -> TableHeads:
         catalogs = self.catalogs
         return TableHeads(
             lambda: self.metastore,
             lambda: self.store.rows(TABLES),
             declared=None if catalogs is None else catalogs.catalog,
+            moment=moment,
         )
 
     @cached_property

@@ -27,6 +27,7 @@ _ONE_TASK: Final = 8 * MIB
 _MERGE: Final = "MergeIntoTable"
 _MERGE_OF_DELTA: Final = "MergeIntoCommand"
 _WITHOUT_READER: Final = "DataSourceV2Relation"
+_TABLE_OF_DELTA: Final = "DeltaTableV2"
 _FILES: Final = "org.apache.spark.sql.execution.datasources.HadoopFsRelation"
 
 
@@ -147,12 +148,16 @@ class Plans:
         """A plan with its tables and columns found; commands are not run. Raises Spark's AnalysisException.
 
         Of a MERGE whose source asks about its target in a select list, Spark leaves that question without a reader, and
-        fails when it comes to it: a source that was analysed by itself has one.
+        fails when it comes to it; likewise where it asks by a Delta source which files of another table to read. A
+        source that was analysed by itself has one.
         """
         found = self._found(session, plan)
-        if kind(plan) != _MERGE or kind(found) != _MERGE_OF_DELTA:
+        if kind(plan) != _MERGE:
             return found
-        if not any(kind(leaf) == _WITHOUT_READER for leaf in self.leaves(found.source())):
+        is_delta = kind(found) == _MERGE_OF_DELTA
+        leaves = self.leaves(found.source() if is_delta else found)
+        unread = [leaf for leaf in leaves if kind(leaf) == _WITHOUT_READER]
+        if not any(is_delta or kind(leaf.table()) == _TABLE_OF_DELTA for leaf in unread):
             return found
         source = plan.sourceTable()
         return self._found(session, self.replaced(plan, [(source, self._found(session, source))]))

@@ -10,11 +10,11 @@ from pyspark.sql import DataFrame, DataFrameReader, SparkSession
 
 from lakewarden.catalog.clock import Clock
 from lakewarden.catalog.errors import UsageError
-from lakewarden.catalog.formats.port import TableReader
 from lakewarden.catalog.model.enums import RowsWrite
 from lakewarden.catalog.model.lineage_record import Operation
 from lakewarden.catalog.storage.file_store import StorageOptions
 from lakewarden.jobs.rollback.journal.journal import Journal
+from lakewarden.jobs.runs.port import Tools
 from lakewarden.jobs.session.buckets.bucketed_writes import BucketedWrites, Execution
 from lakewarden.jobs.session.compiled_changes import (
     SeveralMatchesError,
@@ -81,12 +81,14 @@ class SparkWriter:
         *,
         directory: Directory,
         user: str,
-        reader: TableReader,
+        tools: Tools,
         journal: Journal,
         storage: Callable[[str], StorageOptions],
         clock: Clock,
         judge: Judge | None = None,
     ) -> None:
+        """`tools` read the tables, and take back what a statement has changed that is not done."""
+        self._reader = reader = tools.reader(None)
         self._spark, self._directory, self._judge = spark, directory, judge
         self._plans = Plans(spark)
         self._requested, self._buckets = RequestedPlans(self._plans), BucketedWrites(self._plans)
@@ -101,9 +103,8 @@ class SparkWriter:
             reader=reader,
         )
         self._groups = Groups(
-            spark=spark, journal=journal, reader=reader, storage=storage, directory=directory, user=user
+            spark=spark, journal=journal, tools=tools, storage=storage, directory=directory, user=user
         )
-        self._reader = reader
         self._ways = RowWays(plans=self._plans, directory=directory, reader=reader, clock=clock)
         self._explained = ExplainedWrites(
             plans=self._plans, buckets=self._buckets, ways=self._ways if judge is None else None

@@ -1,7 +1,7 @@
 """UPDATE and DELETE of several tables: as MariaDB does it, all or none, whoever is killed or writes in between."""
 
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
@@ -20,6 +20,7 @@ from lakewarden.catalog.errors import (
     UnavailableError,
     UsageError,
 )
+from lakewarden.catalog.formats.port import TableReader
 from lakewarden.catalog.model.rollbacks import Rollback
 from lakewarden.catalog.model.rows import RollbackState as State
 from lakewarden.catalog.registry.register import register
@@ -29,7 +30,7 @@ from lakewarden.daemon.usecases.init import initialise
 from lakewarden.daemon.usecases.rollbacks.rollback import rollbacks_of_services
 from lakewarden.jobs.engines.spark.cancellation import unwanted_once
 from lakewarden.jobs.rollback.execute.saga import Saga
-from lakewarden.jobs.rollback.execute.table_steps import StepExecutor
+from lakewarden.jobs.rollback.execute.table_steps import StepExecutor, mark_found
 from lakewarden.jobs.rollback.journal.journal import Journal
 from lakewarden.jobs.rollback.journal.steps import TableStep
 from lakewarden.jobs.rollback.plan.consents import NO_CONSENTS
@@ -290,10 +291,10 @@ def test_what_somebody_else_found_to_be_done_is_not_said_to_be_taken_back(
     """The log does not answer after the last commit, and by then a worker has ended the statement."""
     looked: list[str] = []
 
-    def no_answer(readers: object, change: TableStep, mark: str) -> int | None:
+    def no_answer(readers: Sequence[TableReader], change: TableStep, mark: str) -> int | None:
         looked.append(change.name)
         if len(looked) < len(SWAPPED):
-            return change.to_version
+            return mark_found(readers, change, mark)
         (group,) = (one for one in groups(both.services) if one.is_unsettled)
         assert ended(both.services, group.rollback_id).head.state is State.DONE
         raise UnavailableError("The storage does not answer.")

@@ -35,7 +35,9 @@ from lakewarden.jobs.session.attached import Attached
 from lakewarden.jobs.session.spark_writer import SparkWriter
 from lakewarden.jobs.session.writes import Observed, Sql
 from support.builders.callers import actor
+from support.fakes.engine import FakeEngine
 from support.fakes.governed_alone import GovernedAlone
+from support.fakes.tools import OneFormat
 
 pytestmark = pytest.mark.spark
 
@@ -235,7 +237,7 @@ def test_a_statement_reads_what_it_recorded_whoever_commits_in_between(
         lake.spark,
         directory=interloper,
         user="ana",
-        reader=services.readers[0],
+        tools=OneFormat(services.readers[0], FakeEngine(services.clock)),
         journal=Journal(store=services.store, clock=services.clock),
         storage=services.storage,
         clock=services.clock,

@@ -22,6 +22,7 @@ from lakewarden.catalog.errors import (
 )
 from lakewarden.catalog.formats.port import Commit, CommitKind
 from lakewarden.catalog.model.rows import RollbackState
+from lakewarden.catalog.storage.file_store import canonical
 from lakewarden.daemon.attach import Writes
 from lakewarden.daemon.gateway.access.owned_tables import require_own
 from lakewarden.daemon.installation.services import open_services
@@ -198,6 +199,30 @@ def test_tables_that_are_partitioned_by_transforms_are_changed_alike(shop: Shop,
     assert found == [(10, "u"), (10, "u"), (2, "z"), (3, "m"), (4, "b"), (9, "u")]
     shop.lw.sql(f"INSERT OVERWRITE {table} SELECT * FROM {table} WHERE id < 4")
     assert table.rows() == [2, 3]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("mode", MODES)
+def test_rows_are_changed_by_those_of_a_delta_table(shop: Shop, mode: str) -> None:
+    """Spark asks by the source which files of a copy-on-write table to read."""
+    table = shop.another(mode, partitioned_by="bucket(3, id)")
+    by = f"{table.database}.by_{mode[:4]}"
+    shop.spark.sql(f"CREATE TABLE {by} USING delta AS SELECT 2L AS id, 'd' AS part UNION ALL SELECT 9L, 'n'")
+    matched = "WHEN MATCHED THEN UPDATE SET part = s.part"
+    assert shop.counts(f"MERGE INTO {table} t USING {by} s ON t.id = s.id {matched}") == (0, 1, 0)
+    assert inputs(table) == [(canonical(location_of(shop, by)), 0)]
+    shop.lw.sql(f"UPDATE {table} AS t SET part = s.part || '!' FROM {by} AS s WHERE t.id = s.id")
+    inserts = "WHEN NOT MATCHED THEN INSERT (id, part) VALUES (s.id, s.part)"
+    deletes = "WHEN MATCHED AND t.part = 'd!' THEN DELETE"
+    assert shop.counts(f"MERGE INTO {table} t USING {by} s ON t.id = s.id {deletes} {inserts}") == (1, 0, 1)
+    found = sorted(table.sql(f"SELECT id, part FROM {table}"), key=str)
+    assert found == [(1, "a"), (3, "a"), (9, "n")]
+    assert inputs(table) == [(canonical(location_of(shop, by)), 0)]
+
+
+def location_of(shop: Shop, name: str) -> str:
+    (found,) = shop.spark.sql(f"DESCRIBE DETAIL {name}").select("location").collect()
+    return str(found.location).removeprefix("file:")
 
 
 def test_a_bare_name_is_a_table_of_the_catalog_that_the_session_uses(shop: Shop) -> None:

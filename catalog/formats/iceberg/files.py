@@ -1,5 +1,6 @@
 """From entries of manifests to files: data with what is deleted of it, delete files by kind, removed ones. Pure."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -15,7 +16,7 @@ from lakewarden.catalog.formats.iceberg.manifests import (
 from lakewarden.catalog.formats.iceberg.metadata import TableMetadata
 from lakewarden.catalog.formats.port import DataFile, DeleteFiles, DeleteKind, Partition
 
-__all__ = ["added_files", "deletes_of", "live_files"]
+__all__ = ["added_files", "deletes_of", "live_files", "whole_files"]
 
 _PARQUET: Final = "parquet"
 _PUFFIN: Final = "puffin"
@@ -141,3 +142,14 @@ def _partition(entry: ManifestEntry, names: Mapping[int, tuple[str, ...]]) -> Pa
 def _oldest(metadata: TableMetadata) -> datetime:
     """For files that came by a snapshot which has expired: they are older than this."""
     return min((one.at for one in metadata.snapshots.values()), default=metadata.updated_at)
+
+
+def whole_files(files: Iterable[DataFile]) -> frozenset[str]:
+    """The data files among those of a version that it has once, and all of their rows."""
+    found = [one for one in files if one.deletes is None]
+    times = Counter(one.path for one in found)
+    return frozenset(
+        one.path
+        for one in found
+        if times[one.path] == 1 and not (one.may_lack_rows or one.has_deletion_vector)
+    )

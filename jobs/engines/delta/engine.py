@@ -35,7 +35,7 @@ from lakewarden.jobs.engines.empty_folders import delete_empty_folders
 from lakewarden.jobs.engines.spark.errors import is_stopped
 from lakewarden.jobs.engines.spark.session import forget_tables, require_safe_commits, stamped
 from lakewarden.jobs.engines.spark.worker_session import worker_session
-from lakewarden.jobs.engines.spec import EngineSpec
+from lakewarden.jobs.engines.spec import EngineSpec, SessionParts
 from lakewarden.jobs.runs.installation import installation_of
 from lakewarden.jobs.runs.port import FileChange, Partition, TableStatistics, VacuumScope
 from lakewarden.jobs.runs.row_diff import DiffRequest, RowDiff
@@ -319,4 +319,8 @@ def _engine(config: WorkerConfig) -> DeltaEngine:
     )
 
 
-DELTA_ENGINE: Final = EngineSpec(engine=_engine)
+def _in_session(parts: SessionParts) -> DeltaEngine:
+    return DeltaEngine(lambda: parts.spark, storage=parts.storage, clock=parts.clock)
+
+
+DELTA_ENGINE: Final = EngineSpec(engine=_engine, in_session=_in_session)

@@ -1,6 +1,5 @@
 """The Iceberg engine: the Engine port on the worker's Spark session, for what is done to Iceberg tables so far."""
 
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
@@ -11,13 +10,14 @@ from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
 from lakewarden.catalog.errors import ExecutionError, PreconditionError, RefusedError, UnreadableError
+from lakewarden.catalog.formats.iceberg.files import whole_files
 from lakewarden.catalog.formats.iceberg.observation import ICEBERG
 from lakewarden.catalog.formats.iceberg.reader import IcebergReader
 from lakewarden.catalog.formats.port import DataFile, Head, Observation
 from lakewarden.catalog.formats.spec import HeadOf
 from lakewarden.catalog.metastore.port import Metastore
 from lakewarden.catalog.model.lineage_record import INSTALLATION, RUN_ID, LineageRecord, custom_metadata
-from lakewarden.catalog.model.rollbacks import UNDO
+from lakewarden.catalog.model.rollbacks import UNDO, marked_by
 from lakewarden.catalog.model.rows import TableFormat
 from lakewarden.catalog.storage.file_store import FileEntry, FileStore, StorageOptions, open_store
 from lakewarden.jobs.engines.empty_folders import delete_empty_folders
@@ -44,7 +44,7 @@ from lakewarden.jobs.engines.iceberg.table_properties import change_properties
 from lakewarden.jobs.engines.iceberg.taking_out import take_out
 from lakewarden.jobs.engines.spark.errors import is_stopped
 from lakewarden.jobs.engines.spark.worker_session import worker_session
-from lakewarden.jobs.engines.spec import EngineSpec
+from lakewarden.jobs.engines.spec import EngineSpec, SessionParts
 from lakewarden.jobs.runs.catalog_heads import heads_of, metastore_of
 from lakewarden.jobs.runs.installation import installation_of
 from lakewarden.jobs.runs.port import FileChange, Partition, TableStatistics, VacuumScope
@@ -214,7 +214,7 @@ class IcebergEngine:
     def restore(self, location: str, *, requires: Head, to: int, apps: Sequence[str], run_id: str) -> int:
         table = self._at(location, requires)
         self._require_files(location, head=requires.version, to=to)
-        undoes = self._made_by(location, run_id.removesuffix(UNDO)) if run_id.endswith(UNDO) else None
+        undoes = self._made_by(location, run_id) if run_id.endswith(UNDO) else None
         if undoes is not None:
             self._require_untouched(location, head=requires.version, since=undoes)
         return restore(
@@ -245,7 +245,7 @@ class IcebergEngine:
         return take_out(
             table,
             versions,
-            whole=self._whole(location, requires.version),
+            whole=whole_files(self._reader.files(location, version=requires.version)),
             marks={**self._marks(record.run_id), **custom_metadata(record)},
             run_id=record.run_id,
             lasts=self._undo_for,
@@ -330,19 +330,11 @@ class IcebergEngine:
                 hint="Put it back from a backup; `lakewarden rollback show` says how far the rollback came.",
             )
 
-    def _whole(self, location: str, version: int) -> frozenset[str]:
-        """The data files that a version has once, and all of their rows."""
-        files = [one for one in self._reader.files(location, version=version) if one.deletes is None]
-        times = Counter(one.path for one in files)
-        return frozenset(
-            one.path
-            for one in files
-            if times[one.path] == 1 and not (one.may_lack_rows or one.has_deletion_vector)
-        )
-
-    def _made_by(self, location: str, run_id: str) -> int:
-        """The version that a run made, which is to be undone."""
-        made = next((one for one in self._reader.commits(location, after=0) if one.run_id == run_id), None)
+    def _made_by(self, location: str, undo: str) -> int:
+        """The version that is to be undone: a rollback's, or of a statement over several tables, whose id its commits
+        have as it is."""
+        marks = (undo.removesuffix(UNDO), marked_by(undo))
+        made = next((one for one in self._reader.commits(location, after=0) if one.run_id in marks), None)
         if made is None:
             raise PreconditionError(
                 f"{location} no longer tells which version its rollback made, and so not what was changed since.",
@@ -395,4 +387,8 @@ def _engine(config: WorkerConfig) -> IcebergEngine:
     )
 
 
-ICEBERG_ENGINE: Final = EngineSpec(engine=_engine)
+def _in_session(parts: SessionParts) -> IcebergEngine:
+    return IcebergEngine(lambda: parts.spark, storage=parts.storage, heads=parts.heads)
+
+
+ICEBERG_ENGINE: Final = EngineSpec(engine=_engine, in_session=_in_session)

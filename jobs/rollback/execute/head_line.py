@@ -1,10 +1,26 @@
 """The commits by which head came from a version: none that are on branches alone, and none that nobody published."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 
+from lakewarden.catalog.errors import PreconditionError
+from lakewarden.catalog.formats.heads import commit_at
 from lakewarden.catalog.formats.port import Commit, TableReader
+from lakewarden.jobs.rollback.journal.steps import TableStep
 
-__all__ = ["commits_since", "on_line"]
+__all__ = ["commits_since", "made_on", "on_line"]
+
+
+def made_on(reader: TableReader, step: TableStep, version: int) -> TableStep:
+    """The step as it was made: on what its commit, `version`, was made from, whatever it was planned on. Raises
+    `PreconditionError` where nothing tells that any more."""
+    made = commit_at(reader, step.location, version)
+    if made is None or made.parent is None:
+        raise PreconditionError(
+            f"What version {version} of {step.name} was made from nobody can tell any more; it stays as it is.",
+            hint="Look at `lakewarden tables history`.",
+        )
+    return replace(step, from_version=made.parent)
 
 
 def commits_since(reader: TableReader, location: str, *, after: int) -> tuple[Commit, ...] | None:

@@ -19,7 +19,7 @@ from lakewarden.catalog.model.rollbacks import UNDO
 from lakewarden.catalog.model.rows import RollbackRow, RollbackStep
 from lakewarden.catalog.storage.file_store import StorageOptions
 from lakewarden.jobs.rollback.execute.commit_records import again_record, removal_record
-from lakewarden.jobs.rollback.execute.head_line import commits_since
+from lakewarden.jobs.rollback.execute.head_line import commits_since, made_on
 from lakewarden.jobs.rollback.execute.later_commits import (
     Since,
     require_only_appends,
@@ -238,13 +238,15 @@ class StepExecutor:
         undo = mark_of(row, undo=True)
         last = self.resolve(row, step) if begun and row.new_version is None else self.done(row, step)
         if last is None:
-            if row.new_version is not None:
+            # Where head does not go back to a change any more, its commit may not say whose it was.
+            taken = mark_found(self.tools.readers, step, undo) if row.kind is RollbackStep.CHANGE else None
+            if row.new_version is not None and taken is None:
                 raise PreconditionError(
                     f"The log of {step.name} no longer shows what the rollback did to it; it stays as it is.",
                     hint="Somebody cleaned the log or made the table anew: "
                     "look at `lakewarden tables history`.",
                 )
-            return None
+            return None if row.new_version is None else taken
         reader = self.tools.reader(step.format)
         commits = commits_since(reader, step.location, after=last)
         if commits is None:
@@ -256,7 +258,7 @@ class StepExecutor:
         if since.foreign is not None:
             raise written_since(row, step, since.foreign)
         if row.kind is RollbackStep.CHANGE:
-            step = replace(step, from_version=last - 1)  # whatever came before it is others'
+            step = made_on(reader, step, last)  # whatever came before it is others'
         version = since.undone[0] if since.undone else self._take_back(row, step, since)
         self._begin_epoch(row, step, restored=version, to=step.from_version, mark=undo)
         if since.kept:

@@ -26,7 +26,7 @@ class TableStep:
     """On this version."""
     to_version: int
     """What a restore goes back to; the version before the first whose files are removed; the one whose files are
-    added again; the one that a group's change makes; `NO_VERSION` for a table that is set aside."""
+    added again; the one that a group's change begins on; `NO_VERSION` for a table that is set aside."""
     kind: RollbackStep = RollbackStep.RESTORE
     format: TableFormat = DELTA
     wave: int = 0

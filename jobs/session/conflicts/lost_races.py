@@ -6,7 +6,7 @@ from typing import Final
 from lakewarden.catalog.errors import ConflictError, LakewardenError
 from lakewarden.catalog.formats.port import Commit, TableReader
 
-__all__ = ["LostRaceError", "look_for_own_commit", "told_of"]
+__all__ = ["LostRaceError", "UntoldWriteError", "look_for_own_commit", "told_of"]
 
 _VERSION: Final = re.compile(r"committed at version (\d+)")
 """The part of Delta's error that names the commit. Of a change of metadata it does not."""
@@ -24,6 +24,10 @@ class LostRaceError(ConflictError):
     def __init__(self, message: str, *, is_mendable: bool, hint: str | None = None) -> None:
         super().__init__(message, hint=hint)
         self.is_mendable = is_mendable
+
+
+class UntoldWriteError(ConflictError):
+    """Whether a write was made, or will be, nobody can tell."""
 
 
 def look_for_own_commit(

@@ -29,27 +29,27 @@ from lakewarden.catalog.errors import (
     UnreadableError,
 )
 from lakewarden.catalog.failpoints import reach
-from lakewarden.catalog.formats.heads import commit_at
-from lakewarden.catalog.formats.port import LogProblem, TableReader
+from lakewarden.catalog.formats.port import LogProblem
 from lakewarden.catalog.model.rollbacks import GROUP_PATIENCE, Rollback
 from lakewarden.catalog.model.rows import RollbackRow, RollbackState, RollbackStep
 from lakewarden.catalog.storage.file_store import StorageOptions
 from lakewarden.catalog.units import sentence
 from lakewarden.jobs.actions.rollback import RollBack
-from lakewarden.jobs.engines.delta.engine import DeltaEngine
 from lakewarden.jobs.engines.spark.cancellation import beyond_cancelling, is_cancelled, require_wanted
+from lakewarden.jobs.rollback.execute.head_line import commits_since, made_on
 from lakewarden.jobs.rollback.execute.saga import Saga
 from lakewarden.jobs.rollback.execute.table_steps import StepExecutor, mark_found
 from lakewarden.jobs.rollback.journal.group_rows import group_of
 from lakewarden.jobs.rollback.journal.journal import Journal
 from lakewarden.jobs.rollback.journal.steps import TableStep
 from lakewarden.jobs.runs.guard import RunGuard, refusal
+from lakewarden.jobs.runs.port import Tools
 from lakewarden.jobs.runs.standings import StoredStandings
-from lakewarden.jobs.session.conflicts.lost_races import LostRaceError, told_of
+from lakewarden.jobs.session.conflicts.lost_races import LostRaceError, UntoldWriteError, told_of
 from lakewarden.jobs.session.groups.named_statement import NamedStatement
-from lakewarden.jobs.session.groups.ready_writes import ReadyWrite, WriteMark
+from lakewarden.jobs.session.groups.ready_writes import ReadyWrite
 from lakewarden.jobs.session.groups.session_liveness import Liveness
-from lakewarden.jobs.session.groups.tools import SessionTools
+from lakewarden.jobs.session.groups.table_commits import WriteMark
 from lakewarden.jobs.session.writes import Directory, Written
 from lakewarden.jobs.upsert.once_of_several import Turn, about_unfinished
 
@@ -66,8 +66,8 @@ class Groups:
 
     spark: SparkSession
     journal: Journal
-    reader: TableReader
-    """Reads Delta's logs."""
+    tools: Tools
+    """Read the tables, and take changes back; on the session that is there."""
     storage: Callable[[str], StorageOptions]
     """Opens a table's folder."""
     directory: Directory
@@ -81,7 +81,7 @@ class Groups:
         parts = ready()
         if operation is None:
             return self._run(statement, parts, [WriteMark.of(uuid.uuid4().hex)] * len(parts))
-        named = NamedStatement(spark=self.spark, reader=self.reader, operation=operation, text=statement)
+        named = NamedStatement(operation=operation, text=statement)
         if self._waited(named, parts):
             parts = ready()  # what it reads has moved
         looks = named.looks(parts)
@@ -164,7 +164,8 @@ class Groups:
                 f"{part.name} {because}: what this statement changes could not be taken back.",
                 hint="Wait for the end of that, or write one statement for each table.",
             )
-        seen = self.reader.observe(part.location)
+        self.tools.engine(part.format)  # raises where there is none to take it back with
+        seen = self.tools.reader(part.format).observe(part.location)
         if isinstance(seen, LogProblem):
             raise UnreadableError(seen.message, hint=f"`lakewarden tables validate {part.name}` says more.")
         if not seen.capabilities.restore:
@@ -180,9 +181,11 @@ class Groups:
             name=standing.governed.row.name,
             location=part.location,
             from_version=seen.version,
-            to_version=seen.version + 1,
+            to_version=seen.version,
             kind=RollbackStep.CHANGE,
+            format=part.format,
             format_id=seen.format_id,
+            head=seen.head,
             apps=mark.apps,
             fence=mark.fence,
         )
@@ -190,17 +193,20 @@ class Groups:
     def _made(self, mark: WriteMark, alive: Liveness, part: ReadyWrite, change: TableStep) -> Written:
         """Make one change, on the version that was journaled."""
         alive.require()
-        if self.reader.probe(part.location, seen=change.from_version).moved:
+        reader = self.tools.reader(part.format)
+        if reader.probe(part.location, seen=change.from_version, head=change.head).moved:
             raise self._written_between(part, change)
         reach("group.making")
         try:
             written = part.commit(mark)
         except LostRaceError as error:
+            if self.journal.get(mark.group_id).head.state is not RollbackState.INTENT:
+                raise _taken_back_by_another() from error
             raise self._written_between(part, change) from error
         if written is None:
-            raise ConflictError("The statement was taken back by somebody else while it ran.", hint=_AGAIN)
-        version = mark_found((self.reader,), change, mark.group_id)
-        if version not in (None, change.to_version):
+            raise _taken_back_by_another()
+        version = mark_found(self.tools.readers, change, mark.group_id)
+        if version is not None and made_on(reader, change, version).from_version != change.from_version:
             raise self._written_between(part, change)
         alive.made(change, version)
         return written
@@ -209,7 +215,8 @@ class Groups:
         return ConflictError(f"Somebody wrote to {part.name} just now (version {version}).", hint=_AGAIN)
 
     def _written_between(self, part: ReadyWrite, change: TableStep) -> ConflictError:
-        found = commit_at(self.reader, part.location, change.to_version)
+        since = commits_since(self.tools.reader(part.format), part.location, after=change.from_version)
+        found = next(iter(since or ()), None)
         told = "" if found is None else f" ({told_of(found)})"
         return ConflictError(f"Somebody wrote to {part.name}{told} after this statement began.", hint=_AGAIN)
 
@@ -237,7 +244,8 @@ class Groups:
         """Take back what was done. Raises if not all of it could be, if somebody else has found that all of it was
         made, or if the statement was cancelled; `left` begins with the change that failed."""
         # Where Spark did not answer, or nobody waited for its answer, it may still be at it.
-        may_come = not isinstance(error, LakewardenError | PySparkException | Py4JJavaError)
+        is_told = isinstance(error, LakewardenError | PySparkException | Py4JJavaError)
+        may_come = not is_told or isinstance(error, UntoldWriteError)
         never = {change.table_id for change in left[int(may_come) :]}
         try:
             ended = self._taken_back(group_id, alive, never)
@@ -283,13 +291,12 @@ class Groups:
         def permit(row: RollbackRow, step: TableStep) -> None:
             guard.ask(step.table_id, step.name, step.location)
 
-        engine = DeltaEngine(lambda: self.spark, storage=self.storage, clock=clock)
-        executor = StepExecutor(
-            tools=SessionTools(table_reader=self.reader, table_engine=engine),
-            storage=self.storage,
-            permit=permit,
-        )
+        executor = StepExecutor(tools=self.tools, storage=self.storage, permit=permit)
         return Saga(journal=self.journal, executor=executor, undo_for=timedelta(0))
+
+
+def _taken_back_by_another() -> ConflictError:
+    return ConflictError("The statement was taken back by somebody else while it ran.", hint=_AGAIN)
 
 
 def _tell_that_it_stays(group_id: str) -> None:

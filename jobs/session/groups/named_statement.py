@@ -3,14 +3,12 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pyspark.sql import SparkSession
-
-from lakewarden.catalog.formats.port import TableReader
 from lakewarden.catalog.model.rollbacks import Rollback
 from lakewarden.jobs.rollback.journal.journal import Journal
 from lakewarden.jobs.rollback.journal.step_rows import step_of
-from lakewarden.jobs.session.groups.ready_writes import ReadyWrite, WriteMark
-from lakewarden.jobs.session.upserts.operation_ids import Once, OperationLookup, digest_of, statement_app
+from lakewarden.jobs.session.groups.ready_writes import ReadyWrite
+from lakewarden.jobs.session.groups.table_commits import HeldOperation, WriteMark
+from lakewarden.jobs.session.upserts.operation_ids import digest_of, statement_app
 from lakewarden.jobs.upsert.once_of_several import Decision, Member, about_members
 
 __all__ = ["NamedStatement"]
@@ -20,8 +18,6 @@ __all__ = ["NamedStatement"]
 class NamedStatement:
     """A statement under an operation id."""
 
-    spark: SparkSession
-    reader: TableReader
     operation: str
     text: str
 
@@ -39,32 +35,18 @@ class NamedStatement:
         rows = group.steps if group.is_group else ()
         return any(row.location in places and self.app in step_of(row).apps for row in rows)
 
-    def looks(self, parts: Sequence[ReadyWrite]) -> tuple[OperationLookup, ...]:
+    def looks(self, parts: Sequence[ReadyWrite]) -> tuple[HeldOperation, ...]:
         """What each of the tables holds of it. Raises `ConflictError` if others keep committing."""
-        return tuple(
-            Once(
-                spark=self.spark,
-                reader=self.reader,
-                operation=self.operation,
-                text=self.text,
-                location=part.location,
-            ).look()
-            for part in parts
-        )
+        return tuple(part.look(self.operation, self.text) for part in parts)
 
-    def decided(self, parts: Sequence[ReadyWrite], looks: Sequence[OperationLookup]) -> Decision:
+    def decided(self, parts: Sequence[ReadyWrite], looks: Sequence[HeldOperation]) -> Decision:
         """The next turn, where nobody else works on the statement."""
         members = [
-            Member(
-                name=part.name,
-                verdict=look.finding.verdict,
-                is_same=look.is_same,
-                run_id=None if look.finding.commit is None else look.finding.commit.run_id,
-            )
+            Member(name=part.name, verdict=look.verdict, is_same=look.is_same, run_id=look.run_id)
             for part, look in zip(parts, looks, strict=True)
         ]
         return about_members(self.operation, members)
 
-    def mark(self, group_id: str, look: OperationLookup) -> WriteMark:
+    def mark(self, group_id: str, look: HeldOperation) -> WriteMark:
         """What the commit in a table says of it."""
         return WriteMark(group_id=group_id, app=self.app, number=look.number, digest=digest_of(self.text))

@@ -15,7 +15,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
 from lakewarden.catalog.bounds import as_whole
-from lakewarden.catalog.errors import ConflictError, RefusedError
+from lakewarden.catalog.errors import RefusedError
 from lakewarden.catalog.model.lineage_record import (
     OPERATION_ID,
     OPERATION_NUMBER,
@@ -26,7 +26,7 @@ from lakewarden.catalog.model.lineage_record import (
     read_record,
 )
 from lakewarden.catalog.policy.rows_write import ROWS_WRITE
-from lakewarden.jobs.session.conflicts.lost_races import LostRaceError
+from lakewarden.jobs.session.conflicts.lost_races import LostRaceError, UntoldWriteError
 from lakewarden.jobs.session.frames import row_of
 from lakewarden.jobs.session.iceberg.marked_commits import (
     class_of,
@@ -79,7 +79,7 @@ class StagedWrite:
         self._plans, self._target, self._mode = plans, target, mode
         self._marks: Mapping[str, str] = {}
         self._transaction: Any = None
-        self._is_committing = False
+        self._is_committing = self._is_wanted = False
         self._is_alone = is_alone or mode is not None
         self._named: Mapping[str, str] = {}
         self._made: Any = None
@@ -100,6 +100,10 @@ class StagedWrite:
         at."""
         self._is_alone = True
         self._named = {OPERATION_ID: operation, OPERATION_NUMBER: str(number)}
+
+    def make_version(self) -> None:
+        """Have it make a snapshot on exactly the table that was looked at, also if nothing changes."""
+        self._is_alone = self._is_wanted = True
 
     def holds(self, operation: str) -> tuple[bool, LineageRecord | None]:
         """Whether main descends from a snapshot with the id of an operation, and the record of the newest, None where
@@ -226,7 +230,7 @@ class StagedWrite:
 
     def settle(self, error: Exception, *, run_id: str, is_mendable: bool) -> None:
         """Return if the commit was made in spite of an error. Raises `LostRaceError` if somebody else came first,
-        `ConflictError` if nobody can tell, and the error itself where it is none of a commit."""
+        `UntoldWriteError` if nobody can tell, and the error itself where it is none of a commit."""
         name = "" if self._transaction is None else class_of(error)
         is_lost = name.endswith(_LOST)
         if not is_lost and not name.endswith("CommitStateUnknownException") and not self._is_committing:
@@ -241,7 +245,7 @@ class StagedWrite:
             self._made = made
             return
         if not is_lost:  # such as a database that was not there to answer
-            raise ConflictError(
+            raise UntoldWriteError(
                 f"Whether the rows are in {self._target.location} nobody can tell: its catalog did not answer.",
                 hint="Look at the table's rows before you run the statement again.",
             ) from error
@@ -294,7 +298,9 @@ class StagedWrite:
         known = base.snapshot
         new = [one for one in self._plans.items(made.snapshots()) if known(one.snapshotId()) is None]
         if not new or not any(key in new[0].summary() for key in _FILES):
-            return  # there was nothing to change
+            if not self._is_wanted:
+                return  # there was nothing to change
+            made, new = self._idle(made, new)
         before = base.currentSnapshot()
         (own, *others) = new
         head = made.currentSnapshot()
@@ -316,6 +322,17 @@ class StagedWrite:
         else:
             self._commit(base, self._with_own_modes(base, made), own)
         self._made = own
+
+    def _idle(self, made: Any, new: list[Any]) -> tuple[Any, list[Any]]:
+        """What was made, with a snapshot that changes nothing."""
+        if new:
+            return made, new
+        change = self._transaction.newFastAppend()
+        for key, value in self._marks.items():
+            change.set(key, value)
+        change.commit()
+        made = self._transaction.currentMetadata()
+        return made, [made.currentSnapshot()]
 
     def _commit(self, base: Any, made: Any, own: Any) -> None:
         """Publish what was made from `base`; anew, with its own snapshot alone, on what others have made of that in

@@ -17,7 +17,7 @@ from pyspark.sql.functions import lit
 
 from lakewarden.catalog.model.bucket_layout import BucketLayout
 
-__all__ = ["AsBuckets", "AsDelta", "AsIceberg", "Stored"]
+__all__ = ["AsBoth", "AsBuckets", "AsDelta", "AsIceberg", "Stored"]
 
 
 class Stored(Protocol):
@@ -136,6 +136,35 @@ class AsIceberg:
 
     def _named(self, name: str) -> str:
         return f"iceberg.{self.place(name)}"
+
+
+@dataclass(frozen=True)
+class AsBoth:
+    """Iceberg tables, and those that are called so (`delta`) Delta tables."""
+
+    iceberg: AsIceberg
+    in_delta: AsDelta
+    delta: frozenset[str]
+    tells_updates: bool = False
+
+    @property
+    def settings(self) -> Mapping[str, str]:
+        return self.iceberg.settings
+
+    def place(self, name: str) -> str:
+        return self._of(name).place(name)
+
+    def create(self, name: str, rows: pa.Table) -> None:
+        self._of(name).create(name, rows)
+
+    def fill(self, name: str, rows: pa.Table) -> None:
+        self._of(name).fill(name, rows)
+
+    def rows(self, name: str) -> list[tuple[Any, ...]]:
+        return self._of(name).rows(name)
+
+    def _of(self, name: str) -> Stored:
+        return self.in_delta if name in self.delta else self.iceberg
 
 
 _NAMES = {pa.int32(): "INT", pa.string(): "STRING", pa.float64(): "DOUBLE"}

@@ -38,10 +38,6 @@ ALLOWED: Final[Mapping[str, tuple[int, str]]] = {
     "jobs/rollback/execute/table_steps.py": (1, "what came since is appends on head's line, or a conflict"),
     "jobs/rollback/plan/stream_advice.py": (1, OFFSETS),
     "jobs/rollback/plan/taint.py": (1, PLACES),
-    "jobs/session/groups/group_runner.py": (
-        1,
-        "what a Delta session is about to commit, told before it does",
-    ),
     "jobs/upsert/once.py": (1, "the end of a Delta session's own log"),
 }
 """How often a module does it all the same, and why it may."""

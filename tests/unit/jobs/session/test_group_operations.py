@@ -22,11 +22,13 @@ from lakewarden.catalog.storage.file_store import StorageOptions
 from lakewarden.jobs.session.groups import group_runner as runner
 from lakewarden.jobs.session.groups.group_runner import Groups
 from lakewarden.jobs.session.groups.named_statement import NamedStatement
-from lakewarden.jobs.session.groups.ready_writes import ReadyWrite, WriteMark
+from lakewarden.jobs.session.groups.ready_writes import ReadyWrite
+from lakewarden.jobs.session.groups.table_commits import DeltaCommit, WriteMark
 from lakewarden.jobs.session.upserts import operation_ids as operations
 from lakewarden.jobs.session.writes import Observed, Written
 from support.builders.rollbacks import Lake
 from support.fakes.governed_alone import GovernedAlone
+from support.fakes.tools import OneFormat
 
 NAMES = ("first", "second")
 TEXT = "DELETE first, second FROM first JOIN second ON first.id = second.id WHERE first.id = 2"
@@ -50,7 +52,7 @@ class Desk(GovernedAlone):
         groups = Groups(
             spark=Any,  # type: ignore[arg-type]  # nobody asks it
             journal=self.lake.journal,
-            reader=self.lake.reader,
+            tools=OneFormat(self.lake.reader, self.lake.engine),
             storage=lambda _: StorageOptions(),
             directory=self,
             user="ana",
@@ -59,6 +61,10 @@ class Desk(GovernedAlone):
         assert {one.operation for one in done} == {operation}
         (told,) = {one.done_before for one in done}
         return told
+
+    def delta(self, name: str) -> DeltaCommit:
+        plans: Any = None  # nobody runs a plan
+        return DeltaCommit(plans, None, self.lake.reader, self.lake.location(name))
 
     def part(self, name: str) -> ReadyWrite:
         def commit(mark: WriteMark) -> Written | None:
@@ -83,7 +89,9 @@ class Desk(GovernedAlone):
         return ReadyWrite(
             name=name,
             location=self.lake.location(name),
+            format="delta",
             read_at=None,
+            look=self.delta(name).look,
             commit=commit,
             before=lambda operation: replace(
                 written("none", LineageRecord(run_id="none", operation=Operation.MERGE, user="ana")),
@@ -141,7 +149,6 @@ def registry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
         lake.append(name, 2)
         lake.manage(name)
     monkeypatch.setattr(runner, "beyond_cancelling", lambda spark, name: nullcontext())
-    monkeypatch.setattr(runner, "DeltaEngine", lambda spark, storage, clock: lake.engine)
     monkeypatch.setattr(runner, "_PAUSE", 0.01)
 
     def last_number(spark: Any, location: str, *, app: str) -> tuple[int, int | None]:
