@@ -14,6 +14,7 @@ import pyarrow as pa
 from lakewarden.catalog.formats.registry import readers
 from lakewarden.catalog.lineage.streams.session_notes import StreamNotes
 from lakewarden.catalog.lineage.table_index import TableDirectory
+from lakewarden.catalog.lineage.write_notes import WriteNotes
 from lakewarden.catalog.model.enums import RowsWrite
 from lakewarden.catalog.policy.access import Caller
 from lakewarden.catalog.state.hint_spool import Spool
@@ -46,6 +47,7 @@ from lakewarden.jobs.session.spark_writer import SparkWriter
 from lakewarden.jobs.session.stream_carrier import StreamPropagation
 from lakewarden.jobs.session.stream_listener import StreamListener
 from lakewarden.jobs.session.upserts.streams import start
+from lakewarden.jobs.session.write_plans.write_listener import WriteListener
 from lakewarden.jobs.session.writes import (
     Judge,
     Request,
@@ -132,7 +134,10 @@ def attached(services: Services, spark: SparkSession, writes: "Writes | None" = 
         sinks=lambda: _sinks(services),
         clock=services.clock,
         writer=writes,
-        streams=StreamPropagation(StreamListener(spark), sink=lambda: _notes(services)),
+        notes=(
+            StreamPropagation(StreamListener(spark), sink=lambda: _notes(services)),
+            StreamPropagation(WriteListener(spark), sink=lambda: _seen_writes(services)),
+        ),
     )
 
 
@@ -346,6 +351,11 @@ def _sinks(services: Services) -> Sequence[HintSink]:
 def _notes(services: Services) -> StreamNotes:
     location = services.settings.system_location
     return StreamNotes(location, services.storage(location), clock=services.clock)
+
+
+def _seen_writes(services: Services) -> WriteNotes:
+    location = services.settings.system_location
+    return WriteNotes(location, services.storage(location), clock=services.clock)
 
 
 def _named(written: Written, operation: str, counts: RowCounts) -> pa.Table:

@@ -10,6 +10,7 @@ from functools import partial
 from lakewarden.catalog.clock import Clock
 from lakewarden.catalog.lineage.stream_batches import StreamHarvest
 from lakewarden.catalog.lineage.streams.session_notes import StreamNotes
+from lakewarden.catalog.lineage.write_notes import WriteNotes
 from lakewarden.catalog.state.hint_spool import Spool, drain
 from lakewarden.catalog.system.port import SystemStore
 from lakewarden.daemon.control.cycle import Cycle, CycleParts
@@ -22,6 +23,7 @@ from lakewarden.daemon.control.stream_recorder import StreamClerk
 from lakewarden.daemon.control.sweep_writer import SweepWriter
 from lakewarden.daemon.control.system_maintenance import Caretaker
 from lakewarden.daemon.control.ticker import Ticker
+from lakewarden.daemon.control.write_clerk import WriteClerk
 from lakewarden.daemon.fleet.fleet_cache import FleetCache
 from lakewarden.daemon.fleet.observer import Observer
 from lakewarden.daemon.fleet.stores import Stores
@@ -194,6 +196,7 @@ def _cycle(
             beat=vitals.beat,
             stopping=stopping.is_set,
             streams=_clerk(services, cache, harvest).record,
+            writes=_write_clerk(services, cache).record,
             unrecorded=lambda fence: services.audit_spool.drain(store, fence=fence),
             no_spark=services.no_spark,
             disks=services.disks,
@@ -235,6 +238,17 @@ def _clerk(services: Services, cache: FleetCache, harvest: StreamHarvest) -> Str
         store=services.store,
         notes=StreamNotes(location, services.store.storage(), clock=services.clock),
         harvest=harvest,
+        cache=cache,
+        readers=services.readers,
+        clock=services.clock,
+    )
+
+
+def _write_clerk(services: Services, cache: FleetCache) -> WriteClerk:
+    location = services.settings.system_location
+    return WriteClerk(
+        store=services.store,
+        notes=WriteNotes(location, services.store.storage(), clock=services.clock),
         cache=cache,
         readers=services.readers,
         clock=services.clock,

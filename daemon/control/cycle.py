@@ -82,6 +82,7 @@ class CycleParts:
     beat: Callable[[], None]  #: Says that the cycle goes on
     stopping: Callable[[], bool] = lambda: False  #: Whether the cycle shall end at the next table
     streams: Callable[[Fence], object] = lambda fence: None  #: Records what sessions noted of streams
+    writes: Callable[[Fence], object] = lambda fence: None  #: Records what sessions noted of plain writes
     unrecorded: Callable[[Fence], object] = lambda fence: None  #: Records audit entries that wait
     no_spark: Callable[[str], str | None] = lambda location: None  #: Why Spark may not work at a location
     disks: Disks = field(default_factory=Disks)  #: Those that hang
@@ -161,6 +162,7 @@ class Cycle:
         self._again.update(doubted)
         changed = self._write(looks, recorded, fence)
         self._guarded("streams", partial(parts.streams, fence))
+        self._guarded("writes", partial(parts.writes, fence))
         self._guarded("audit", partial(parts.unrecorded, fence))
         self._again.clear()
         if may_plan:

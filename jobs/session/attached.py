@@ -64,8 +64,8 @@ class Attached:
     """A Spark session whose conversions, creations and drops the daemon hears of. A context manager.
 
     `sinks` opens, without waiting for anything, where hints go: tried in order, the first that takes a batch has it.
-    `writer` runs statements and governed writes; `streams` takes along what batches of streams read. `delivered` and
-    `dropped` count hints.
+    `writer` runs statements and governed writes; `notes` take along what batches of streams read, and plain writes.
+    `delivered` and `dropped` count hints.
     """
 
     def __init__(
@@ -75,11 +75,11 @@ class Attached:
         sinks: Callable[[], Sequence[HintSink]],
         clock: Clock,
         writer: Writer | None = None,
-        streams: StreamPropagation | None = None,
+        notes: Sequence[StreamPropagation[Any]] = (),
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._events, self._clock, self._monotonic = events, clock, monotonic
-        self._writer, self._streams = writer, streams
+        self._writer, self._notes = writer, notes
         self._wrote: deque[str] = deque(maxlen=_KEPT)
         self._pending: dict[Sighting, Hint] = {}
         self._pause, self._not_before = _FIRST_PAUSE, 0.0
@@ -210,8 +210,8 @@ class Attached:
         """Stop listening. Waits at most `patience` for what was seen to be delivered. May be called twice."""
         if self._ending.is_set():
             return
-        if self._streams is not None:
-            self._streams.close()  # first: what Spark has not told yet is still to be carried
+        for each in self._notes:
+            each.close()  # first: what Spark has not told yet is still to be carried
         self._ending.set()
         atexit.unregister(self.detach)
         self._events.close()
@@ -229,8 +229,8 @@ class Attached:
             except LakewardenError:
                 seen, ended = (), True  # the session is gone; what was seen before is still delivered
             self._gather((*seen, *self._written()))
-            if self._streams is not None:
-                self._streams.carry(last=ended)
+            for each in self._notes:
+                each.carry(last=ended)
             if ended or self._monotonic() >= self._not_before:
                 self._deliver(sinks)
 

@@ -16,6 +16,7 @@ __all__ = [
     "location_of",
     "reads_of",
     "reads_of_leaf",
+    "unmoved_read",
     "versions_of",
 ]
 
@@ -68,6 +69,19 @@ def delta_read(path: Any, snapshot: Any) -> Read:
         version=snapshot.version(),
         format_id=str(snapshot.metadata().id()),
     )
+
+
+def unmoved_read(plans: Plans, leaf: Any) -> Read | None:
+    """What a leaf of a plan that has run has read, if that is a Delta table by its name that has not moved since it was
+    analysed, as far as this application knows: a scan looks for the newest version, and tells of none. None for any
+    other."""
+    index = delta_index(plans, leaf.relation()) if kind(leaf) == "LogicalRelation" else None
+    if index is None or index.isTimeTravelQuery():
+        return None
+    then, now = index.snapshotAtAnalysis(), index.deltaLog().unsafeVolatileSnapshot()
+    if then.version() != now.version() or str(then.metadata().id()) != str(now.metadata().id()):
+        return None
+    return delta_read(index.path(), then)
 
 
 def changes_read(plans: Plans, relation: Any) -> Read:

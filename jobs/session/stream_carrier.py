@@ -1,57 +1,70 @@
-"""What a user's session sees of its streams' batches, carried to the folder of notes
-(catalog/lineage/streams/session_notes.py).
+"""What a user's session sees of its streams' batches, and of its plain writes, carried to the folders of notes
+(catalog/lineage/streams/session_notes.py, catalog/lineage/write_notes.py).
 
-Batches are gathered and left as one file every ten seconds at most, however fast they come. What cannot be delivered is
+They are gathered and left as one file every ten seconds at most, however fast they come. What cannot be delivered is
 kept for a while, then dropped: a declared checkpoint still tells of it.
 """
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from contextlib import suppress
 from datetime import timedelta
-from typing import Final, Protocol
+from typing import Final, Generic, Protocol, TypeVar
 
 from lakewarden.catalog.errors import LakewardenError
-from lakewarden.catalog.lineage.streams.session_notes import StreamNote
 
-__all__ = ["NoteSink", "StreamEvents", "StreamPropagation"]
+__all__ = ["NoteSink", "SessionEvents", "SessionNote", "StreamPropagation"]
 
 _EVERY: Final = timedelta(seconds=10)
 _LONGEST_PAUSE: Final = timedelta(minutes=5)
 _KEPT: Final = 10_000
-"""Batches that wait for a storage that is away. They take about 10 MB."""
+"""Notes that wait for a storage that is away. They take about 10 MB."""
 
 
-class StreamEvents(Protocol):
-    """The progress of the streaming queries of one session (jobs/session/stream_listener.py)."""
+class SessionNote(Protocol):
+    """Something that a session saw."""
 
-    def drain(self) -> Sequence[StreamNote]:
+    @property
+    def key(self) -> Hashable:
+        """What tells it from others. Of several of one key the last one counts."""
+
+
+Note = TypeVar("Note", bound=SessionNote)
+Seen_co = TypeVar("Seen_co", bound=SessionNote, covariant=True)
+Left_contra = TypeVar("Left_contra", bound=SessionNote, contravariant=True)
+
+
+class SessionEvents(Protocol[Seen_co]):
+    """The progress of the streaming queries of one session (jobs/session/stream_listener.py), or its plain writes
+    (jobs/session/write_plans/write_listener.py)."""
+
+    def drain(self) -> Sequence[Seen_co]:
         """What was seen since the last call; waits for nothing. Raises a `LakewardenError` if the session has ended."""
 
     def close(self) -> None:
         """See nothing more. What was seen before can still be drained."""
 
 
-class NoteSink(Protocol):
+class NoteSink(Protocol[Left_contra]):
     """Where notes are left."""
 
-    def put(self, notes: Iterable[StreamNote]) -> None:
+    def put(self, notes: Iterable[Left_contra]) -> None:
         """Leave notes, all or none. Raises a `LakewardenError` if that is not possible."""
 
 
-class StreamPropagation:
-    """Takes notes from `events` to a sink, now and then. Not thread-safe. `delivered` and `dropped` count batches."""
+class StreamPropagation(Generic[Note]):
+    """Takes notes from `events` to a sink, now and then. Not thread-safe. `delivered` and `dropped` count notes."""
 
     def __init__(
         self,
-        events: StreamEvents,
+        events: SessionEvents[Note],
         *,
-        sink: Callable[[], NoteSink],
+        sink: Callable[[], NoteSink[Note]],
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._events, self._open, self._monotonic = events, sink, monotonic
-        self._sink: NoteSink | None = None
-        self._pending: dict[tuple[str, str, int], StreamNote] = {}
+        self._sink: NoteSink[Note] | None = None
+        self._pending: dict[Hashable, Note] = {}
         self._pause, self._not_before = _EVERY, 0.0
         self.delivered = self.dropped = 0
 
@@ -67,9 +80,9 @@ class StreamPropagation:
         """See nothing more; `carry(last=True)` delivers what was seen."""
         self._events.close()
 
-    def _gather(self, notes: Iterable[StreamNote]) -> None:
+    def _gather(self, notes: Iterable[Note]) -> None:
         for note in notes:
-            key = (note.sink, *note.batch.key)
+            key = note.key
             if key not in self._pending and len(self._pending) >= _KEPT:
                 self.dropped += 1
                 continue

@@ -35,7 +35,7 @@ _DEED: Final = "tell of its streams"
 
 
 class StreamListener:
-    """`StreamEvents` of one session. Raises `UsageError` for a Spark Connect session, `LakewardenError` if
+    """`SessionEvents` of one session. Raises `UsageError` for a Spark Connect session, `LakewardenError` if
     Spark does not let us listen."""
 
     def __init__(self, spark: SparkSession) -> None:
@@ -49,7 +49,7 @@ class StreamListener:
         self._began: dict[str, Began] = {}
 
     def drain(self) -> Sequence[StreamNote]:
-        """See `StreamEvents`."""
+        """See `SessionEvents`."""
         with translated(_DEED):
             # Iterating over a Java list would end in an exception, which takes ten times as long as a call.
             events = self._queue.drain()
@@ -58,7 +58,7 @@ class StreamListener:
             )
 
     def close(self) -> None:
-        """See `StreamEvents`."""
+        """See `SessionEvents`."""
         with suppress(LakewardenError), translated(_DEED):  # events are told by another thread: let it finish
             self._bus.waitUntilEmpty(_FLUSH_MILLISECONDS)
         with suppress(LakewardenError), translated(_DEED):  # if the JVM is gone, so is the listener

@@ -6,7 +6,7 @@ The daemon makes rows of them, in one commit, and deletes the files;
 until then a rollback plan reads them where they are.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
@@ -31,6 +31,11 @@ class StreamNote:
 
     sink: str
     batch: StreamBatch
+
+    @property
+    def key(self) -> Hashable:
+        """What tells a batch from others: one that was tried again is told as it was at last."""
+        return (self.sink, *self.batch.key)
 
 
 class StreamNotes:

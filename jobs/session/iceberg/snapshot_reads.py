@@ -15,6 +15,7 @@ from lakewarden.jobs.session.plans import JavaPlan, Plans, kind
 from lakewarden.jobs.session.writes import Read
 
 __all__ = [
+    "committed_by",
     "head_of",
     "is_fixed",
     "is_iceberg",
@@ -105,6 +106,13 @@ def unpinned_read(table: Any) -> Read:
     return Read(location=location_of_table(table), format=_FORMAT)
 
 
+def committed_by(write: Any) -> int | None:
+    """The number of the snapshot that a write of Spark's plans has made, by its own report; None where it has none."""
+    reporter = _held(write, "metricsReporter")
+    report = None if reporter is None else reporter.commitReport()
+    return None if report is None else int(report.sequenceNumber()) or None
+
+
 def _is_whole(table: Any) -> bool:
     """Whether this reads the rows of a table at one snapshot."""
     if kind(table) != _TABLE:
@@ -165,9 +173,19 @@ def _inner(table: Any) -> Any:
     """Iceberg's own table behind one of Spark's."""
     if kind(table) != _CHANGELOG:
         return table.table()
-    held = table.getClass().getDeclaredField("table")  # nothing else gives it away
-    held.setAccessible(True)
-    return held.get(table)
+    return _held(table, "table")
+
+
+def _held(thing: Any, name: str) -> Any | None:
+    """What a Java object holds by this name, which nothing else gives away; None where it holds nothing so."""
+    of = thing.getClass()
+    while of is not None:
+        for field in of.getDeclaredFields():
+            if str(field.getName()) == name:
+                field.setAccessible(True)
+                return field.get(thing)
+        of = of.getSuperclass()
+    return None
 
 
 def _is_at_head(table: Any, metadata: Any) -> bool:

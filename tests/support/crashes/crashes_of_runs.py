@@ -101,6 +101,13 @@ RUNS = (
         then="the same rows again: none is added, and the notes are forgotten",
         test=_STREAMS,
     ),
+    Crash(
+        point="writes.recorded",
+        killed="daemon, after it recorded what sessions noted of plain writes",
+        left="rows on record, and the notes they were made of",
+        then="the same rows again: none is added, and the notes are forgotten",
+        test="test_plain_writes.py::test_a_daemon_that_dies_over_notes_of_writes_records_them_once",
+    ),
     # a run
     Crash(
         point="run.claimed",

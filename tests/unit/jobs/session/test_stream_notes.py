@@ -184,7 +184,7 @@ def test_detaching_delivers_what_was_seen_of_streams() -> None:
             return
 
     work.now = 1.0
-    attached = Attached(Silent(), sinks=lambda: (), clock=ManualClock(), streams=work.carrier)
+    attached = Attached(Silent(), sinks=lambda: (), clock=ManualClock(), notes=(work.carrier,))
     work.events.tell(note(0))
     attached.detach(patience=timedelta(minutes=1))  # of a busy machine, not of a user
     assert [[one.batch.epoch for one in file] for file in work.sink.files] == [[0]]
