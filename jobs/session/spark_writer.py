@@ -92,9 +92,8 @@ class SparkWriter:
         self._spark, self._directory, self._judge = spark, directory, judge
         self._plans = Plans(spark)
         self._requested, self._buckets = RequestedPlans(self._plans), BucketedWrites(self._plans)
-        self._unrecorded = UnrecordedRule(
-            plans=self._plans, tables=PlanTables(spark, self._plans), directory=directory
-        )
+        tables = PlanTables(spark, self._plans)
+        self._unrecorded = UnrecordedRule(plans=self._plans, tables=tables, directory=directory)
         self._recorder = WriteRecorder(
             plans=self._plans,
             plan_recorder=PlanRecorder(spark, self._plans),

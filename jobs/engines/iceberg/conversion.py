@@ -31,7 +31,8 @@ from lakewarden.jobs.engines.spark.names import hadoop_path
 __all__ = ["EntryAtFirst", "NamedConversion", "make_in_folder"]
 
 _NAME: Final = f"{OUR_ENTRIES}converting_"
-_FIRST: Final = re.compile(rf"{FOLDER}/00000-[0-9a-f-]{{36}}\.metadata\.json")
+_OWN: Final = re.compile(r"__lakewarden_converting_(?P<table>\w+)_[0-9a-f]{12}")
+_FIRST: Final = re.compile(r"metadata/00000-[0-9a-f-]{36}\.metadata\.json")
 _LOCKS: Final = "engine.hive.lock-enabled"
 _OWNER: Final = "hive.metastore.table.owner"
 _HIVES: Final = frozenset(
@@ -166,8 +167,8 @@ class NamedConversion:
     def _left(self) -> Iterator[tuple[str, str]]:
         """The entries that tries have made for the table in this folder, and the metadata files that they name."""
         database, table = self._parts
-        ours = re.compile(f"{_NAME}{re.escape(table)}_[0-9a-f]{{12}}")
-        names = [one for one in self.metastore.tables(database) if ours.fullmatch(one)]
+        found = {one: _OWN.fullmatch(one) for one in self.metastore.tables(database)}
+        names = [one for one, match in found.items() if match is not None and match["table"] == table]
         files = self.metastore.metadata_files(database, names)
         return ((name, file) for name, file in files.items() if lies_in(file, self.store.root))
 
