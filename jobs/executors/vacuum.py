@@ -106,7 +106,7 @@ def _check_listing(ctx: JobContext, action: Vacuum, seen: Observation, retention
     kept = retention_of(seen.format).files
     own = deleted_file_retention(ctx, seen)
     if kept is not None and own < retention:
-        has = f"is {about_seconds(own.total_seconds())}"
+        has = f"is {about_seconds(own.total_seconds())}" if own else "is not set"
         raise PreconditionError(
             f"{kept.name} of {ctx.target.name} {has}; its policy needs at least "
             f"{about_seconds(retention.total_seconds())} before the folder may be listed for garbage.",

@@ -204,6 +204,22 @@ def test_a_folder_becomes_a_table_of_its_own(
     assert table.convert().committed_version is not None  # done again, it finds that it is done
 
 
+def test_files_of_a_folder_may_spell_a_column_otherwise_and_have_to_agree_on_its_type(
+    spark: SparkSession, hive: HiveMetastore, tmp_path: Path
+) -> None:
+    folder = tmp_path / "t"
+    folder.mkdir()
+    for name, column in (("a", "id"), ("b", "Id")):
+        pq.write_table(pa.table({column: pa.array([1, 2], pa.int64())}), folder / f"{name}.parquet")
+    table = ParquetTable(spark, hive, folder)
+    table.convert()
+    assert [row[0] for row in table.iceberg_rows()] == [1, 1, 2, 2]
+    shutil.rmtree(folder / "metadata")
+    pq.write_table(pa.table({"id": pa.array([3], pa.int32())}), folder / "c.parquet")
+    with pytest.raises(RefusedError, match="do not agree on the type of a column"):
+        table.convert()
+
+
 def test_an_empty_table_becomes_an_empty_table(table: ParquetTable) -> None:
     table.made("id bigint, p string", "", "USING parquet PARTITIONED BY (p)")
     table.convert()

@@ -173,12 +173,15 @@ class NamedConversion:
         return ((name, file) for name, file in files.items() if lies_in(file, self.store.root))
 
     def _unpublished(self) -> Iterator[str]:
-        """First metadata files that tries have made in this folder, while its table is a Parquet table still."""
+        """First metadata files that tries have made in this folder, while its table is a Parquet table still. One that
+        was being written when its try was killed says nothing, and stays: the folder is refused until it is gone."""
         for one in metadata_files(self.store):
-            told = json.loads(self.store.read(one.path)) if _FIRST.fullmatch(one.path) else {}
-            made = told.get("snapshots", ())
-            if len(made) == 1 and RUN_ID in made[0].get("summary", {}):
-                yield one.path
+            if _FIRST.fullmatch(one.path) is None:
+                continue
+            with suppress(ValueError):
+                made = json.loads(self.store.read(one.path)).get("snapshots", ())
+                if len(made) == 1 and RUN_ID in made[0].get("summary", {}):
+                    yield one.path
 
     def _entry(self) -> Entry:
         found = self.metastore.get(*self._parts)

@@ -35,6 +35,7 @@ from pyspark.sql.types import (
 from lakewarden.catalog.errors import RefusedError
 from lakewarden.catalog.storage.file_store import FileStore
 from lakewarden.jobs.engines.spark.entries import catalog_table, partition_columns_of, schema_of
+from lakewarden.jobs.engines.spark.errors import translated
 from lakewarden.jobs.engines.spark.names import hadoop_path
 from lakewarden.jobs.runs.parquet_folder import NULL_PARTITION, data_files, folder_of
 
@@ -103,7 +104,10 @@ def source_in_folder(
     names = tuple(column for column, _ in partitioned_by)
     folders = sorted({folder_of(file.path) for file in data_files(store.list("", recursive=True))})
     partitions = tuple(_in_folder(store, folder, names) for folder in folders)
-    columns = [one for one in _spellings(spark, partitions).fields if one.name.lower() not in _lower(names)]
+    told: dict[str, StructField] = {}
+    for one in _spellings(spark, partitions).fields:  # no file has two of one name
+        told.setdefault(one.name.lower(), one)
+    columns = [one for name, one in told.items() if name not in _lower(names)]
     given = [StructField(name, DataType.fromDDL(type_)) for name, type_ in partitioned_by]
     return _checked(spark, StructType([*columns, *given]), names, partitions, shown=store.root)
 
@@ -183,8 +187,9 @@ def _spellings(spark: SparkSession, partitions: Sequence[ParquetPartition]) -> S
         return StructType([])
     session = spark.newSession()
     session.conf.set("spark.sql.caseSensitive", "true")
-    # Each folder is one for itself: what its name says of partitions is no column.
-    return session.read.option("mergeSchema", "true").parquet(*(one.uri for one in partitions)).schema
+    with translated("convert it to Iceberg"):
+        # Each folder is one for itself: what its name says of partitions is no column.
+        return session.read.option("mergeSchema", "true").parquet(*(one.uri for one in partitions)).schema
 
 
 def _require_types(schema: StructType, folders: frozenset[str], shown: str) -> None:

@@ -65,6 +65,7 @@ _REFUSALS: Final = {
     "DELTA_FAILED_TO_MERGE_FIELDS": "its Parquet files do not agree on the type of a column",
     "DELTA_MERGE_INCOMPATIBLE_DATATYPE": "its Parquet files do not agree on the type of a column",
     "DELTA_FAILED_MERGE_SCHEMA_FILE": "its Parquet files do not agree on the type of a column",
+    "CANNOT_MERGE_SCHEMAS": "its Parquet files do not agree on the type of a column",
     "DELTA_INVALID_CHARACTERS_IN_COLUMN_NAMES": "a column's name has a space or one of ,;{}()= in it",
     "DELTA_FAILED_CAST_PARTITION_VALUE": "a partition folder's value does not fit "
     "the type given for its column",
