@@ -72,6 +72,7 @@ class Shop:
         return self.edges() - known
 
     def edges(self) -> Edges:
+        """Of the shop's tables: the daemon finds those of other tests in the same metastore, too."""
         return {
             (
                 self.names[row.output_id],
@@ -81,7 +82,7 @@ class Shop:
                 row.confidence,
             )
             for row in open_services(home=self.home).store.rows(LINEAGE).all()
-            if row.input_id != NOT_KNOWN and row.output_version > FILLED
+            if row.output_id in self.names and row.input_id != NOT_KNOWN and row.output_version > FILLED
         }
 
 

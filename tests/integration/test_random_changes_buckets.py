@@ -50,7 +50,7 @@ OTHERS = pytest.param("any", 0, 25, marks=pytest.mark.long)
 SEEDS = pytest.mark.parametrize(
     ("which", "first", "count"),
     [
-        ("joined", 0, 3),
+        ("joined", 0, 2),
         *(pytest.param("joined", first, 25, marks=pytest.mark.long) for first in range(0, 100, 25)),
         OTHERS,
     ],
