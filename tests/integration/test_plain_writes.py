@@ -17,6 +17,7 @@ from lakewarden.catalog.model.rows import Confidence
 from lakewarden.catalog.system.port import LINEAGE
 from lakewarden.daemon.installation.services import open_services
 from lakewarden.daemon.process.embedded_metastore import EmbeddedMetastore
+from lakewarden.jobs.session.attached import Attached
 from support.builders.spark_iceberg import SparkIceberg
 from support.crashes.crashes import points_of
 from support.processes.commands import Cli, command
@@ -30,6 +31,8 @@ FILLED = 1
 LEASE = 5
 """Seconds."""
 PLAN, HINT = Confidence.PLAN, Confidence.HINT
+_LOOKED_AT = 15
+"""Seconds after which a session has surely looked at what was written."""
 
 
 @dataclass
@@ -54,12 +57,17 @@ class Shop:
 
     def seen(self, *work: Callable[[], object] | str) -> Edges:
         """What is on record of it once it was done in an attached session, and the daemon has come by."""
-        with lakewarden.attach(self.spark, home=self.home, settings={"metastore.uri": self.uri}):
+        with lakewarden.attach(self.spark, home=self.home, settings={"metastore.uri": self.uri}) as lw:
             for each in work:
+                known = _told(lw)
                 if callable(each):
                     each()
                 else:
                     self.spark.sql(each.format(**{name: self.called(name) for name in self.names.values()}))
+                # What is looked at once a source has moved says nothing: the next statement may move one.
+                until = time.monotonic() + _LOOKED_AT
+                while _told(lw) == known and time.monotonic() < until:
+                    time.sleep(0.05)
         return self.recorded()
 
     def recorded(self) -> Edges:
@@ -84,6 +92,12 @@ class Shop:
             for row in open_services(home=self.home).store.rows(LINEAGE).all()
             if row.output_id in self.names and row.input_id != NOT_KNOWN and row.output_version > FILLED
         }
+
+
+def _told(lw: Attached) -> int:
+    """So many notes on plain writes the session has made."""
+    (*_, writes) = lw._notes
+    return len(writes._pending) + writes.delivered
 
 
 @pytest.fixture
