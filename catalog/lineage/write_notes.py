@@ -5,22 +5,18 @@ with all such writes since the last one, whether or not a daemon runs. The daemo
 files.
 """
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
-import orjson
-
 from lakewarden.catalog.clock import Clock, from_millis, to_millis
-from lakewarden.catalog.errors import UnreadableError
-from lakewarden.catalog.storage.drop_folder import DropFolder
+from lakewarden.catalog.lineage.note_folder import NoteFolder, number_told, text_told
 from lakewarden.catalog.storage.file_store import StorageOptions
 
 __all__ = ["SeenRead", "WriteNote", "WriteNotes"]
 
 _FOLDER: Final = "writes"
-_AT_ONCE: Final = 500
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -58,44 +54,11 @@ class WriteNote:
         return (self.location, self.began, self.ended)
 
 
-class WriteNotes:
-    """The folder `writes` of a system location (canonical). Every method may raise `UnavailableError`."""
+class WriteNotes(NoteFolder[WriteNote]):
+    """The folder `writes` of a system location (canonical)."""
 
     def __init__(self, system_location: str, options: StorageOptions, *, clock: Clock | None = None) -> None:
-        self._files = DropFolder(system_location, _FOLDER, options, clock=clock)
-
-    def put(self, notes: Iterable[WriteNote]) -> None:
-        """Leave notes as one file."""
-        told = [_as_json(note) for note in notes]
-        if told:
-            self._files.put(orjson.dumps({"v": 1, "notes": told}))
-
-    def names(self, limit: int = _AT_ONCE) -> tuple[str, ...]:
-        """The oldest files, by name."""
-        return self._files.names(limit)
-
-    def written_at(self, name: str) -> datetime | None:
-        """When a file was left; None if its name does not say."""
-        return self._files.written_at(name)
-
-    def read(self, name: str) -> tuple[WriteNote, ...]:
-        """The notes in a file. Raises `UnreadableError` for a file that is none."""
-        data = self._files.read(name)
-        try:
-            body = orjson.loads(data)
-            if body["v"] != 1:
-                raise ValueError("another version")
-            return tuple(_note(one) for one in body["notes"])
-        except (ValueError, KeyError, TypeError) as error:
-            raise UnreadableError(f"{name} has no notes on writes.", hint="It was put aside.") from error
-
-    def delete(self, name: str) -> None:
-        """Forget a file that is on record."""
-        self._files.delete(name)
-
-    def put_aside(self, name: str) -> None:
-        """Move a file that cannot be read out of the way."""
-        self._files.put_aside(name)
+        super().__init__(system_location, _FOLDER, options, clock=clock, write=_as_json, read=_note)
 
 
 def _as_json(note: WriteNote) -> dict[str, Any]:
@@ -113,10 +76,10 @@ def _as_json(note: WriteNote) -> dict[str, Any]:
 def _note(body: Mapping[str, Any]) -> WriteNote:
     version = body["version"]
     return WriteNote(
-        location=_text(body["location"]),
-        began=from_millis(_number(body["began"])),
-        ended=from_millis(_number(body["ended"])),
-        version=None if version is None else _number(version),
+        location=text_told(body["location"]),
+        began=from_millis(number_told(body["began"])),
+        ended=from_millis(number_told(body["ended"])),
+        version=None if version is None else number_told(version),
         complete=body["complete"] is True,
         twice=body["twice"] is not False,
         reads=tuple(_read(*one) for one in body["reads"]),
@@ -125,20 +88,8 @@ def _note(body: Mapping[str, Any]) -> WriteNote:
 
 def _read(location: object, version: object, from_version: object, format_id: object) -> SeenRead:
     return SeenRead(
-        location=_text(location),
-        version=_number(version),
-        from_version=None if from_version is None else _number(from_version),
-        format_id=None if format_id is None else _text(format_id),
+        location=text_told(location),
+        version=number_told(version),
+        from_version=None if from_version is None else number_told(from_version),
+        format_id=None if format_id is None else text_told(format_id),
     )
-
-
-def _text(value: object) -> str:
-    if not isinstance(value, str):
-        raise TypeError("not a text")
-    return value
-
-
-def _number(value: object) -> int:
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise TypeError("not a whole number")
-    return value

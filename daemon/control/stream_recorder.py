@@ -5,13 +5,11 @@ the next sweep goes on. They overrule that the commit alone says nothing.
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
-from typing import Final
 
 from lakewarden.catalog.clock import Clock
-from lakewarden.catalog.errors import UnavailableError, UnreadableError
+from lakewarden.catalog.errors import UnavailableError
 from lakewarden.catalog.failpoints import reach
 from lakewarden.catalog.formats.port import TableReader
 from lakewarden.catalog.formats.registry import reader_of
@@ -21,13 +19,11 @@ from lakewarden.catalog.lineage.streams.session_notes import StreamNote, StreamN
 from lakewarden.catalog.model.rows import LineageRow, TableRow
 from lakewarden.catalog.system.port import LINEAGE, Fence, SystemStore
 from lakewarden.catalog.units import count_of
+from lakewarden.daemon.control.noted_files import is_young, legible
 from lakewarden.daemon.fleet.fleet_cache import FleetCache
 from lakewarden.daemon.telemetry.log import get_log
 
 __all__ = ["StreamClerk"]
-
-_PATIENCE: Final = timedelta(minutes=10)
-"""How long a note waits for its table to become a managed one."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -44,7 +40,7 @@ class StreamClerk:
     def record(self, fence: Fence) -> int:
         """Record what was noted; how many rows. Raises `UnavailableError` if the storage of the notes does
         not answer."""
-        files = self._read()
+        files = legible(self.notes, _put_aside)
         by_sink: dict[str, list[StreamNote]] = defaultdict(list)
         for notes in files.values():
             for note in notes:
@@ -53,7 +49,7 @@ class StreamClerk:
         waiting: set[tuple[str, BatchKey]] = set()
         unmanaged: set[str] = set()
         for sink, noted in by_sink.items():
-            row = self._row(sink)
+            row = self.cache.row_at(sink)
             if row is None:
                 unmanaged.add(sink)
                 continue
@@ -65,20 +61,11 @@ class StreamClerk:
             self.cache.learned(rows, self.store.append(LINEAGE, rows, fence=fence, because=because))
             reach("streams.recorded")
         for name, notes in files.items():
-            adoptable = self._is_young(name) and not unmanaged.isdisjoint(note.sink for note in notes)
+            unknown = not unmanaged.isdisjoint(note.sink for note in notes)
+            adoptable = unknown and is_young(self.notes, name, self.clock.now())
             if not adoptable and waiting.isdisjoint((note.sink, note.batch.key) for note in notes):
                 self.notes.delete(name)
         return len(rows)
-
-    def _read(self) -> Mapping[str, Sequence[StreamNote]]:
-        files: dict[str, Sequence[StreamNote]] = {}
-        for name in self.notes.names():
-            try:
-                files[name] = self.notes.read(name)
-            except UnreadableError as error:
-                get_log("streams").warning("a note was put aside", problem=str(error))
-                self.notes.put_aside(name)
-        return files
 
     def _rows(
         self, row: TableRow, noted: Sequence[StreamNote]
@@ -93,10 +80,6 @@ class StreamClerk:
                 pass  # its storage is away: another time
         return (), [note.batch.key for note in noted]
 
-    def _row(self, sink: str) -> TableRow | None:
-        table_id = self.cache.find(sink)
-        return None if table_id is None else self.cache.row(table_id)
 
-    def _is_young(self, name: str) -> bool:
-        at = self.notes.written_at(name)
-        return at is not None and self.clock.now() - at < _PATIENCE
+def _put_aside(problem: str) -> None:
+    get_log("streams").warning("a note was put aside", problem=problem)

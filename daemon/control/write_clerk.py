@@ -6,13 +6,13 @@ known what the write has read, and that this was all, the rows are those of an e
 the commit stays unknown.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Final
 
 from lakewarden.catalog.clock import Clock
-from lakewarden.catalog.errors import LakewardenError, UnavailableError, UnreadableError
+from lakewarden.catalog.errors import LakewardenError, UnavailableError
 from lakewarden.catalog.failpoints import reach
 from lakewarden.catalog.formats.port import Commit, CommitKind, TableReader
 from lakewarden.catalog.formats.registry import reader_of
@@ -22,13 +22,12 @@ from lakewarden.catalog.lineage.write_notes import SeenRead, WriteNote, WriteNot
 from lakewarden.catalog.model.rows import NO_PARENT, Confidence, LineageRow, TableRow
 from lakewarden.catalog.system.port import LINEAGE, Fence, SystemStore
 from lakewarden.catalog.units import count_of
+from lakewarden.daemon.control.noted_files import is_young, legible
 from lakewarden.daemon.fleet.fleet_cache import FleetCache
 from lakewarden.daemon.telemetry.log import get_log
 
 __all__ = ["WriteClerk"]
 
-_PATIENCE: Final = timedelta(minutes=10)
-"""How long a note waits for its table to become a managed one."""
 _LOOKED_BACK: Final = 200
 """So many of the newest commits are looked at."""
 _NO_ROWS: Final = (
@@ -57,8 +56,8 @@ class WriteClerk:
         not answer."""
         rows: list[LineageRow] = []
         done: list[str] = []
-        for name, notes in self._read().items():
-            found = [self._told(note, young=self._is_young(name)) for note in notes]
+        for name, notes in legible(self.notes, _put_aside).items():
+            found = [self._told(note, young=is_young(self.notes, name, self.clock.now())) for note in notes]
             if all(one is not None for one in found):
                 rows += [row for each in found if each is not None for row in each]
                 done.append(name)
@@ -70,19 +69,9 @@ class WriteClerk:
             self.notes.delete(name)
         return len(rows)
 
-    def _read(self) -> Mapping[str, Sequence[WriteNote]]:
-        files: dict[str, Sequence[WriteNote]] = {}
-        for name in self.notes.names():
-            try:
-                files[name] = self.notes.read(name)
-            except UnreadableError as error:
-                get_log("writes").warning("a note was put aside", problem=str(error))
-                self.notes.put_aside(name)
-        return files
-
     def _told(self, note: WriteNote, *, young: bool) -> Sequence[LineageRow] | None:
         """The rows of a write; None if it is too early to say."""
-        row = self._row(note.location)
+        row = self.cache.row_at(note.location)
         if row is None:
             return None if young else ()
         try:
@@ -137,17 +126,13 @@ class WriteClerk:
 
     def _moved(self, read: SeenRead, note: WriteNote) -> bool:
         """Whether somebody has, or may have, committed to a source while the command ran."""
-        source = self._row(read.location)
+        source = self.cache.row_at(read.location)
         return source is None or self._between(source, read.location, note) != []
-
-    def _row(self, location: str) -> TableRow | None:
-        table_id = self.cache.find(location)
-        return None if table_id is None else self.cache.row(table_id)
-
-    def _is_young(self, name: str) -> bool:
-        at = self.notes.written_at(name)
-        return at is not None and self.clock.now() - at < _PATIENCE
 
 
 def _at(commit: Commit) -> datetime:
     return commit.stamped_at or commit.committed_at
+
+
+def _put_aside(problem: str) -> None:
+    get_log("writes").warning("a note was put aside", problem=problem)

@@ -145,6 +145,11 @@ class FleetCache:
         """The `table_id` of a live table called so, or at that canonical location."""
         return self._by_name.get(subject) or self._by_location.get(subject)
 
+    def row_at(self, location: str) -> TableRow | None:
+        """The row of the live table at a canonical location."""
+        table_id = self.find(location)
+        return None if table_id is None else self.row(table_id)
+
     def rollback_of(self, table_id: str) -> RollbackLock | None:
         """The rollback that holds a table, if one does."""
         return self._locks.get(table_id)
