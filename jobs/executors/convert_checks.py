@@ -49,7 +49,6 @@ _PARQUET_SERDE: Final = "org.apache.hadoop.hive.ql.io.parquet.serde.ParquetHiveS
 _FORBIDDEN_LETTERS: Final = frozenset(" ,;{}()\n\t=")
 _FOREIGN_FILES: Final = (".orc", ".csv", ".json", ".avro", ".txt", ".gz")
 _SHOWN: Final = 5
-_WITH_LOG: Final = spec_of(DELTA).label
 _RENAMING: Final = ("file://", "hdfs://", "viewfs://")
 """Storages where a rename is one step."""
 
@@ -81,25 +80,25 @@ def check_source(
     Raises `RefusedError` unless it is a plain Parquet table, `ConflictError` while somebody writes to it,
     `RevokedError` if its files are not those of the request.
     """
-    store, label = open_store(action.location, storage), spec_of(format_).label
+    store = open_store(action.location, storage)
     entries = list(store.list("", recursive=True))
     refuse_writers(action, entries, now)
-    _refuse_tables(action, entries, label)
+    _refuse_tables(action, entries, format_)
     found = tuple(data_files(entries))
     _refuse_others(action, found)
     _refuse_links(action, found)
     files = [file.path for file in found]
-    refuse_partition_types(action.partitioned_by, {folder_of(path) for path in files}, label=label)
+    refuse_partition_types(action.partitioned_by, {folder_of(path) for path in files}, format_=format_)
     if action.name is None:
-        _check_folder(action, files, label)
+        _check_folder(action, files, format_)
     else:
         entries_by_name = _configured(metastore, action)
-        _check_entry(action, entries_by_name, label)
-        _check_partitions(action, entries_by_name, files, label)
-    if label != _WITH_LOG:
+        _check_entry(action, entries_by_name, format_)
+        _check_partitions(action, entries_by_name, files, format_)
+    if format_ != DELTA:
         _refuse_owned(action, metastore)
         _refuse_object_stores(action)
-    refuse_columns(store, found, shown=_shown(action), label=label)
+    refuse_columns(store, found, shown=_shown(action), format_=format_)
     return found
 
 
@@ -144,7 +143,7 @@ def refuse_writers(action: Convert, entries: Iterable[FileEntry], now: datetime)
         )
 
 
-def _refuse_tables(action: Convert, entries: list[FileEntry], label: str) -> None:
+def _refuse_tables(action: Convert, entries: list[FileEntry], format_: TableFormat) -> None:
     """Files of a table of another format are not all rows of it: those it replaced or deleted would come back."""
     inner = inner_tables(entry.path for entry in entries)
     if inner:
@@ -153,9 +152,8 @@ def _refuse_tables(action: Convert, entries: list[FileEntry], label: str) -> Non
             hint="Move such a table out of the folder, then convert.",
         )
     # An empty log may be left of a conversion that was interrupted.
-    own = [
-        one for one in formats_at_root(entry.path for entry in entries) if one != label or label != _WITH_LOG
-    ]
+    left = spec_of(DELTA).label if format_ == DELTA else None
+    own = [one for one in formats_at_root(entry.path for entry in entries) if one != left]
     if own:
         raise RefusedError(
             f"{_shown(action)} is not a plain Parquet table: its folder holds the metadata "
@@ -210,7 +208,7 @@ def _refuse_object_stores(action: Convert) -> None:
         )
 
 
-def _check_folder(action: Convert, files: list[str], label: str) -> None:
+def _check_folder(action: Convert, files: list[str], format_: TableFormat) -> None:
     foreign = [path for path in files if path.endswith(_FOREIGN_FILES)]
     if foreign:
         raise RefusedError(
@@ -220,7 +218,7 @@ def _check_folder(action: Convert, files: list[str], label: str) -> None:
     if not files:
         raise RefusedError(
             f"{action.location} holds no Parquet file, so nothing tells its columns.",
-            hint=f"Create it as {_an(label)} table, or convert it by its metastore name.",
+            hint=f"Create it as {_an(spec_of(format_).label)} table, or convert it by its metastore name.",
         )
     folders = {folder_of(path) for path in files}
     found = partition_columns(folders)
@@ -238,7 +236,7 @@ def _check_folder(action: Convert, files: list[str], label: str) -> None:
         )
 
 
-def _check_entry(action: Convert, metastore: Metastore, label: str) -> None:
+def _check_entry(action: Convert, metastore: Metastore, format_: TableFormat) -> None:
     entry = metastore.get(*_name(action))
     if entry is None:
         raise RefusedError(f"The metastore has no table {action.name}.", hint="Check the name.")
@@ -251,9 +249,9 @@ def _check_entry(action: Convert, metastore: Metastore, label: str) -> None:
             f"{action.name} is not a Parquet table but {_kind(entry)}.",
             hint="Only Parquet tables are converted.",
         )
-    if has_spark_buckets(entry.parameters) and label != _WITH_LOG:
+    if has_spark_buckets(entry.parameters) and format_ != DELTA:
         raise RefusedError(
-            f"{action.name} is bucketed, and {label} would silently drop the buckets.",
+            f"{action.name} is bucketed, and {spec_of(format_).label} would silently drop the buckets.",
             hint="Write it anew without CLUSTERED BY, then convert that.",
         )
     if has_spark_buckets(entry.parameters) and entry.partition_columns:
@@ -262,14 +260,14 @@ def _check_entry(action: Convert, metastore: Metastore, label: str) -> None:
             hint="Write it anew without CLUSTERED BY, then convert that.",
         )
     odd = [column.name for column in entry.columns if _FORBIDDEN_LETTERS.intersection(column.name)]
-    if odd and label == _WITH_LOG:
+    if odd and format_ == DELTA:
         raise RefusedError(
             f"{action.name} has column names that Delta does not allow: {few(odd)}.",
             hint="Rename them: no spaces and none of ,;{}()= are allowed.",
         )
 
 
-def _check_partitions(action: Convert, metastore: Metastore, files: list[str], label: str) -> None:
+def _check_partitions(action: Convert, metastore: Metastore, files: list[str], format_: TableFormat) -> None:
     """Only registered partitions, and a later vacuum would delete the files of the others."""
     entry = metastore.get(*_name(action))
     place = entry.location if entry is not None and entry.location is not None else action.location
@@ -284,7 +282,7 @@ def _check_partitions(action: Convert, metastore: Metastore, files: list[str], l
         return
     if entry is not None:  # Hive writes 1.5 where Spark writes 1.50
         decimals = [(one.name, one.type) for one in entry.partition_columns if one.type.startswith("decimal")]
-        refuse_partition_types(decimals, {folder_of(path) for path in files}, label=label)
+        refuse_partition_types(decimals, {folder_of(path) for path in files}, format_=format_)
     registered = registered_folders(metastore.partitions(*_name(action)), place)
     elsewhere = sorted(name for name, folder in registered.items() if folder is None)
     if elsewhere:

@@ -13,13 +13,12 @@ import pyarrow.parquet as pq
 
 from lakewarden.catalog.errors import RefusedError
 from lakewarden.catalog.formats.registry import spec_of
-from lakewarden.catalog.model.rows import DELTA
+from lakewarden.catalog.model.rows import DELTA, TableFormat
 from lakewarden.catalog.storage.file_store import FileEntry, FileStore
 from lakewarden.jobs.runs.parquet_folder import NULL_PARTITION
 
 __all__ = ["refuse_columns", "refuse_partition_types"]
 
-_LABEL: Final = spec_of(DELTA).label
 _AT_ONCE: Final = 16
 """Footers that are read beside one another: each is a wait for the storage."""
 _OLD: Final = frozenset({b"org.apache.spark.legacyDateTime", b"org.apache.spark.legacyINT96"})
@@ -64,14 +63,15 @@ _MISREAD: Final = (
 
 
 def refuse_partition_types(
-    columns: Sequence[tuple[str, str]], folders: Iterable[str], *, label: str = _LABEL
+    columns: Sequence[tuple[str, str]], folders: Iterable[str], *, format_: TableFormat = DELTA
 ) -> None:
     """Raise `RefusedError` for a type that no partition column has,
     and for a folder whose value is none of its type."""
     for column, text in columns:
         if "".join(text.upper().split()) in _MOMENTS:
             raise RefusedError(
-                f"{label} takes no folders for a partition column of type {text.upper()}, as {column} would be.",
+                f"{spec_of(format_).label} takes no folders for a partition column of type {text.upper()}, "
+                f"as {column} would be.",
                 hint="Give it the type STRING, or DATE where all of its values are days.",
             )
         if not _is_type(text):
@@ -91,12 +91,14 @@ def refuse_partition_types(
                 )
 
 
-def refuse_columns(store: FileStore, files: Sequence[FileEntry], *, shown: str, label: str = _LABEL) -> None:
+def refuse_columns(
+    store: FileStore, files: Sequence[FileEntry], *, shown: str, format_: TableFormat = DELTA
+) -> None:
     """Raise `RefusedError` for files that are no Parquet, and columns whose name or type a format cannot take.
     Looks at the footers of some of the files; where numbers of columns count more than their names, of all."""
-    some = files[:: max(1, -(-len(files) // FOOTERS))] if label == _LABEL else files
+    some = files[:: max(1, -(-len(files) // FOOTERS))] if format_ == DELTA else files
     with ThreadPoolExecutor(_AT_ONCE) as pool:
-        looks = pool.map(lambda file: tuple(islice(_problems(store, file.path, label), 1)), some)
+        looks = pool.map(lambda file: tuple(islice(_problems(store, file.path, format_), 1)), some)
         for file, problems in zip(some, looks, strict=True):
             for problem in problems:
                 raise RefusedError(
@@ -105,7 +107,8 @@ def refuse_columns(store: FileStore, files: Sequence[FileEntry], *, shown: str, 
                 )
 
 
-def _problems(store: FileStore, path: str, label: str) -> Iterator[str]:
+def _problems(store: FileStore, path: str, format_: TableFormat) -> Iterator[str]:
+    label = spec_of(format_).label
     try:
         with store.open(path) as source:
             told = pq.ParquetFile(source)
@@ -113,12 +116,12 @@ def _problems(store: FileStore, path: str, label: str) -> Iterator[str]:
     except pa.ArrowException:
         yield "a file is not Parquet"
         return
-    if label != _LABEL and any(map(_is_numbered, fields)):
+    if format_ != DELTA and any(map(_is_numbered, fields)):
         yield f"its columns have numbers of their writer's, by which {label} would take them for others"
     names: dict[str, str] = {}
     for position in range(len(schema)):
         column = schema.column(position)
-        if label == _LABEL and _FORBIDDEN_LETTERS.intersection(column.path):
+        if format_ == DELTA and _FORBIDDEN_LETTERS.intersection(column.path):
             yield f"{label} does not allow the column name '{column.path}'"
         other = names.setdefault(column.path.lower(), column.path)
         if other != column.path:
@@ -127,11 +130,11 @@ def _problems(store: FileStore, path: str, label: str) -> Iterator[str]:
         kind = next((words for mark, words in _UNREADABLE if mark in logical), None)
         if column.converted_type == "INTERVAL":
             kind = "an interval"
-        if label != _LABEL:
+        if format_ != DELTA:
             kind = kind or next((words for mark, words in _MISREAD if mark in logical), None)
         if kind is not None:
             yield f"{column.path} is {kind}, which {label} has no type for"
-    if label != _LABEL and _is_of_old_calendar(told.metadata):
+    if format_ != DELTA and _is_of_old_calendar(told.metadata):
         for position in range(len(schema)):
             if not _is_young(told.metadata, position):
                 name = schema.column(position).path

@@ -17,9 +17,9 @@ from lakewarden.catalog.failpoints import reach
 from lakewarden.catalog.formats.delta.log_names import FOLDER, parse_name
 from lakewarden.catalog.model.bucket_layout import LAYOUT_PROPERTIES, MOST_BUCKETS, BucketLayout, key_types
 from lakewarden.catalog.storage.file_store import FileStore
-from lakewarden.jobs.engines.spark.entries import catalog_table, partition_columns_of, schema_of
+from lakewarden.jobs.engines.spark.entries import catalog_table, partition_columns_of, schema_of, texts_of
 from lakewarden.jobs.engines.spark.errors import translated
-from lakewarden.jobs.engines.spark.names import hadoop_path, quoted, table_at, table_named
+from lakewarden.jobs.engines.spark.names import hadoop_path, literal, quoted, table_at, table_named
 from lakewarden.jobs.runs.parquet_folder import NULL_PARTITION, data_files
 
 __all__ = ["convert"]
@@ -80,7 +80,7 @@ def _prepare(spark: SparkSession, store: FileStore, name: str | None) -> BucketL
     if _has_null_partition(spark, name, entry):
         _read_partitions_from_folders(spark, store, name, entry)
     if layout is not None:  # CONVERT takes the entry's properties over, and drops its buckets without a word
-        told = ", ".join(f"'{key}' = '{_escaped(value)}'" for key, value in layout.properties.items())
+        told = ", ".join(f"{literal(key)} = {literal(value)}" for key, value in layout.properties.items())
         spark.sql(f"ALTER TABLE {table_named(name)} SET TBLPROPERTIES ({told})")
     return layout
 
@@ -100,9 +100,9 @@ def _layout(name: str, entry: Any) -> BucketLayout | None:
         return None
     buckets, provider = told.get(), entry.provider()
     layout = BucketLayout(
-        columns=_texts(buckets.bucketColumnNames()),
+        columns=texts_of(buckets.bucketColumnNames()),
         count=int(buckets.numBuckets()),
-        sort=_texts(buckets.sortColumnNames()),
+        sort=texts_of(buckets.sortColumnNames()),
         is_converted=True,
     )
     because = None
@@ -118,10 +118,6 @@ def _layout(name: str, entry: Any) -> BucketLayout | None:
             hint="Write it anew without CLUSTERED BY, then convert that.",
         )
     return layout
-
-
-def _escaped(text: str) -> str:
-    return text.replace("\\", "\\\\").replace("'", "\\'")
 
 
 def _create_empty(spark: SparkSession, store: FileStore, entry: Any, layout: BucketLayout | None) -> None:
@@ -174,10 +170,6 @@ def _clauses(spark: SparkSession, partitioned_by: Sequence[tuple[str, str]], sta
     parser = parser.org.apache.spark.sql.types.DataType
     columns = ", ".join(f"{quoted(column)} {parser.fromDDL(type_).sql()}" for column, type_ in partitioned_by)
     return ("" if statistics else " NO STATISTICS") + (f" PARTITIONED BY ({columns})" if columns else "")
-
-
-def _texts(found: Any) -> tuple[str, ...]:
-    return tuple(str(found.apply(position)) for position in range(found.size()))
 
 
 def _has_log(store: FileStore) -> bool:

@@ -23,7 +23,7 @@ from lakewarden.jobs.engines.delta.bucket_compaction import compact_buckets
 from lakewarden.jobs.engines.delta.own_commits import commits_of, require_head
 from lakewarden.jobs.engines.delta.transaction import begun, delta, sequence
 from lakewarden.jobs.engines.spark.errors import translated
-from lakewarden.jobs.engines.spark.names import hadoop_path, quoted, table_at
+from lakewarden.jobs.engines.spark.names import hadoop_path, literal, quoted, table_at
 from lakewarden.jobs.engines.spark.session import COMMIT_ATTEMPTS
 from lakewarden.jobs.runs.port import FileChange, Partition
 
@@ -112,7 +112,7 @@ def set_properties(
 ) -> int:
     """Set table properties in one commit; for tables that delta-rs must not write. Returns its version."""
     require_head(store, requires)
-    pairs = ", ".join(f"{_literal(key)} = {_literal(value)}" for key, value in properties)
+    pairs = ", ".join(f"{literal(key)} = {literal(value)}" for key, value in properties)
     return _altered(spark, store, f"SET TBLPROPERTIES ({pairs})", requires=requires, run_id=run_id)
 
 
@@ -241,7 +241,7 @@ def _matches(partition: Partition, columns: Mapping[str, StructField]) -> str:
     for logged, value in partition:
         name, type_ = quoted(columns[logged].name), columns[logged].dataType.simpleString()
         # Delta keeps no empty partition value: what was '' is NULL.
-        terms.append(f"{name} <=> CAST({_literal(value)} AS {type_})" if value else f"{name} IS NULL")
+        terms.append(f"{name} <=> CAST({literal(value)} AS {type_})" if value else f"{name} IS NULL")
     return f"({' AND '.join(terms)})"
 
 
@@ -258,10 +258,6 @@ def _snapshot(spark: SparkSession, store: FileStore, version: int) -> Any:
 def _nothing(spark: SparkSession) -> Any:
     jvm: Any = spark._jvm
     return jvm.scala.Option.empty()
-
-
-def _literal(text: str) -> str:
-    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
 def _qualified(spark: SparkSession, location: str) -> str:

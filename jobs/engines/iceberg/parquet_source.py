@@ -34,7 +34,12 @@ from pyspark.sql.types import (
 
 from lakewarden.catalog.errors import RefusedError
 from lakewarden.catalog.storage.file_store import FileStore
-from lakewarden.jobs.engines.spark.entries import catalog_table, partition_columns_of, schema_of
+from lakewarden.jobs.engines.spark.entries import (
+    catalog_table,
+    identifier_of,
+    partition_columns_of,
+    schema_of,
+)
 from lakewarden.jobs.engines.spark.errors import translated
 from lakewarden.jobs.engines.spark.names import hadoop_path
 from lakewarden.jobs.runs.parquet_folder import NULL_PARTITION, data_files, folder_of
@@ -136,9 +141,9 @@ def _inside(mapping: list[dict[str, Any]], name: str, spelled: DataType) -> None
 
 def _registered(spark: SparkSession, name: str, columns: Sequence[str]) -> Iterator[ParquetPartition]:
     jvm: Any = spark._jvm
-    database, table = name.split(".", 1)
-    identifier = jvm.org.apache.spark.sql.catalyst.TableIdentifier(table, jvm.scala.Option.apply(database))
-    found = jvm.org.apache.iceberg.spark.SparkTableUtil.getPartitions(spark._jsparkSession, identifier, {})
+    found = jvm.org.apache.iceberg.spark.SparkTableUtil.getPartitions(
+        spark._jsparkSession, identifier_of(spark, name), {}
+    )
     for one in found:
         told = {str(key).lower(): str(value) for key, value in dict(one.getValues()).items()}
         yield ParquetPartition(values={column: told[column.lower()] for column in columns}, uri=one.getUri())

@@ -4,7 +4,7 @@ from typing import Final
 
 from lakewarden.catalog.storage.file_store import local_path
 
-__all__ = ["hadoop_path", "quoted", "table_at", "table_named"]
+__all__ = ["hadoop_path", "literal", "quoted", "table_at", "table_named"]
 
 _HADOOP_SCHEMES: Final = {"s3": "s3a", "gcs": "gs"}
 
@@ -21,6 +21,11 @@ def hadoop_path(location: str) -> str:
 def quoted(identifier: str) -> str:
     """One identifier between backticks, whatever is in it."""
     return "`" + identifier.replace("`", "``") + "`"
+
+
+def literal(text: str) -> str:
+    """A text as a literal of Spark's SQL, whatever is in it."""
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
 def table_at(location: str, provider: str = "delta") -> str:
