@@ -3,7 +3,9 @@
 `.venv/bin/python -m bench.iceberg [--quick] -o json`
 
 `idle_us_per_table` is a whole cycle of the daemon over 1,000 tables of one database of a real metastore (all but
-planning), divided by their number; each cycle asks the metastore anew. `naive_us_per_table` is what a catalog's client
+planning), divided by their number; each cycle asks the metastore anew, which records its changes
+(`DbNotificationListener`); `idle_whole_us_per_table` is the same where all entries are read
+in each, as from a metastore that does not. `naive_us_per_table` is what a catalog's client
 does to open a table: one call for its entry, and its metadata file read and parsed. `pyiceberg_us_per_table` is
 pyiceberg's `load_table` of each, where pyiceberg is installed (it is not needed otherwise); `naive_ratio` is that
 divided by ours. `sql_idle_us_per_table` is the first of these with the same tables in a SQL catalog (SQLite).
@@ -46,6 +48,7 @@ from lakewarden.jobs.runs.spark_settings import SparkSettings
 from support.builders.iceberg_tables import IcebergWriter
 from support.builders.spark_iceberg import SparkIceberg, iceberg_catalogs
 from support.builders.sql_catalogs import SqliteCatalog
+from support.servers.jars import notification_jars
 
 THREADS: Final = 8
 ANSWERED: Final = 1.1
@@ -75,7 +78,7 @@ def figures(chosen: Options) -> Figures:
     """All of them: with one metastore, and without any."""
     with tempfile.TemporaryDirectory(prefix="lakewarden-bench-") as folder:
         place = Path(folder)
-        with EmbeddedMetastore(place / "metastore") as metastore:
+        with EmbeddedMetastore(place / "metastore", extra_jars=notification_jars()) as metastore:
             return {
                 **_idle(place, metastore.uri, chosen),
                 **_sql_idle(place, chosen),
@@ -101,9 +104,15 @@ def _idle(place: Path, uri: str, chosen: Options) -> Figures:
     for _ in range(SETTLED):
         once()
     asked = range(0, COUNT, 10)
+
+    def whole() -> None:
+        services.heads.forget()
+        once()
+
     found: Figures = {
         "tables": COUNT,
         "idle_us_per_table": _median(once, chosen.repeat(15), pause=ANSWERED) / COUNT * 1e6,
+        "idle_whole_us_per_table": _median(whole, chosen.repeat(5), pause=ANSWERED) / COUNT * 1e6,
         "naive_us_per_table": seconds_of(lambda: [_opened(metastore, number) for number in asked])
         / len(asked)
         * 1e6,

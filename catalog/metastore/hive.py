@@ -32,7 +32,15 @@ from thrift.Thrift import TApplicationException
 
 from lakewarden.catalog.clock import Clock, SystemClock
 from lakewarden.catalog.errors import ConflictError, NotFoundError, RefusedError
-from lakewarden.catalog.metastore.port import DDL_TIME, METADATA_FILE, TAKEN, TAKEN_FILE, Entry, head_file
+from lakewarden.catalog.metastore.port import (
+    DDL_TIME,
+    METADATA_FILE,
+    TAKEN,
+    TAKEN_FILE,
+    Entry,
+    Notification,
+    head_file,
+)
 from lakewarden.catalog.metastore.thrift_pool import ABSENT, Client, Pool
 from lakewarden.catalog.metastore.thrift_tables import entry_of, partition_values, table_of, with_entry
 
@@ -43,6 +51,8 @@ _EXPECTED_VALUE: Final = "expected_parameter_value"
 # Otherwise the server lists the folder to count bytes, which Spark would then take for the size of the table.
 _LEAVE_STATISTICS: Final = {"DO_NOT_UPDATE_STATS": "true"}
 _STRICT: Final = "hive.metastore.disallow.incompatible.col.type.changes"
+_LISTENERS: Final = "hive.metastore.transactional.event.listeners"
+_RECORDER: Final = "DbNotificationListener"
 _NAMES_AT_ONCE: Final = 500
 _EXTERNAL: Final = "EXTERNAL_TABLE"
 """The type of a table whose folder stays where it is when the entry gets another name."""
@@ -267,14 +277,28 @@ class HiveMetastore:
 
         return self._pool.call(f"lock {database}.{table}", ask)
 
-    def notifications(self, *, after: int, limit: int) -> tuple[tuple[int, str, str, str], ...]:
-        """(event id, event type, database, table) after an event id; empty where the server keeps none."""
+    def notifications(self, *, after: int, limit: int) -> tuple[Notification, ...]:
+        """The oldest with a larger number; empty where the server keeps none."""
         request = NotificationEventRequest(lastEvent=after, maxEvents=limit)
         told = self._pool.call("tell what changed", lambda client: client.get_next_notification(request))
         return tuple(
-            (int(event.eventId), event.eventType, event.dbName or "", event.tableName or "")
+            Notification(int(event.eventId), event.eventType, event.dbName or "", event.tableName or "")
             for event in told.events or ()
         )
+
+    def newest_notification(self) -> int | None:
+        """The number of the newest one, None where the server does not record each change with the change itself. Some
+        servers tell only their administrators."""
+
+        def ask(client: Client) -> int | None:
+            try:
+                if _RECORDER not in client.get_config_value(_LISTENERS, ""):
+                    return None
+                return int(client.get_current_notificationEventId().eventId)
+            except (ConfigValSecurityException, MetaException, TApplicationException):
+                return None
+
+        return self._pool.call("tell whether something changed", ask)
 
     def close(self) -> None:
         """Close the connections; the next call opens new ones."""

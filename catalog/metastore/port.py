@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
 __all__ = [
     "DDL_TIME",
@@ -13,6 +13,7 @@ __all__ = [
     "Entry",
     "EntryColumn",
     "Metastore",
+    "Notification",
     "head_file",
 ]
 
@@ -77,6 +78,17 @@ class Entry:
     owner: str | None = None
 
 
+class Notification(NamedTuple):
+    """That something changed in a metastore."""
+
+    number: int
+    kind: str
+    """`CREATE_TABLE`, `ALTER_TABLE`, `DROP_TABLE`, `ADD_PARTITION` and the like."""
+    database: str
+    table: str
+    """Empty for what is about no table. Where a table was renamed, the new name: the old one is not told."""
+
+
 class Metastore(Protocol):
     """A Hive metastore. Thread-safe. Every method raises `UnavailableError` while it does not answer."""
 
@@ -133,5 +145,9 @@ class Metastore(Protocol):
         """Why the server gives no lock on an entry, as Iceberg's commits take one; None where it gives one. A shared
         lock is taken, which keeps nobody out, and given back."""
 
-    def notifications(self, *, after: int, limit: int) -> tuple[tuple[int, str, str, str], ...]:
-        """(event id, event type, database, table) after an event id; empty where the server keeps none."""
+    def notifications(self, *, after: int, limit: int) -> tuple[Notification, ...]:
+        """The oldest of those with a larger number; empty where the server keeps none."""
+
+    def newest_notification(self) -> int | None:
+        """The number of the newest one, None where the server does not record each change together with the change
+        itself (`hive.metastore.transactional.event.listeners`), or does not tell us."""

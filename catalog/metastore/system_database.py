@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from lakewarden.catalog.errors import UsageError
 from lakewarden.catalog.metastore.lookup import SYSTEM, parse_name
-from lakewarden.catalog.metastore.port import Entry, Metastore
+from lakewarden.catalog.metastore.port import Entry, Metastore, Notification
 
 __all__ = ["with_system_database"]
 
@@ -74,11 +74,12 @@ class _Renamed:
     def refuses_lock(self, database: str, table: str) -> str | None:
         return self._metastore.refuses_lock(self._swapped(database), table)
 
-    def notifications(self, *, after: int, limit: int) -> tuple[tuple[int, str, str, str], ...]:
-        return tuple(
-            (number, kind, self._swapped(database), table)
-            for number, kind, database, table in self._metastore.notifications(after=after, limit=limit)
-        )
+    def notifications(self, *, after: int, limit: int) -> tuple[Notification, ...]:
+        told = self._metastore.notifications(after=after, limit=limit)
+        return tuple(one._replace(database=self._swapped(one.database)) for one in told)
+
+    def newest_notification(self) -> int | None:
+        return self._metastore.newest_notification()
 
     def _swapped(self, database: str) -> str:
         return {SYSTEM: self._ours, self._ours: SYSTEM}.get(database.lower(), database)

@@ -16,6 +16,7 @@ from typing import Final, Protocol
 
 from lakewarden.catalog.errors import CatalogAwayError, EntryAwayError, MetastoreAwayError, UnavailableError
 from lakewarden.catalog.formats.spec import CatalogHead
+from lakewarden.catalog.metastore.noticed_heads import NoticedHeads
 from lakewarden.catalog.metastore.port import Metastore
 from lakewarden.catalog.model.identity import CatalogAddress
 from lakewarden.catalog.model.rows import GONE, RowKind, TableRow, TableState
@@ -75,6 +76,8 @@ class _Answer:
 class _CatalogAnswers:
     """One catalog's answers by namespace, and who may ask it."""
 
+    noticed: NoticedHeads
+    """Of the metastore's own entries, from one question to the next."""
     lock: threading.Lock = field(default_factory=threading.Lock)
     answers: dict[str, _Answer] = field(default_factory=dict)
     refused: dict[str, _Answer] = field(default_factory=dict)
@@ -85,6 +88,7 @@ class _CatalogAnswers:
         for namespace, one in list(self.answers.items()):
             if not isinstance(one.files, UnavailableError):
                 del self.answers[namespace]
+        self.noticed.forget()
 
     def away(self, now: float, entry: str) -> _Answer | None:
         """That it did not answer a moment ago, for whichever namespace, or not of this entry."""
@@ -122,7 +126,9 @@ class TableHeads:
         self._format_ids: Mapping[str, str] = {}
         self._places: frozenset[str | None] = frozenset()
         self._stored_until = float("-inf")
-        self._asked: dict[str | None, _CatalogAnswers] = defaultdict(_CatalogAnswers)
+        self._asked: dict[str | None, _CatalogAnswers] = defaultdict(
+            lambda: _CatalogAnswers(NoticedHeads(monotonic))
+        )
         self._lock = threading.Lock()
 
     def know(self, location: str, address: CatalogAddress) -> None:
@@ -212,7 +218,7 @@ class TableHeads:
         does not count."""
         known = asked.answers.get(address.namespace)
         if known is None or self._monotonic() >= known.until or address.table not in known.asked:
-            known = asked.away(self._monotonic(), address.entry) or self._answer(address)
+            known = asked.away(self._monotonic(), address.entry) or self._answer(address, asked)
             if isinstance(known.files, EntryAwayError):
                 asked.refused[address.entry] = known
             else:
@@ -221,19 +227,26 @@ class TableHeads:
             raise known.files
         return known.files
 
-    def _answer(self, address: CatalogAddress) -> _Answer:
-        source = self._source(address)
+    def _answer(self, address: CatalogAddress, asked: _CatalogAnswers) -> _Answer:
+        read = self._question(address, asked)
         with self._lock:
             wanted = self._wanted(address)
         try:
-            files = source.metadata_files(address.namespace, sorted(wanted))
+            files = read(address.namespace, sorted(wanted))
         except UnavailableError as error:
             return _Answer(until=self._monotonic() + _PAUSE, asked=wanted, files=error)
         return _Answer(until=self._monotonic() + self._moment, asked=wanted, files=files)
 
-    def _source(self, address: CatalogAddress) -> HeadSource:
+    def _question(
+        self, address: CatalogAddress, asked: _CatalogAnswers
+    ) -> Callable[[str, Sequence[str]], Mapping[str, str]]:
+        """How the files that entries of a namespace name are read: from the entries themselves by whoever acts."""
         if address.catalog is not None:
-            return self._declared(address.catalog)
+            return self._declared(address.catalog).metadata_files
+        metastore = self._metastore_of(address)
+        return partial(asked.noticed.metadata_files, metastore) if self._moment else metastore.metadata_files
+
+    def _metastore_of(self, address: CatalogAddress) -> Metastore:
         metastore = self._metastore()
         if metastore is None:
             raise MetastoreAwayError(
@@ -248,9 +261,8 @@ class TableHeads:
         if address.catalog is not None:
             found = self._declared(address.catalog).naming(location)
         else:
-            metastore = self._metastore()
-            tables = () if metastore is None else metastore.tables(address.namespace)
-            files = self._source(address).metadata_files(address.namespace, tables)
+            metastore = self._metastore_of(address)
+            files = metastore.metadata_files(address.namespace, metastore.tables(address.namespace))
             inside = (table for table, file in files.items() if lies_in(file, location))
             found = tuple(f"{address.namespace}.{table}" for table in inside)
         return tuple(one for one in found if one != str(address))

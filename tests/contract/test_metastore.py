@@ -380,13 +380,23 @@ def test_a_drop_may_be_repeated(store: Metastore, entry: Entry) -> None:
 
 @pytest.mark.parametrize("version", ["fake", *_REAL[:2]], indirect=True)
 def test_what_changed_is_notified_in_order(store: Metastore, entry: Entry) -> None:
+    created = store.newest_notification()
     store.replace(with_parameter(entry, "a", "b"), expected=entry)
+    altered = store.newest_notification()
     store.drop(entry.database, "flights")
+    dropped = store.newest_notification()
+    assert created and altered and dropped and created < altered < dropped
+    assert store.notifications(after=dropped, limit=100) == ()
     told = [event for event in store.notifications(after=0, limit=100_000) if event[2] == entry.database]
     kinds = [kind for _, kind, _, table in told if table == "flights"]
     assert kinds == ["CREATE_TABLE", "ALTER_TABLE", "DROP_TABLE"]
     last = told[-1][0]
     assert [event for event in store.notifications(after=last, limit=10) if event[2] == entry.database] == []
+
+
+@pytest.mark.parametrize("version", [one for one in _REAL if "hive 3.1" in one.values], indirect=True)
+def test_a_server_that_does_not_record_its_changes_tells_no_newest_notification(store: Metastore) -> None:
+    assert store.newest_notification() is None
 
 
 def test_servers_are_strict_about_columns_unless_told_otherwise(store: Metastore) -> None:

@@ -13,6 +13,7 @@ from lakewarden.catalog.metastore.port import (
     TAKEN_FILE,
     Entry,
     EntryColumn,
+    Notification,
     head_file,
 )
 
@@ -21,19 +22,22 @@ __all__ = ["FakeMetastore"]
 
 class FakeMetastore:
     """Databases, entries, partitions and notifications in memory. Set `down` to make it stop answering.
-    `comparing` is what it says of itself."""
+    `comparing` is what it says of itself,
+    `records` whether it says that it records each change."""
 
     def __init__(self, *, strict: bool = True, clock: Clock | None = None) -> None:
         self.down = False
         self.comparing = True
         self.unlocked: str | None = None
+        self.records = True
+        self.questions = 0
         self._strict = strict
         self._clock = clock or SystemClock()
         self._lock = threading.RLock()
         self._databases = {"default"}
         self._entries: dict[tuple[str, str], Entry] = {}
         self._partitions: dict[tuple[str, str], dict[str, str]] = {}
-        self._events: list[tuple[int, str, str, str]] = []
+        self._events: list[Notification] = []
 
     def databases(self) -> tuple[str, ...]:
         """Names of all databases."""
@@ -157,10 +161,15 @@ class FakeMetastore:
         self._answer()
         return self.unlocked
 
-    def notifications(self, *, after: int, limit: int) -> tuple[tuple[int, str, str, str], ...]:
-        """(event id, event type, database, table) after an event id."""
+    def notifications(self, *, after: int, limit: int) -> tuple[Notification, ...]:
+        """The oldest with a larger number."""
         self._answer()
-        return tuple(event for event in self._events if event[0] > after)[:limit]
+        return tuple(event for event in self._events if event.number > after)[:limit]
+
+    def newest_notification(self) -> int | None:
+        """The number of the newest one, unless a test says that it records none."""
+        self._answer()
+        return len(self._events) if self.records else None
 
     def add_partition(self, database: str, table: str, name: str, location: str) -> None:
         """Register a partition, as Spark or Hive would."""
@@ -177,9 +186,10 @@ class FakeMetastore:
         )
 
     def _tell(self, kind: str, key: tuple[str, str]) -> None:
-        self._events.append((len(self._events) + 1, kind, *key))
+        self._events.append(Notification(len(self._events) + 1, kind, *key))
 
     def _answer(self) -> None:
+        self.questions += 1
         if self.down:
             raise MetastoreAwayError(
                 "The metastore at fake does not answer.",

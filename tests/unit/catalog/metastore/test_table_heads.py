@@ -59,6 +59,7 @@ class Stage:
             self.asked.append((database, tuple(tables)))
             return plain(database, tables)
 
+        self.metastore.records = False
         self.metastore.metadata_files = noted  # type: ignore[method-assign]  # the fake, which counts
         self.heads = TableHeads(lambda: self.metastore, lambda: self.store.rows(TABLES), lambda: self.now)
 
@@ -72,6 +73,25 @@ def test_a_database_is_asked_once_for_all_of_its_tables() -> None:
     stage.now += 2
     stage.heads("file:///a.t")
     assert stage.asked[2:] == [("a", ("t", "u"))], "an answer counts for a moment"
+
+
+def test_entries_that_did_not_move_are_not_read_again_where_the_metastore_records_each_change() -> None:
+    stage = Stage()
+    stage.metastore.records = True
+    for _ in range(3):
+        stage.now += 2
+        assert stage.heads("file:///a.t") is not None
+    assert stage.asked == [("a", ("t", "u"))]
+    entry = stage.metastore.get("a", "t")
+    assert entry is not None
+    moved = {**entry.parameters, METADATA_FILE: "file:/a.t/metadata/00001-x.metadata.json"}
+    stage.metastore.replace(replace(entry, parameters=moved), expected=entry)
+    stage.now += 2
+    told = stage.heads("file:///a.t")
+    assert told is not None and told.file == moved[METADATA_FILE]
+    stage.heads.forget()
+    stage.heads("file:///a.t")
+    assert stage.asked[-1] == ("a", ("t", "u"))
 
 
 def test_who_acts_by_the_answer_asks_each_time() -> None:
@@ -154,11 +174,11 @@ def test_an_entry_that_is_gone_names_no_file() -> None:
 
 def test_a_metastore_that_does_not_answer_is_not_asked_for_every_table() -> None:
     stage = Stage()
-    stage.metastore.down = True
+    stage.metastore.down, asked = True, stage.metastore.questions
     for name in ("a.t", "a.u", "a.t"):
         with pytest.raises(MetastoreAwayError):
             stage.heads(f"file:///{name}")
-    assert len(stage.asked) == 1
+    assert stage.metastore.questions == asked + 1
     stage.metastore.down = False
     stage.now += 11
     assert stage.heads("file:///a.t") is not None
