@@ -132,7 +132,7 @@ def test_only_buckets_that_the_source_is_about_are_written_anew(tables: Bucketed
     assert tables.rows("t") == [(i, str(i)) for i in range(8) if i != 4]
 
 
-@pytest.mark.parametrize("table", ["t", "s"])
+@pytest.mark.parametrize("table", mostly_long(["t", "s"], ["s"]))
 def test_what_others_append_is_used_all_the_same(tables: BucketedLake, table: str) -> None:
     more = pa.table({"id": pa.array([5], pa.int64()), "v": ["foreign"]})
     write_deltalake(tables.folder / table, more, mode="append")
@@ -177,7 +177,7 @@ def test_buckets_by_columns_that_are_not_hashed_are_refused(tables: BucketedLake
     ("table", "few"),
     mostly_long(
         [("t", ""), ("s", ""), ("t", " AND s.id = 4"), ("s", " AND s.id = 4")],
-        [("t", " AND s.id = 4"), ("s", "")],
+        [("t", " AND s.id = 4")],
     ),
 )
 def test_a_file_that_names_the_wrong_bucket_never_gives_other_rows(
@@ -272,7 +272,7 @@ CHANGES: dict[str, tuple[str, tuple[int, int], list[tuple[int, str | None]]]] = 
 that come out otherwise."""
 
 
-@pytest.mark.parametrize("name", mostly_long(CHANGES, ["a row", "deleted", "none of NULL"]))
+@pytest.mark.parametrize("name", mostly_long(CHANGES, ["a row"]))
 def test_a_change_of_one_table_leaves_its_rows_in_their_buckets(tables: BucketedLake, name: str) -> None:
     statement, (changed, files), other = CHANGES[name]
     before, version = {one[0]: one for one in tables.rows("t")}, tables.log("t").version()
@@ -378,6 +378,7 @@ def test_a_table_that_is_left_to_merge_says_why_and_comes_out_right(tables: Buck
     assert tables.rows("t") == UPDATED
 
 
+@pytest.mark.long
 def test_a_constraint_holds_and_nothing_is_changed(tables: BucketedLake) -> None:
     tables.spark.sql("ALTER TABLE t ADD CONSTRAINT short CHECK (length(v) < 4)")
     assert tables.because(UPDATE) == ""

@@ -341,6 +341,7 @@ def test_what_was_undone_is_not_written_over_what_came_later(lake: Lake) -> None
     assert [row[0] for row in flow.held()] == [0, 1, 2, 3, 4]
 
 
+@pytest.mark.long
 def test_a_batch_that_comes_again_with_more_than_it_had_is_refused(lake: Lake) -> None:
     flow = Flow(lake, lake.table((0, "a", 0)))
     for number in (1, 2):

@@ -301,6 +301,7 @@ def test_each_batch_of_a_stream_is_written_once(
     assert sorted(table.sql(f"SELECT id, part FROM {table}")) == [(1, "a"), (2, "a"), (3, "t"), (4, "s")]
 
 
+@pytest.mark.long
 def test_a_merge_writes_files_anew_or_positions_as_the_statement_says(
     spark: SparkSession, make: Make, lw: Attached
 ) -> None:

@@ -135,7 +135,7 @@ def race(lake: Lake, times: int, unions: int) -> None:
 
 
 def test_what_was_judged_is_what_runs_whatever_the_session_uses_meanwhile(lake: Lake) -> None:
-    race(lake, 3, UNIONS // 2)
+    race(lake, 2, UNIONS // 4)
 
 
 @pytest.mark.long

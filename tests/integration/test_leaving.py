@@ -96,6 +96,7 @@ def test_taken_back_it_is_cared_for_and_left_again(house: House) -> None:
     assert properties(place) == {LOG: "interval 3 days"}
 
 
+@pytest.mark.long
 def test_what_its_owner_set_while_it_was_away_stays_when_it_leaves_again(house: House) -> None:
     place = managed(house, "t")
     assert house.run_until_idle() == 0
@@ -144,6 +145,7 @@ def test_a_daemon_gives_back_what_a_killed_command_has_left(house: House) -> Non
     assert house.versions()["tables"] - versions["tables"] <= 1, "a fence, and nothing more"
 
 
+@pytest.mark.long
 def test_a_table_that_cannot_be_read_is_dropped_all_the_same(house: House) -> None:
     place = managed(house, "t")
     assert house.run_until_idle() == 0

@@ -154,6 +154,7 @@ def by_delta_rs(table: Table, version: int) -> None:
     DeltaTable(table.place).restore(version)
 
 
+@pytest.mark.long
 def test_what_a_later_restore_brings_back_was_done(table: Table) -> None:
     before = table.version()
     done = table.run(STATEMENTS["insert values"], "back")["version"]
@@ -224,6 +225,7 @@ def test_with_a_log_that_was_cleaned_up_what_a_rollback_undid_is_done_again(tabl
     assert [row for row in t.rows() if row[0] == 7] == [(7, 7)]
 
 
+@pytest.mark.long
 def test_with_a_log_that_was_cleaned_up_a_restore_changes_nothing_about_what_was_done_before(
     table: Table,
 ) -> None:
@@ -362,6 +364,7 @@ def test_two_texts_under_one_id_that_commit_at_once_are_not_both_done(table: Tab
     assert table.rows() == sorted([(1, 10), (2, 20), (3 + done.index(True), 0)])
 
 
+@pytest.mark.long
 def test_a_number_of_an_older_build_is_told_from_another_text(table: Table) -> None:
     """It was made of the text, and nothing else in the commit spoke of that."""
     text = "INSERT INTO ids.t VALUES (7, 7)"

@@ -184,6 +184,7 @@ def test_a_column_of_another_type_is_compared_by_value_or_as_text(delta: Table) 
     assert (shown(sample.goes), shown(sample.comes)) == ({("2", "twenty"): 1}, {("2", "20"): 1})
 
 
+@pytest.mark.long
 def test_nested_values_maps_and_numbers_that_are_none_are_compared_too(table: Table) -> None:
     columns = "id INT, m MAP<STRING, INT>, s STRUCT<a: INT, m: MAP<STRING, INT>>, d DOUBLE, b BINARY"
     same = "1, map('a', 1, 'b', 2), named_struct('a', 1, 'm', map('x', 1)), double('NaN'), X'00FF'"

@@ -110,7 +110,7 @@ def test_each_way_leaves_the_same_rows_and_deletes_of_its_kind(
         assert properties(one) == told[way]
 
 
-@pytest.mark.parametrize("version", [2, 3])
+@pytest.mark.parametrize("version", mostly_long([2, 3], [3]))
 def test_whole_files_and_all_rows_go_in_any_way(make: Make, lw: Attached, version: int) -> None:
     for way in KINDS[version]:
         table = make(version, partitioned_by="part")

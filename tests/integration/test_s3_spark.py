@@ -210,6 +210,7 @@ def test_a_rollback_takes_what_was_derived_back_with_it(lake: Lake) -> None:
     assert (ids(source), ids(derived)) == ([1], [1])
 
 
+@pytest.mark.long
 def test_a_parquet_folder_becomes_a_table(lake: Lake) -> None:
     location = parquet(lake.at("raw"), lake.s3)
     lake.said("tables", "convert", location, "--name", "lake.raw")

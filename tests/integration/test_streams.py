@@ -182,6 +182,7 @@ def test_an_upsert_stream_applies_again_what_a_rollback_has_undone_and_nothing_e
     assert (sea.rows("sink"), sea.head("sink")) == ([1, 2, 3], head)
 
 
+@pytest.mark.long
 def test_batches_that_a_plain_restore_has_brought_back_are_found(sea: Sea) -> None:
     """A rollback takes the batches and their numbers away; somebody's RESTORE brings back the batches alone."""
     sea.create("sink")
@@ -305,6 +306,7 @@ def test_the_reader_of_an_upsert_stream_is_told_what_its_batches_had_read(sea: S
     assert sea.rows("sink") == sea.rows("source") == [1, 2, 3]
 
 
+@pytest.mark.long
 def test_a_mirror_of_the_change_feed_goes_on_from_before_what_is_undone(sea: Sea) -> None:
     sea.create("fed", "TBLPROPERTIES ('delta.enableChangeDataFeed' = 'true')")
     sea.create("mirror")

@@ -193,6 +193,7 @@ def test_files_and_partitions_without_the_keys_are_not_read(lake: Lake) -> None:
     assert added.files_read == 0 and added.files_added == 1
 
 
+@pytest.mark.long
 def test_a_small_table_of_many_partitions_is_written_by_few_tasks(lake: Lake) -> None:
     path, parts = str(lake.folder / "many"), 100
     rows = lake.spark.range(0, 5 * parts, 1, 2).selectExpr("id", f"id % {parts} AS part", "'old' AS v")
@@ -211,6 +212,7 @@ def test_a_small_table_of_many_partitions_is_written_by_few_tasks(lake: Lake) ->
     assert 1 < max(one.numTasks for one in stages if one is not None) < parts / 2
 
 
+@pytest.mark.long
 def test_a_source_without_rows_or_of_many_tasks_is_merged_by_one(lake: Lake) -> None:
     table, rows = lake.table((1, "a", 1)), ("id", "'b' AS v", "2 AS ts")
     for nothing in (lake.spark.range(0), lake.spark.range(0, 9, 1, 9).where("id > hash(id, 0) + 1e10")):
@@ -241,6 +243,7 @@ def test_a_source_that_says_something_else_each_time_is_asked_once(lake: Lake) -
     assert (done.rows_inserted, len(lake.held(table))) == (10, 30)
 
 
+@pytest.mark.long
 def test_names_dates_and_moments_of_any_kind_are_keys(lake: Lake) -> None:
     schema = "n date, lacking timestamp, `rank` string, v int"
     query = (
@@ -337,6 +340,7 @@ def test_an_operation_is_done_once_and_again_when_it_was_undone(lake: Lake) -> N
     assert [one.effect for one in history[-3:]] == [Effect.RESTORE, Effect.ALIAS, Effect.CHANGE]
 
 
+@pytest.mark.long
 def test_an_operation_ends_with_the_table_that_is_made_anew(lake: Lake) -> None:
     name, source = f"{lake.database}.anew", lake.rows((2, "b", 1))
     for _ in range(2):
@@ -501,6 +505,7 @@ def test_a_folder_with_other_files_becomes_no_table(lake: Lake) -> None:
     assert [one.name for one in place.iterdir()] == ["notes.txt"]
 
 
+@pytest.mark.long
 def test_a_missing_table_may_be_made_by_several_at_once(lake: Lake) -> None:
     table = str(lake.folder / "several")
     with ThreadPoolExecutor(3) as pool:
