@@ -16,7 +16,7 @@ from lakewarden.catalog.model.rows import GONE, RowKind
 from lakewarden.catalog.policy.scopes import Governed, govern, scopes_by_name
 from lakewarden.catalog.storage.file_store import is_inside
 from lakewarden.catalog.storage.place import is_local_folder
-from lakewarden.catalog.system.port import LINEAGE, ROLLBACKS, TABLES, SystemStore
+from lakewarden.catalog.system.port import LINEAGE, ROLLBACKS, TABLES, At, SystemStore
 
 __all__ = ["TableDirectory"]
 
@@ -28,7 +28,7 @@ _COLUMNS = ("kind", "state", "location", "table_id", "format_ids")
 class _Known:
     """The managed tables of one version of `lakewarden.tables`."""
 
-    version: int = -1
+    at: At | None = None
     ids: Mapping[str, str]
     """By canonical location."""
     places: Mapping[str, Sequence[str]]
@@ -47,7 +47,7 @@ class TableDirectory:
         self._system = store.location(TABLES).rpartition("/")[0]
         self._lock = threading.Lock()
         self._known = _Known(ids={}, places={})
-        self._held_as_of = -1
+        self._held_as_of: At | None = None
         self._held: Mapping[str, Rollback] = {}
 
     def table_ids(self, locations: Sequence[str]) -> Mapping[str, str]:
@@ -139,7 +139,7 @@ class TableDirectory:
     def _now(self) -> _Known:
         rows = self._store.rows(TABLES)
         with self._lock:
-            if rows.version != self._known.version:
+            if rows.at != self._known.at:
                 columns = (rows.arrow(_COLUMNS).column(name).to_pylist() for name in _COLUMNS)
                 managed = [
                     (place, table_id, uuids)
@@ -151,7 +151,7 @@ class TableDirectory:
                     for uuid in uuids or ():
                         places[uuid].append(place)
                 ids = {place: table_id for place, table_id, _ in managed}
-                self._known = _Known(version=rows.version, ids=ids, places=places)
+                self._known = _Known(at=rows.at, ids=ids, places=places)
             return self._known
 
     def require_writable(self, location: str) -> None:
@@ -183,7 +183,7 @@ class TableDirectory:
         try:
             rows = self._store.rows(ROLLBACKS)
             with self._lock:
-                if rows.version != self._held_as_of:
+                if rows.at != self._held_as_of:
                     self._held = {
                         row.location: one
                         for one in rollbacks_of(rows.all())
@@ -191,7 +191,7 @@ class TableDirectory:
                         for row in one.steps
                         if row.location is not None
                     }
-                    self._held_as_of = rows.version
+                    self._held_as_of = rows.at
                 return self._held.get(location)
         except UnavailableError:
             return None

@@ -47,7 +47,7 @@ from lakewarden.catalog.registry.service import (
     wanted_name,
 )
 from lakewarden.catalog.storage.place import Moment, Presence
-from lakewarden.catalog.system.port import Rows
+from lakewarden.catalog.system.port import At, Rows
 from lakewarden.catalog.units import sentence
 
 __all__ = [
@@ -79,7 +79,7 @@ class WantedTable:
 class Sightings:
     """What the places of tables with the same UUIDs look like: whether a table is there, or surely nothing is."""
 
-    version: int
+    at: At
     """The version of `lakewarden.tables` that was looked at."""
     places: RegisteredPlaces
     """The places of that version."""
@@ -101,7 +101,7 @@ class RegistrationAttempt:
         self, rows: Rows[TableRow], sightings: Sightings, *, asked_for: Collection[str] = ()
     ) -> None:
         self.asked_for = asked_for
-        same = rows.version == sightings.version
+        same = rows.at == sightings.at
         self._rows, self._sightings, self._same = rows, sightings, same
         self._decided: dict[str, TableRow] = {}
         self._next = next_number(rows)
@@ -324,7 +324,7 @@ def sight(
             failed(one, error)
     here = {held.table_id for one in asked for held in places.at(one.place.location)}
     return Sightings(
-        version=rows.version,
+        at=rows.at,
         places=places,
         rows={row.table_id: row for row in rows.stored((one,) for one in here).values()},
         outer=outer,

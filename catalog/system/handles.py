@@ -1,12 +1,15 @@
 """Warm delta-rs handles: opening a table costs milliseconds, refreshing one well under a millisecond.
 
 A handle stands at one version and is used by one thread at a time, because a commit made from it is judged against the
-version it stands at.
+version it stands at. A table that was put back from a backup goes on with numbers that it had before: so what is known
+counts only as long as the commit file of its version is the one that was there then.
 """
 
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from deltalake import DeltaTable
@@ -29,17 +32,32 @@ from lakewarden.catalog.system.snapshot import Snapshot, take_snapshot
 __all__ = ["Handles", "answering", "files_of", "has_log", "no_version", "open_at", "opened"]
 
 
+_CommitFile = tuple[int, datetime]
+"""Size in bytes and time of the file of a commit."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Warm:
+    """A handle that is at a version."""
+
+    handle: DeltaTable
+    version: int
+    commit: _CommitFile | None
+    """Of that version, right after the handle came to it."""
+
+
 class Handles:
     """Idle handles and the last snapshot per system table of one store. Thread-safe."""
 
     def __init__(self, location: str, options: StorageOptions) -> None:
         self._location = location
         self._options = options
-        self._idle: dict[SystemTableName, list[DeltaTable]] = {}
+        self._idle: dict[SystemTableName, list[_Warm]] = {}
         self._told = current(options)
-        self._snapshots: dict[SystemTableName, Snapshot] = {}
+        self._snapshots: dict[SystemTableName, tuple[Snapshot, _CommitFile | None]] = {}
         self._stores: dict[SystemTableName, FileStore] = {}
         self._lock = threading.Lock()
+        self._generation = 0
 
     def location(self, table: SystemTable[Any]) -> str:
         """The canonical location of a table."""
@@ -59,23 +77,30 @@ class Handles:
         Raises `NotFoundError` if the table is not there, `UnavailableError`, `UnreadableError`, `OutdatedError`.
         """
         idle = self._idle_now()
-        handle = self._refreshed(table, idle)
-        snapshot = self._snapshot(table, handle)
-        yield handle, snapshot
+        warm = self._refreshed(table, idle)
+        snapshot = self._snapshot(table, warm)
+        yield warm.handle, snapshot
         # Reached only without an exception: a handle that something went wrong with is not used again.
-        with self._lock:
-            idle.setdefault(table.name, []).append(handle)
+        if warm.handle.version() != warm.version:
+            warm = self._warm(table, warm.handle)
+        if warm.commit is not None:
+            with self._lock:
+                idle.setdefault(table.name, []).append(warm)
 
     def at(self, table: SystemTable[Any], version: int) -> Snapshot:
         """The snapshot of an older version. Raises `NotFoundError` if the log does not reach back to it."""
         with self._lock:
             held = self._snapshots.get(table.name)
-        if held is not None and held.version == version:
-            return held
+        if (
+            held is not None
+            and held[0].version == version
+            and held[1] == self._commit(table, version) is not None
+        ):
+            return held[0]
         handle = open_at(self.location(table), self._options, name=table.name, version=version)
         return take_snapshot(handle, table.name)
 
-    def _idle_now(self) -> dict[SystemTableName, list[DeltaTable]]:
+    def _idle_now(self) -> dict[SystemTableName, list[_Warm]]:
         """The idle handles; those that were opened with credentials that have been rotated since are let go."""
         told = current(self._options)
         with self._lock:
@@ -83,37 +108,47 @@ class Handles:
                 self._idle, self._told = {}, told
             return self._idle
 
-    def _refreshed(
-        self, table: SystemTable[Any], idle: dict[SystemTableName, list[DeltaTable]]
-    ) -> DeltaTable:
+    def _refreshed(self, table: SystemTable[Any], idle: dict[SystemTableName, list[_Warm]]) -> _Warm:
         with self._lock:
             waiting = idle.get(table.name)
-            handle = waiting.pop() if waiting else None
-        if handle is None:
-            return open_at(self.location(table), self._options, name=table.name)
-        store = self.store(table)
-        if not store.exists(commit_path(handle.version())):
-            # Removed, or put back from a backup, under our feet: what the handle knows is of no use.
-            return open_at(self.location(table), self._options, name=table.name)
-        if store.exists(commit_path(handle.version() + 1)):
-            # Only then: delta-rs would list the whole log to see that it is at head.
-            with answering(table.name):
-                handle.update_incremental()
-        return handle
+            warm = waiting.pop() if waiting else None
+        if warm is not None and self._commit(table, warm.version) != warm.commit:
+            # Removed, or put back from a backup, under our feet: what is known is of no use.
+            self._forget()
+            warm = None
+        if warm is None:
+            return self._warm(table, open_at(self.location(table), self._options, name=table.name))
+        if not self.store(table).exists(commit_path(warm.version + 1)):
+            return warm  # without asking delta-rs, which would list the whole log to see it
+        with answering(table.name):
+            warm.handle.update_incremental()
+        return self._warm(table, warm.handle)
 
-    def _snapshot(self, table: SystemTable[Any], handle: DeltaTable) -> Snapshot:
+    def _warm(self, table: SystemTable[Any], handle: DeltaTable) -> _Warm:
+        return _Warm(handle, handle.version(), self._commit(table, handle.version()))
+
+    def _commit(self, table: SystemTable[Any], version: int) -> _CommitFile | None:
+        try:
+            entry = self.store(table).stat(commit_path(version))
+        except FileNotFoundError:
+            return None
+        return entry.size_bytes, entry.modified_at
+
+    def _forget(self) -> None:
+        with self._lock:
+            self._idle.clear()
+            self._snapshots.clear()
+            self._generation += 1
+
+    def _snapshot(self, table: SystemTable[Any], warm: _Warm) -> Snapshot:
         with self._lock:
             held = self._snapshots.get(table.name)
-        if (
-            held is not None
-            and held.version == handle.version()
-            and held.format_id == str(handle.metadata().id)
-        ):
-            return held
+        if held is not None and held[0].version == warm.version and held[1] == warm.commit is not None:
+            return held[0]
         with answering(table.name):
-            fresh = take_snapshot(handle, table.name)
+            fresh = take_snapshot(warm.handle, table.name, generation=self._generation)
         with self._lock:
-            self._snapshots[table.name] = fresh
+            self._snapshots[table.name] = fresh, warm.commit
         return fresh
 
 

@@ -28,6 +28,7 @@ __all__ = [
     "SCHEMAS",
     "SYSTEM_TABLES",
     "TABLES",
+    "At",
     "Committed",
     "Fence",
     "Key",
@@ -101,12 +102,20 @@ class Committed(Generic[R]):
     rows: tuple[R, ...]
 
 
+At = tuple[int, int]
+"""The generation of a system table (how often this process has seen one put back from a backup) and its version."""
+
+
 class Rows(Protocol[R_co]):
     """A system table as of one version. Everything read through it comes from that version."""
 
     @property
     def version(self) -> int:
         """The system table's Delta version."""
+
+    @property
+    def at(self) -> At:
+        """What to remember a version by: one that was put back from a backup has a number that another had."""
 
     def get(self, *key: str | int | None) -> R_co | None:
         """The row with this key (values in the order of `SystemTable.key`)."""

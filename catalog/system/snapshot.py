@@ -39,6 +39,8 @@ class Snapshot:
     """One version of one system table."""
 
     version: int
+    generation: int
+    """Another number where this process has seen that the table was put back from a backup."""
     format_id: str
     schema_version: int
     buckets: int
@@ -53,7 +55,7 @@ class Snapshot:
         return tuple(piece for piece in self.pieces if piece.bucket == bucket)
 
 
-def take_snapshot(handle: DeltaTable, name: str) -> Snapshot:
+def take_snapshot(handle: DeltaTable, name: str, *, generation: int = 0) -> Snapshot:
     """Read what a handle has loaded. Raises `OutdatedError` for a newer schema,
     `UnreadableError` for no table of ours."""
     metadata = handle.metadata()
@@ -75,6 +77,7 @@ def take_snapshot(handle: DeltaTable, name: str) -> Snapshot:
     files = pa.RecordBatchReader.from_stream(handle.get_add_actions(flatten=True)).read_all()
     return Snapshot(
         version=handle.version(),
+        generation=generation,
         format_id=str(metadata.id),
         schema_version=schema_version,
         buckets=buckets,

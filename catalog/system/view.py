@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from lakewarden.catalog.errors import UsageError
 from lakewarden.catalog.system.codec import codec, keys_of
 from lakewarden.catalog.system.data_files import DataFiles
-from lakewarden.catalog.system.port import Key, R, SystemTable
+from lakewarden.catalog.system.port import At, Key, R, SystemTable
 from lakewarden.catalog.system.schema import bucket_of, row_schema
 from lakewarden.catalog.system.snapshot import Piece, Snapshot
 
@@ -39,6 +39,10 @@ class DeltaRows(Generic[R]):
     @property
     def version(self) -> int:
         return self._snapshot.version
+
+    @property
+    def at(self) -> At:
+        return self._snapshot.generation, self._snapshot.version
 
     def get(self, *key: str | int | None) -> R | None:
         if len(key) != len(self._table.key):

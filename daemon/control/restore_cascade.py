@@ -28,7 +28,7 @@ from lakewarden.catalog.lineage.versions import Version
 from lakewarden.catalog.model.rollbacks import Rollback, Undone, rollback_locks
 from lakewarden.catalog.model.rows import RollbackState, Source, TableRow, TableState
 from lakewarden.catalog.registry.marks import log_of
-from lakewarden.catalog.system.port import AUDIT, LINEAGE, Fence
+from lakewarden.catalog.system.port import AUDIT, LINEAGE, At, Fence
 from lakewarden.daemon.control.handled_restores import ENTRY, HandledRestores
 from lakewarden.daemon.control.run_recorder import DAEMON
 from lakewarden.daemon.fleet.fleet_cache import FleetCache
@@ -94,7 +94,7 @@ class RestoreCascadeDriver:
     cache: FleetCache
     notifier: Notifier
     _handled: HandledRestores = field(default_factory=HandledRestores)
-    _handled_as_of: int = -1
+    _handled_as_of: At | None = None
 
     def open(self) -> Sequence[OpenRestores]:
         governed, reverted_ranges = self.cache.governed(), self.cache.reverted_ranges
@@ -108,7 +108,7 @@ class RestoreCascadeDriver:
         found = [one for one in every if is_looked_at(one.table_id) and not self._handled.has(one)]
         readers = self.cache.downstream() if found else {}
         found = [one for one in found if readers.get(one.table_id)]
-        if found or self._handled_as_of < 0:
+        if found or self._handled_as_of is None:
             self._look_up()
         parts = self._handled.parts(left)
         still_open: dict[str, list[RestoreCommit | Undone]] = {}
@@ -266,10 +266,10 @@ class RestoreCascadeDriver:
     def _look_up(self) -> None:
         """Learn what has an entry. Asked once, and then only while something seems open."""
         rows = self.rollbacks.services.store.rows(AUDIT)
-        if rows.version != self._handled_as_of:
+        if rows.at != self._handled_as_of:
             ids = rows.arrow(["audit_id"]).column("audit_id")
             self._handled.add(ids.filter(pc.starts_with(ids, ENTRY)).to_pylist())
-            self._handled_as_of = rows.version
+            self._handled_as_of = rows.at
 
 
 def _is_looked_at(row: TableRow) -> bool:

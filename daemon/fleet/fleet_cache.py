@@ -46,6 +46,7 @@ from lakewarden.catalog.system.port import (
     RUNS,
     SCHEMAS,
     TABLES,
+    At,
     Committed,
     R,
     Rows,
@@ -88,7 +89,7 @@ class FleetCache:
         self._downstream: defaultdict[str, set[str]] = defaultdict(set)
         self._locks: Mapping[str, RollbackLock] = {}
         self.reverted_ranges = RevertedRanges()
-        self._versions: dict[str, int] = {}
+        self._versions: dict[str, At] = {}
         self._by_name: dict[str, str] = {}
         self._by_location: dict[str, str] = {}
         self._locations: tuple[str, ...] = ()
@@ -289,9 +290,9 @@ class FleetCache:
     def _read(self, table: SystemTable[R], take: Callable[[Rows[R]], None]) -> None:
         """Let `take` have the rows where they have moved. It reads all that it needs before it forgets anything."""
         rows = self._store.rows(table)
-        if self._versions.get(table.name) != rows.version:
+        if self._versions.get(table.name) != rows.at:
             take(rows)
-            self._versions[table.name] = rows.version  # not sooner: the reading may fail
+            self._versions[table.name] = rows.at  # not sooner: the reading may fail
 
     def _take_tables(self, tables: Rows[TableRow]) -> None:
         rows = tables.all()
@@ -318,10 +319,11 @@ class FleetCache:
 
     def _skipped(self, table: str, version: int) -> bool:
         """Whether somebody else committed between what we know and our own commit: then `refresh` reads it all."""
-        if version == self._versions.get(table, -2) + 1:
-            self._versions[table] = version
+        generation, known = self._versions.get(table, (0, -2))
+        if version == known + 1:
+            self._versions[table] = generation, version
             return False
-        return version != self._versions.get(table)
+        return version != known
 
     def _take(self, rows: Iterable[TableRow]) -> None:
         """Govern rows that are new or changed; all of them when a scope is among them."""

@@ -18,7 +18,7 @@ from lakewarden.catalog.policy.scopes import Governed
 from lakewarden.catalog.registry.service import Inspect
 from lakewarden.catalog.storage.file_store import StorageOptions
 from lakewarden.catalog.storage.place import Moment, Presence
-from lakewarden.catalog.system.port import TABLES, SystemStore
+from lakewarden.catalog.system.port import TABLES, At, SystemStore
 from lakewarden.catalog.validation.context import Subject
 from lakewarden.catalog.validation.daily import daily_findings
 from lakewarden.catalog.validation.metastore import Answer, KnownEntry, Silent, Unknown
@@ -44,7 +44,7 @@ class Inspection:
     storage: Callable[[str], StorageOptions]
     disks: Disks = field(default_factory=Disks)
     """Links on those that hang are not followed."""
-    _neighbours: tuple[int, Neighbours] | None = field(default=None, init=False)
+    _neighbours: tuple[At, Neighbours] | None = field(default=None, init=False)
     _installation: str | None = field(default=None, init=False)
     _links: "_Links" = field(init=False)
 
@@ -159,9 +159,9 @@ class Inspection:
     def _around(self) -> Neighbours:
         """All managed tables by place; made again only when `lakewarden.tables` moved."""
         rows = self.store.rows(TABLES)
-        if self._neighbours is None or self._neighbours[0] != rows.version:
+        if self._neighbours is None or self._neighbours[0] != rows.at:
             index = rows.arrow(NEIGHBOUR_COLUMNS)
-            self._neighbours = (rows.version, Neighbours.of_index(index, follow=self._links.follow))
+            self._neighbours = (rows.at, Neighbours.of_index(index, follow=self._links.follow))
         return self._neighbours[1]
 
 

@@ -8,7 +8,7 @@ from lakewarden import __version__
 from lakewarden.catalog.lineage.openlineage.events import EventMaker, NamedTable, VersionEvent, events_of
 from lakewarden.catalog.lineage.openlineage.names import hive_namespace
 from lakewarden.catalog.model.rows import RowKind
-from lakewarden.catalog.system.port import LINEAGE, TABLES, SystemStore
+from lakewarden.catalog.system.port import LINEAGE, TABLES, At, SystemStore
 from lakewarden.daemon.settings.settings import Settings
 
 __all__ = ["MakerSource", "events_on_record"]
@@ -21,12 +21,12 @@ class MakerSource:
 
     def __init__(self, store: SystemStore, settings: Settings) -> None:
         self._store, self._settings = store, settings
-        self._version = -1
+        self._as_of: At | None = None
         self._tables: Mapping[str, NamedTable] = {}
 
     def __call__(self) -> EventMaker:
         rows = self._store.rows(TABLES)
-        if rows.version != self._version:
+        if rows.at != self._as_of:
             columns = rows.arrow(_COLUMNS)
             known = columns.filter(pc.equal(columns["kind"], RowKind.TABLE.value)).to_pylist()
             self._tables = {
@@ -39,7 +39,7 @@ class MakerSource:
                 for one in known
                 if one["location"] is not None
             }
-            self._version = rows.version
+            self._as_of = rows.at
         settings = self._settings
         uri, namespace = settings.metastore_uri, settings.openlineage_namespace
         return EventMaker(

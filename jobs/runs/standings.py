@@ -24,7 +24,7 @@ from lakewarden.catalog.registry.shared_folders import other_at
 from lakewarden.catalog.state.db import Database
 from lakewarden.catalog.state.system_heads import DatabaseSystemHeads
 from lakewarden.catalog.storage.place import Moment
-from lakewarden.catalog.system.port import HEALTH, LINEAGE, ROLLBACKS, TABLES, Rows, SystemStore
+from lakewarden.catalog.system.port import HEALTH, LINEAGE, ROLLBACKS, TABLES, At, Rows, SystemStore
 from lakewarden.catalog.system.store import DeltaSystemStore
 from lakewarden.catalog.validation.system_history import SystemHistory
 from lakewarden.jobs.actions.world import Standing
@@ -34,6 +34,7 @@ __all__ = ["StoredStandings", "ids_without_reach", "open_standings"]
 
 _MOVED_FOR_SECONDS: Final = 60.0
 """A worker that deletes looks at each table once a minute, as a sweep does."""
+_NEVER: Final[At] = (0, -1)
 _AT_ONCE: Final = 8
 """Looks at a storage under way at the same time."""
 
@@ -44,10 +45,10 @@ class StoredStandings:
 
     def __init__(self, store: SystemStore, history: SystemHistory | None = None) -> None:
         self._store, self._history = store, history
-        self._locked: tuple[int, Mapping[str, RollbackLock]] = (-1, {})
-        self._reaching: tuple[int, tuple[TableRow, ...]] = (-1, ())
+        self._locked: tuple[At, Mapping[str, RollbackLock]] = (_NEVER, {})
+        self._reaching: tuple[At, tuple[TableRow, ...]] = (_NEVER, ())
         self._moved: tuple[float, tuple[TableRow, ...]] = (-inf, ())
-        self._pairs: tuple[tuple[int, int], frozenset[tuple[str, str]]] = ((-1, -1), frozenset())
+        self._pairs: tuple[tuple[At, At], frozenset[tuple[str, str]]] = ((_NEVER, _NEVER), frozenset())
 
     def of(self, table_id: str) -> Standing | None:
         if self._history is not None:
@@ -73,9 +74,9 @@ class StoredStandings:
 
     def readers_of(self, location: str) -> tuple[TableRow, ...]:
         tables = self._store.rows(TABLES)
-        if self._reaching[0] != tables.version:
+        if self._reaching[0] != tables.at:
             found = (tables.get(table_id) for table_id, reach in reaches(tables) if reach != "")
-            self._reaching = (tables.version, tuple(row for row in found if row is not None))
+            self._reaching = (tables.at, tuple(row for row in found if row is not None))
         now = Moment(strict=True)
         return tuple(
             row for row in self._reaching[1] if not is_reach_known(row) or reads_from(row, location, now)
@@ -94,8 +95,8 @@ class StoredStandings:
 
     def _locks(self) -> Mapping[str, RollbackLock]:
         rows = self._store.rows(ROLLBACKS)
-        if self._locked[0] != rows.version:
-            self._locked = (rows.version, rollback_locks(rollbacks_of(rows.all())))
+        if self._locked[0] != rows.at:
+            self._locked = (rows.at, rollback_locks(rollbacks_of(rows.all())))
         return self._locked[1]
 
     def _with_downstream(
@@ -119,7 +120,7 @@ class StoredStandings:
 
     def _derivations(self, tables: Rows[TableRow]) -> Iterable[tuple[str, str]]:
         lineage = self._store.rows(LINEAGE)
-        versions = (tables.version, lineage.version)
+        versions = (tables.at, lineage.at)
         if self._pairs[0] != versions:
             edges = lineage.arrow(["input_id", "output_id"])
             declared = tables.arrow(["table_id", "dependencies"])

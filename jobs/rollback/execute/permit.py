@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from lakewarden.catalog.errors import ConflictError
 from lakewarden.catalog.model.rollbacks import rollbacks_of
 from lakewarden.catalog.model.rows import RollbackRow, RollbackState
-from lakewarden.catalog.system.port import ROLLBACKS
+from lakewarden.catalog.system.port import ROLLBACKS, At
 from lakewarden.jobs.rollback.journal.journal import Journal
 
 __all__ = ["Permit"]
@@ -21,7 +21,7 @@ class Permit:
 
     def __init__(self, journal: Journal, still_ours: Callable[[], None]) -> None:
         self._journal, self._still_ours = journal, still_ours
-        self._version, self._rollback_id = -1, ""
+        self._as_of: tuple[At, str] | None = None
         self._states: Mapping[int, RollbackState] = {}
 
     def require(self, row: RollbackRow) -> None:
@@ -37,8 +37,8 @@ class Permit:
 
     def _look(self, rollback_id: str) -> None:
         rows = self._journal.store.rows(ROLLBACKS)
-        if (rows.version, rollback_id) == (self._version, self._rollback_id):
+        if (rows.at, rollback_id) == self._as_of:
             return
         found = rollbacks_of(rows.find(rollback_id=rollback_id))
         self._states = {row.step: row.state for one in found for row in (one.head, *one.steps)}
-        self._version, self._rollback_id = rows.version, rollback_id
+        self._as_of = rows.at, rollback_id

@@ -16,6 +16,7 @@ from lakewarden.catalog.system.codec import codec
 from lakewarden.catalog.system.port import (
     SYSTEM_TABLES,
     TABLES,
+    At,
     Committed,
     Fence,
     Key,
@@ -41,6 +42,10 @@ class FakeRows(Generic[R]):
     @property
     def version(self) -> int:
         return self._version
+
+    @property
+    def at(self) -> At:
+        return 0, self._version
 
     def get(self, *key: str | int | None) -> R | None:
         if len(key) != len(self._table.key):

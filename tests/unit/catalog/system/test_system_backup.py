@@ -39,6 +39,7 @@ from lakewarden.catalog.system.recovery.repair_plan import (
 from lakewarden.catalog.system.recovery.verify import data_files, verify
 from lakewarden.catalog.system.snapshot import take_snapshot
 from lakewarden.catalog.system.store import DeltaSystemStore
+from lakewarden.jobs.runs.standings import StoredStandings
 from support.builders.system_samples import NOW, health_row, sample, table_row
 from support.fakes.clock import ManualClock
 
@@ -274,6 +275,30 @@ def test_a_table_comes_back_from_the_backup_where_its_log_is_lost(
         mended(damaged, tmp_path / "copy")
     assert mended(damaged, tmp_path / "copy", consent=True) == [RestoreTable]
     assert damaged.rows(RUNS).all() == before and verify(damaged) == ()
+
+
+@pytest.mark.heavy
+def test_who_has_a_table_open_that_is_put_back_sees_what_was_put_back(
+    store: DeltaSystemStore, home: Path, tmp_path: Path
+) -> None:
+    """Numbers go on: what was put back, and the repair's own commits, have those of what is lost."""
+    backed_up(store, tmp_path / "copy")
+    for number in range(2):
+        store.edit(TABLES, lambda _, one=number: [table_row(90 + one)], because="lost")  # type: ignore[misc]
+    warm = opened_at(home)
+    lost = warm.rows(TABLES)
+    standings = StoredStandings(warm)
+    assert lost.find(table_id=table_row(90).table_id) and standings.governed(table_row(90).table_id)
+    shutil.rmtree(home / "tables" / "_delta_log")
+    (home / "tables" / "_delta_log").mkdir()
+    mended(opened_at(home), tmp_path / "copy", consent=True)
+    fresh = opened_at(home).rows(TABLES)
+    found = warm.rows(TABLES)
+    assert found.all() == fresh.all() and found.version == fresh.version and found.at != lost.at
+    assert standings.governed(table_row(90).table_id) is None
+    warm.edit(TABLES, lambda _: [table_row(8)], because="goes on")
+    ids = [row.table_id for row in opened_at(home).rows(TABLES).all()]
+    assert len(ids) == len(set(ids)) and table_row(90).table_id not in ids
 
 
 @pytest.mark.heavy
