@@ -77,6 +77,7 @@ def build_daemon(services: Services, *, pages: bool = True) -> Service:
         grace=settings.run_lease,
         history=services.history,
         answers=services.require_answer,
+        live=lambda: vitals.live().ok,
     )
     own_workers = 0 if settings.workers_external else settings.workers_count
     pool = services.worker_pool(own_workers, on_failure=metrics.worker_restarts.inc)

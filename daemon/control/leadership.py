@@ -40,7 +40,8 @@ class Leadership:
     its token or a newer one.
     `grace` is how long a leader waits before it plans if the operational database is new while the system tables are
     not (somebody deleted it): workers that live report their runs in that time, so none is planned twice. `answers`
-    raises `UnavailableError` where whoever reads the system tables would wait for ever.
+    raises `UnavailableError` where whoever reads the system tables would wait for ever. `live` tells whether the main
+    loop goes round: the lease of one that hangs is given up, so that a daemon elsewhere can lead.
     """
 
     def __init__(
@@ -54,10 +55,11 @@ class Leadership:
         grace: timedelta,
         history: SystemHistory,
         answers: Callable[[], None] = lambda: None,
+        live: Callable[[], bool] = lambda: True,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._leases, self._store, self._name, self._holder = leases, store, name, holder
-        self._history, self._answers = history, answers
+        self._history, self._answers, self._live = history, answers, live
         self._ttl, self._grace, self._monotonic = ttl, grace.total_seconds(), monotonic
         self._lock = threading.RLock()
         self._lease: Lease | None = None
@@ -218,6 +220,10 @@ class Leadership:
             with self._lock:
                 held = self._lease is not None
             if not held:
+                continue
+            if not self._live():
+                self._log.error("the lease is given up", because="the main loop hangs: see /livez")
+                self._give_up("the main loop hangs")
                 continue
             try:
                 self._renew()

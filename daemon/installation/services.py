@@ -3,13 +3,13 @@
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from lakewarden.catalog.clock import Clock, SystemClock
-from lakewarden.catalog.errors import PreconditionError
+from lakewarden.catalog.errors import PreconditionError, UnavailableError
 from lakewarden.catalog.formats.port import TableReader
 from lakewarden.catalog.metastore.port import Metastore
 from lakewarden.catalog.metastore.system_database import with_system_database
@@ -273,7 +273,11 @@ class Services:
         def tend() -> None:
             workers.tend(count)
             while not ended.wait(_TEND_SECONDS):
-                workers.tend(count)
+                with suppress(UnavailableError):  # workers that live ask the queue themselves
+                    workers.follow(
+                        self.queue.unfinished(), {one.request.run_id for one in self.queue.expired()}
+                    )
+                    workers.tend(count)
 
         tender = threading.Thread(target=tend, name="workers", daemon=True)
         tender.start()

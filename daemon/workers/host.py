@@ -5,7 +5,7 @@ starts them when runs wait, restarts them with back-off, drains them, and kills 
 """
 
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -20,7 +20,7 @@ from lakewarden.catalog.errors import (
     UnavailableError,
     UnreadableError,
 )
-from lakewarden.catalog.state.port import Queue, Run, RunState
+from lakewarden.catalog.state.port import Queue, RunState
 from lakewarden.daemon.process.last_resort import watching
 from lakewarden.daemon.process.stop_signals import asking
 from lakewarden.daemon.telemetry.liveness import ProcessRole, Vitals
@@ -29,7 +29,7 @@ from lakewarden.daemon.telemetry.metrics import Metrics
 from lakewarden.daemon.telemetry.probes import Pages
 from lakewarden.daemon.workers.pool import WorkerPool
 
-__all__ = ["HostParts", "WorkerHost", "lost_by"]
+__all__ = ["HostParts", "WorkerHost"]
 
 _POLL: Final = timedelta(seconds=1)
 """How often a host looks at queue and workers; the longest a new run waits for a worker to start."""
@@ -61,7 +61,6 @@ class WorkerHost:
 
     parts: HostParts
     stopping: threading.Event = field(default_factory=threading.Event)
-    _held: Mapping[str, Run] = field(default_factory=dict)
     _silent: bool = False
 
     def run(self) -> ExitCode:
@@ -89,14 +88,10 @@ class WorkerHost:
         except (UnavailableError, ConflictError) as error:
             self._silence(str(error))
             return
-        for name, run in lost_by(self._held, runs, expired):
-            if run.started_at is not None:
-                parts.pool.silence(name, run.started_at)
-        names = parts.pool.names
-        self._held = {run.worker: run for run in runs if run.worker in names}
+        parts.pool.follow(runs, expired)
         ours = [run for run in runs if run.request.runtime in parts.formats]
         waiting = sum(run.state is RunState.QUEUED for run in ours)
-        wanted = min(parts.count, len(self._held) + waiting) if waiting else 0
+        wanted = min(parts.count, parts.pool.held + waiting) if waiting else 0
         unfit = self._unfit() if wanted > parts.pool.alive else None
         self._silence(unfit)
         parts.pool.tend(wanted if unfit is None else 0)
@@ -139,13 +134,3 @@ class WorkerHost:
         ask, after = self.stopping.set, self.parts.drain + _SLACK
         with asking(ask), watching(asked=ask, give_up=self.parts.pool.kill, after=after):
             yield
-
-
-def lost_by(held: Mapping[str, Run], runs: tuple[Run, ...], expired: set[str]) -> Iterator[tuple[str, Run]]:
-    """The workers whose run is theirs no more, by what they held at the last look: its lease is over, or
-    somebody else finished it and it waits, or is done, anew. A run that is gone or finished was theirs to end."""
-    now = {run.request.run_id: run for run in runs}
-    for name, run in held.items():
-        known = now.get(run.request.run_id)
-        if known is not None and (known.worker != name or run.request.run_id in expired):
-            yield name, run

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 from functools import partial
 from typing import Final
 
@@ -36,9 +36,8 @@ class Reaper:
     attempts: int
     """So many at the most."""
     pause: timedelta
-    silence: Callable[[str, datetime], bool] = lambda worker, began_at: False
-    """Ends the worker of a name if it lives since before its run began: what has lost its run must not wake and go
-    on."""
+    silence: Callable[[Run], bool] = lambda run: False
+    """Ends the worker that has a run, where it is one of ours: what has lost its run must not wake and go on."""
 
     def lost(self) -> tuple[Run, ...]:
         """Runs whose lease ran out."""
@@ -47,8 +46,7 @@ class Reaper:
     def finish(self, run: Run) -> bool:
         """Finish one. False if somebody else was faster. Raises `UnavailableError` if the log cannot be asked now."""
         request = run.request
-        if run.worker is not None and run.started_at is not None:
-            self.silence(run.worker, run.started_at)
+        self.silence(run)
         match verdict_of(run, partial(self._commits, run)):
             case Recovered(version=version):
                 message = f"Its worker was lost after it had committed version {version}."

@@ -13,14 +13,15 @@ import subprocess
 import sys
 import time
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from dataclasses import dataclass, field
+from datetime import timedelta
 from pathlib import Path
 from typing import BinaryIO, Final
 
 from lakewarden.catalog.private_files import private_folder, private_opener
+from lakewarden.catalog.state.port import Run
 from lakewarden.daemon.settings.settings import Settings
 from lakewarden.daemon.telemetry.log import get_log
 from lakewarden.jobs.runs.catalog_conf import catalog_conf
@@ -36,6 +37,9 @@ _LONGEST_PAUSE: Final = 300.0
 _PROVEN: Final = 60.0
 """Seconds after which a worker that fails starts anew without the back-off of earlier failures."""
 _LOG_BYTES: Final = 10 * 1024 * 1024
+_DEATH: Final = 5.0
+"""Seconds that a killed process gets to end. One that waits for a dead disk does so when the disk answers, and nothing
+else before."""
 
 Launch = Callable[[str], "subprocess.Popen[bytes]"]
 """Starts the worker process of that name."""
@@ -128,7 +132,10 @@ class _Slot:
     name: str
     process: "subprocess.Popen[bytes] | None" = None
     started_at: float = 0.0
-    since: datetime | None = None
+    start: int = 0
+    """Which process it is of those that had this name."""
+    held: dict[str, int] = field(default_factory=dict)
+    """Run id -> the start whose run it was when the queue was first seen to have it."""
     asked: bool = False
     failures: int = 0
     not_before: float = 0.0
@@ -148,6 +155,7 @@ class WorkerPool:
     ) -> None:
         self._launch, self._monotonic, self._on_failure = launch, monotonic, on_failure
         self._slots = [_Slot(name=f"{prefix}-{number}") for number in range(count)]
+        self._dying: list[subprocess.Popen[bytes]] = []
         self._log = get_log("workers")
 
     @property
@@ -156,12 +164,30 @@ class WorkerPool:
         return sum(map(_lives, self._slots))
 
     @property
-    def names(self) -> frozenset[str]:
-        """What its workers are called in the queue."""
-        return frozenset(slot.name for slot in self._slots)
+    def held(self) -> int:
+        """Runs that its workers had when the queue was last looked at."""
+        return sum(len(slot.held) for slot in self._slots)
+
+    def follow(self, runs: Iterable[Run], expired: Container[str]) -> None:
+        """End workers whose run is theirs no more: its lease is over, or somebody else settled it and it waits, or is
+        done, anew. A run that is gone or finished was theirs to end. `runs` are the unfinished ones, `expired` the ids
+        of those whose lease is over. To be called before `tend`: a worker that `tend` starts has the name of the one
+        before."""
+        now = {run.request.run_id: run for run in runs}
+        for slot in self._slots:
+            for run_id, run in now.items():
+                if run.worker == slot.name:
+                    slot.held.setdefault(run_id, slot.start)
+            for run_id, start in list(slot.held.items()):
+                known = now.get(run_id)
+                if known is None or known.worker != slot.name:
+                    del slot.held[run_id]
+                if known is not None and (known.worker != slot.name or run_id in expired):
+                    self._end(slot, start)
 
     def tend(self, wanted: int) -> None:
         """Bury the dead and start workers until `wanted` live (or all slots are taken, or have to wait)."""
+        self._dying = [process for process in self._dying if process.poll() is None]
         for slot in self._slots:
             self._bury(slot)
         missing = wanted - self.alive
@@ -169,7 +195,7 @@ class WorkerPool:
             if missing <= 0:
                 break
             if slot.process is None and self._monotonic() >= slot.not_before:
-                slot.since = datetime.now(UTC)
+                slot.start += 1
                 slot.process, slot.started_at, slot.asked = self._launch(slot.name), self._monotonic(), False
                 self._log.info("worker started", worker=slot.name, pid=slot.process.pid)
                 missing -= 1
@@ -194,8 +220,7 @@ class WorkerPool:
             except subprocess.TimeoutExpired:
                 orderly = False
                 self._log.warning("worker killed", worker=slot.name, because="it did not end in time")
-                _signal_group(slot.process, signal.SIGKILL)
-                slot.process.wait()
+                self._kill(slot.process)
             slot.process = None
         return orderly
 
@@ -206,18 +231,30 @@ class WorkerPool:
             if process is not None and process.poll() is None:
                 _signal_group(process, signal.SIGKILL)
 
-    def silence(self, name: str, began_at: datetime) -> bool:
-        """End the worker of that name at once, if it is one of ours, lives, and lived when its run began
-        (UTC; a later one has the name of its predecessor). Returns whether it did: then nothing can wake and go on."""
-        for slot in self._slots:
-            if slot.name == name and _lives(slot) and slot.since is not None and slot.since < began_at:
-                assert slot.process is not None, "it lives"
-                self._log.warning("worker killed", worker=name, because="its run had no pulse any more")
-                _signal_group(slot.process, signal.SIGKILL)
-                slot.process.wait()
-                self._bury(slot)
-                return True
-        return False
+    def silence(self, run: Run) -> bool:
+        """End the worker that has a run, if it is one of ours and lives. Returns whether it did: then nothing can wake
+        and go on."""
+        slot = next((one for one in self._slots if one.name == run.worker), None)
+        return slot is not None and self._end(slot, slot.held.get(run.request.run_id, slot.start))
+
+    def _end(self, slot: _Slot, start: int) -> bool:
+        if slot.start != start or slot.process is None or not _lives(slot):
+            return False
+        self._log.warning("worker killed", worker=slot.name, because="its run was no longer its own")
+        if not self._kill(slot.process):
+            slot.process = None
+        self._bury(slot)
+        return True
+
+    def _kill(self, process: "subprocess.Popen[bytes]") -> bool:
+        """Whether it has ended; one that has not, because a disk hangs, is buried later."""
+        _signal_group(process, signal.SIGKILL)
+        try:
+            process.wait(_DEATH)
+        except subprocess.TimeoutExpired:
+            self._dying.append(process)
+            return False
+        return True
 
     def _bury(self, slot: _Slot) -> None:
         code = None if slot.process is None else slot.process.poll()

@@ -1,6 +1,7 @@
 """Leadership: lease and fence together, and what happens when either is lost."""
 
 import threading
+import time
 from collections.abc import Callable
 from datetime import timedelta
 
@@ -30,16 +31,24 @@ class Cluster:
         self.leases = FakeLeases(self.clock)
         self.history = SystemHistory(self.store, FakeSystemHeads())
 
-    def daemon(self, holder: str, answers: Callable[[], None] = lambda: None) -> Leadership:
+    def daemon(
+        self,
+        holder: str,
+        answers: Callable[[], None] = lambda: None,
+        *,
+        ttl: timedelta = TTL,
+        live: Callable[[], bool] = lambda: True,
+    ) -> Leadership:
         return Leadership(
             leases=self.leases,
             store=self.store,
             name="leader",
             holder=holder,
-            ttl=TTL,
+            ttl=ttl,
             grace=GRACE,
             history=self.history,
             answers=answers,
+            live=live,
             monotonic=lambda: self.clock.now().timestamp(),
         )
 
@@ -47,6 +56,13 @@ class Cluster:
         fence = daemon.fence
         assert fence is not None
         self.store.edit(HEALTH, lambda _: [], fence=fence, because="a sweep")
+
+
+def eventually(check: Callable[[], bool]) -> bool:
+    end = time.monotonic() + 10
+    while not check() and time.monotonic() < end:
+        time.sleep(0.02)
+    return check()
 
 
 @pytest.fixture
@@ -82,6 +98,28 @@ def test_a_frozen_leader_that_wakes_up_is_refused_by_the_system_tables(cluster: 
         cluster.store.edit(HEALTH, lambda _: [], fence=stale, because="it still believes in its lease")
     with pytest.raises(FencedError):
         one.require(stale)
+
+
+def test_a_leader_whose_main_loop_hangs_gives_the_lease_up(cluster: Cluster) -> None:
+    """The thread that renews lives on where the loop waits for a dead disk."""
+    hangs = threading.Event()
+    one = cluster.daemon("one", ttl=timedelta(seconds=0.06), live=lambda: not hangs.is_set())
+    two = cluster.daemon("two")
+    stale = one.step()
+    assert stale is not None
+    one.start()
+    try:
+        threading.Event().wait(0.2)
+        assert one.fence == stale and two.step() is None, "the loop goes round: the lease is renewed"
+        hangs.set()
+        assert eventually(lambda: one.fence is None)
+        assert two.step() is not None
+        with pytest.raises(FencedError):
+            one.require(stale)
+        hangs.clear()
+        assert one.step() is None, "it comes round, and follows"
+    finally:
+        one.stop()
 
 
 def test_renewing_keeps_lease_and_fence(cluster: Cluster) -> None:

@@ -4,7 +4,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -16,7 +16,7 @@ from lakewarden.catalog.state.port import Run
 from lakewarden.daemon.telemetry.liveness import ProcessRole, Vitals
 from lakewarden.daemon.telemetry.metrics import Metrics
 from lakewarden.daemon.telemetry.probes import Pages
-from lakewarden.daemon.workers.host import HostParts, WorkerHost, lost_by
+from lakewarden.daemon.workers.host import HostParts, WorkerHost
 from lakewarden.daemon.workers.pool import WorkerPool, pool_name
 from support.builders.states import LONG, request
 from support.fakes.clock import ManualClock
@@ -185,26 +185,6 @@ def test_a_worker_that_lost_its_run_is_killed_and_another_is_not(stage: Stage) -
         assert stage.pool.alive == 1, "the other one's lease goes on"
 
     assert stage.play(act) is ExitCode.OK
-
-
-@pytest.mark.parametrize(
-    ("now", "expired", "lost"),
-    [
-        ((), set(), []),
-        (("w-0",), set(), []),
-        (("w-0",), {"a"}, ["w-0"]),
-        ((None,), set(), ["w-0"]),
-        (("w-9",), set(), ["w-0"]),
-    ],
-    ids=["it was ended", "it goes on", "its lease is over", "it waits anew", "another one has it"],
-)
-def test_whose_run_is_lost(now: Sequence[str | None], expired: set[str], lost: list[str]) -> None:
-    state = FakeQueue(ManualClock())
-    state.enqueue([replace(request("t"), run_id="a")])
-    run = state.claim("w-0", LONG)
-    assert run is not None
-    runs = tuple(replace(run, worker=worker) for worker in now)
-    assert [name for name, _ in lost_by({"w-0": run}, runs, expired)] == lost
 
 
 def test_no_two_processes_name_their_workers_alike() -> None:

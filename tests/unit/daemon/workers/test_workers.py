@@ -5,13 +5,19 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
+from lakewarden.catalog.state.port import Run
+from lakewarden.daemon.workers import pool as pool_module
 from lakewarden.daemon.workers.pool import Launch, WorkerPool, worker_launcher
+from support.builders.states import LONG, request
+from support.fakes.clock import ManualClock
+from support.fakes.state import FakeQueue
 
 SLEEP = (
     "import signal, sys, time; signal.signal(signal.SIGTERM, lambda *_: sys.exit(0)); "
@@ -66,15 +72,76 @@ def test_one_that_does_not_end_in_time_is_killed() -> None:
     assert pool.alive == 0
 
 
+def claimed(run_id: str, worker: str | None) -> Run:
+    queue = FakeQueue(ManualClock())
+    queue.enqueue([replace(request("t"), run_id=run_id)])
+    run = queue.claim("whoever", LONG)
+    assert run is not None
+    return replace(run, worker=worker)
+
+
 def test_one_that_lost_its_run_is_killed_even_frozen_and_a_successor_of_its_name_is_not() -> None:
     launch, _ = launcher(DEAF)
     pool = WorkerPool(launch, count=2, prefix="w")
-    before = datetime.now(UTC)
     pool.tend(2)
-    assert not pool.silence("w-0", before), "it began after that run did"
-    assert not pool.silence("another", datetime.now(UTC))
-    assert pool.silence("w-0", datetime.now(UTC)) and pool.alive == 1
-    assert not pool.silence("w-0", datetime.now(UTC))
+    run = claimed("a", "w-0")
+    pool.follow([run], ())
+    assert not pool.silence(claimed("a", "another"))
+    assert pool.silence(run) and pool.alive == 1
+    pool.follow([run], {"a"})
+    pool.tend(2)
+    assert eventually(lambda: not pool.tend(2) and pool.alive == 2)  # type: ignore[func-returns-value]
+    pool.follow([run], {"a"})
+    assert not pool.silence(run) and pool.alive == 2, "the next one of its name has nothing to do with it"
+    pool.follow([run, claimed("b", "w-0")], {"a"})
+    assert pool.alive == 2
+    assert pool.silence(claimed("b", "w-0")) and pool.alive == 1
+    pool.drain(timedelta(0))
+
+
+@pytest.mark.parametrize(
+    ("now", "expired", "alive"),
+    [
+        ((), set(), 1),
+        (("w-0",), set(), 1),
+        (("w-0",), {"a"}, 0),
+        ((None,), set(), 0),
+        (("w-9",), set(), 0),
+    ],
+    ids=["it was ended", "it goes on", "its lease is over", "it waits anew", "another one has it"],
+)
+def test_whose_run_is_lost_is_killed_whoever_settled_it(
+    now: Sequence[str | None], expired: set[str], alive: int
+) -> None:
+    """A command that waits for the table may have settled the run before the daemon looked."""
+    launch, _ = launcher(DEAF)
+    pool = WorkerPool(launch, count=1, prefix="w")
+    pool.tend(1)
+    pool.follow([claimed("a", "w-0")], ())
+    pool.follow([claimed("a", worker) for worker in now], expired)
+    assert pool.alive == alive
+    pool.drain(timedelta(0))
+
+
+def test_one_that_not_even_a_kill_ends_makes_room_for_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It waits for a disk that hangs."""
+    launch, names = launcher(DEAF)
+    pool = WorkerPool(launch, count=1, prefix="w")
+    pool.tend(1)
+    (slot,) = pool._slots
+    undead = slot.process
+    assert undead is not None
+    monkeypatch.setattr(pool_module, "_DEATH", 0.1)
+    with monkeypatch.context() as deaf:
+        deaf.setattr(pool_module, "_signal_group", lambda process, number: None)
+        pool.follow([claimed("a", "w-0")], {"a"})
+    pool.tend(1)
+    assert names == ["w-0", "w-0"] and pool.alive == 1 and undead.poll() is None
+    undead.kill()
+    assert pool._dying == [undead]
+    undead.wait()
+    pool.tend(1)
+    assert pool._dying == []
     pool.drain(timedelta(0))
 
 
