@@ -6,10 +6,7 @@ everything else delta-rs' object stores (hdfs://, s3://, abfs://, gs://).
 
 import os
 import re
-import uuid
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from datetime import UTC, datetime
 from errno import ELOOP
 from pathlib import Path
 from stat import S_ISDIR, S_ISLNK
@@ -17,15 +14,14 @@ from typing import Final, Protocol
 from urllib.parse import SplitResult, quote, unquote, urlsplit
 
 import pyarrow as pa
-import pyarrow.fs as pafs
 
 from lakewarden.catalog.bounds import as_moment
 from lakewarden.catalog.errors import RefusedError, UsageError
-from lakewarden.catalog.storage.arrow_handler import ArrowHandler
 from lakewarden.catalog.storage.credentials import NO_OPTIONS, StorageOptions
+from lakewarden.catalog.storage.file_entry import FileEntry
 from lakewarden.catalog.storage.regular_files import opened, whole
-from lakewarden.catalog.storage.secret_files import current
-from lakewarden.catalog.storage.troubles import answering, trouble_at
+from lakewarden.catalog.storage.remote_store import RemoteStore, temporary
+from lakewarden.catalog.storage.troubles import trouble_at
 from lakewarden.catalog.units import storable
 
 __all__ = [
@@ -135,18 +131,6 @@ def root_and_path(location: str, path: str) -> tuple[str, str]:
     return location, path
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class FileEntry:
-    """One entry of a listing."""
-
-    path: str
-    """Relative to the store's root."""
-    size_bytes: int
-    """0 for directories."""
-    modified_at: datetime
-    is_dir: bool = False
-
-
 class FileStore(Protocol):
     """A folder on some storage. Paths are relative to it, `/`-separated. Missing files raise FileNotFoundError."""
 
@@ -186,11 +170,15 @@ class FileStore(Protocol):
     def delete(self, path: str) -> None:
         """Delete one file; quietly when it is absent."""
 
+    def delete_listed(self, entry: FileEntry) -> bool:
+        """Delete a file if it still is the one of that listing, by size and time; quietly when it is absent. False:
+        another one lies there by now, and stays. Costs no request more than `delete`."""
+
 
 def open_store(location: str, options: StorageOptions = NO_OPTIONS) -> FileStore:
     """The file store rooted at a canonical location."""
     path = local_path(location)
-    return _LocalStore(location, path) if path is not None else _RemoteStore(location, options)
+    return _LocalStore(location, path) if path is not None else RemoteStore(location, options)
 
 
 class _LocalStore:
@@ -272,12 +260,26 @@ class _LocalStore:
     def write(self, path: str, data: bytes) -> None:
         target = self._at(path)
         target.parent.mkdir(parents=True, exist_ok=True)
-        temporary = target.with_name(_temporary(f".{target.name}"))
-        temporary.write_bytes(data)
-        os.replace(temporary, target)
+        unseen = target.with_name(temporary(f".{target.name}"))
+        unseen.write_bytes(data)
+        os.replace(unseen, target)
 
     def delete(self, path: str) -> None:
         self._at(path).unlink(missing_ok=True)
+
+    def delete_listed(self, entry: FileEntry) -> bool:
+        place = f"{self._text}/{entry.path}"
+        try:
+            status = os.lstat(place)
+            if not _is_listed(entry, status) and not (
+                S_ISLNK(status.st_mode)
+                and _is_listed(entry, os.stat(place))  # by a listing that follows links
+            ):
+                return False
+            os.unlink(place)
+        except (FileNotFoundError, NotADirectoryError):
+            return True
+        return True
 
     def _at(self, path: str) -> Path:
         return self._path / path
@@ -296,103 +298,10 @@ def _is_folder(entry: os.DirEntry[str]) -> bool:
         raise
 
 
-def _temporary(name: str) -> str:
-    """What a file is called until it is whole. Not by the process: in containers two of them have the same number."""
-    return f"{name}.{uuid.uuid4().hex}.tmp"
-
-
 def _local_entry(path: str, status: os.stat_result, *, is_dir: bool) -> FileEntry:
     size = 0 if is_dir or S_ISLNK(status.st_mode) else status.st_size
     return FileEntry(path=path, size_bytes=size, modified_at=as_moment(status.st_mtime), is_dir=is_dir)
 
 
-_PATIENCE = {"retry_timeout": "10s"}
-"""For object stores whose options say nothing else. delta-rs itself repeats a request that fails for three minutes, and
-lets no other thread run while it waits for a listing: not even the one that renews the lease."""
-
-
-class _RemoteStore:
-    def __init__(self, root: str, options: StorageOptions) -> None:
-        self._root, self._options = root, options
-        self._opened = self._open(current(options))
-
-    @property
-    def _fs(self) -> pafs.FileSystem:
-        """What reaches the storage with the credentials of now: another one once they were rotated."""
-        if self._options.files:
-            told = current(self._options)
-            if told != self._opened[0]:
-                self._opened = self._open(told)
-        return self._opened[1]
-
-    def _open(self, options: dict[str, str]) -> tuple[dict[str, str], pafs.FileSystem]:
-        told = options if self._root.startswith("hdfs://") else {**_PATIENCE, **options}
-        with answering(self._root):
-            return options, pafs.PyFileSystem(ArrowHandler(self._root, told or None))
-
-    @property
-    def root(self) -> str:
-        return self._root
-
-    def exists(self, path: str) -> bool:
-        return bool(self._info(path).type != pafs.FileType.NotFound)
-
-    def read(self, path: str) -> bytes:
-        if self._info(path).type != pafs.FileType.File:
-            raise FileNotFoundError(f"{self._root}/{path}")
-        with answering(self._root), self._fs.open_input_stream(path) as stream:
-            return bytes(stream.read())
-
-    def open(self, path: str) -> pa.NativeFile:
-        if self._info(path).type != pafs.FileType.File:
-            raise FileNotFoundError(f"{self._root}/{path}")
-        with answering(self._root):
-            return self._fs.open_input_file(path)
-
-    def stat(self, path: str) -> FileEntry:
-        info = self._info(path)
-        if info.type == pafs.FileType.NotFound:
-            raise FileNotFoundError(f"{self._root}/{path}")
-        return _remote_entry(info)
-
-    def list(self, path: str, *, recursive: bool = False) -> Iterator[FileEntry]:
-        selector = pafs.FileSelector(path, allow_not_found=True, recursive=recursive)
-        with answering(self._root):
-            infos = self._fs.get_file_info(selector)
-        yield from sorted(map(_remote_entry, infos), key=lambda entry: entry.path)
-
-    def tree(self) -> Iterator[FileEntry]:
-        return self.list("", recursive=True)
-
-    def named(self, path: str, wanted: Callable[[str], bool]) -> Iterator[FileEntry]:
-        return (entry for entry in self.list(path) if wanted(entry.path.rpartition("/")[2]))
-
-    def folders(self, path: str) -> Iterator[str]:
-        return (entry.path for entry in self.list(path) if entry.is_dir)
-
-    def write(self, path: str, data: bytes) -> None:
-        # HDFS shows a growing file, hence the move. Object stores show a file when it is closed, and move by copying.
-        grows = self._root.startswith("hdfs://")
-        first = _temporary(path) if grows else path
-        with answering(self._root):
-            with self._fs.open_output_stream(first) as stream:
-                stream.write(data)
-            if grows:
-                self._fs.move(first, path)
-
-    def delete(self, path: str) -> None:
-        if self.exists(path):
-            with answering(self._root):
-                self._fs.delete_file(path)
-
-    def _info(self, path: str) -> pafs.FileInfo:
-        with answering(self._root):
-            return self._fs.get_file_info(path)
-
-
-def _remote_entry(info: pafs.FileInfo) -> FileEntry:
-    is_dir = info.type == pafs.FileType.Directory
-    modified = (info.mtime or datetime.fromtimestamp(0, UTC)).replace(tzinfo=UTC)
-    return FileEntry(
-        path=info.path, size_bytes=0 if is_dir else info.size, modified_at=modified, is_dir=is_dir
-    )
+def _is_listed(entry: FileEntry, status: os.stat_result) -> bool:
+    return entry == _local_entry(entry.path, status, is_dir=S_ISDIR(status.st_mode))

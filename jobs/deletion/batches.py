@@ -2,7 +2,7 @@
 
 Before a batch everything that allows the run is asked again, and the caller says what of the batch may still go. Within
 a batch this process' clock is asked before every file whether the claim still lasts: a process that was frozen deletes
-nothing when it wakes.
+nothing when it wakes. And a file goes only while it is the one that was decided on: what came to its path since stays.
 """
 
 from collections.abc import Callable, Sequence
@@ -30,7 +30,7 @@ class Deleted:
     files: int = 0
     bytes: int = 0
     spared: int = 0
-    """Files that were to go and were needed again when their batch came."""
+    """Files that were to go and were needed again when their batch came, or were others by then."""
 
 
 def delete_files(
@@ -40,18 +40,19 @@ def delete_files(
     still_unneeded: Callable[[Sequence[FileEntry]], Sequence[FileEntry]],
     *,
     on_batch: Callable[[], None],
+    on_another: Callable[[FileEntry], None] = lambda entry: None,
 ) -> Deleted:
     """Delete `files`, in order; those that `still_unneeded` leaves out of a batch stay.
 
-    `on_batch` is called after each batch. Raises `RevokedError` or `ConflictError` between two batches, or files, once
-    the run may not go on; what went is gone, the rest stays.
+    So does a file that is not the one of its listing any more, by size and time: `on_another` is told of it, and may
+    raise. `on_batch` is called after each batch. Raises `RevokedError` or `ConflictError` between two batches, or
+    files, once the run may not go on; what went is gone, the rest stays.
     """
     done = Deleted()
     for start in range(0, len(files), BATCH):
         batch = files[start : start + BATCH]
         ctx.require_allowed()
-        going = still_unneeded(batch)
-        _delete(ctx, store, going)
+        going = _delete(ctx, store, still_unneeded(batch), on_another)
         on_batch()
         get_log("worker").info(
             "files deleted", files=len(going), spared=len(batch) - len(going), of=len(files)
@@ -64,19 +65,29 @@ def delete_files(
     return done
 
 
-def _delete(ctx: JobContext, store: FileStore, files: Sequence[FileEntry]) -> None:
-    def delete(entry: FileEntry) -> None:
-        ctx.still_ours()
-        store.delete(entry.path)
+def _delete(
+    ctx: JobContext,
+    store: FileStore,
+    files: Sequence[FileEntry],
+    on_another: Callable[[FileEntry], None],
+) -> Sequence[FileEntry]:
+    """Delete each that still is what it was; those that went."""
 
-    def delete_local(entry: FileEntry) -> None:
-        delete(entry)
-        store.delete(companion_of(entry.path))
+    def is_deleted(entry: FileEntry) -> bool:
+        ctx.still_ours()
+        if store.delete_listed(entry):
+            return True
+        on_another(entry)
+        return False
+
+    def is_deleted_locally(entry: FileEntry) -> bool:
+        deleted = is_deleted(entry)
+        if deleted:
+            store.delete(companion_of(entry.path))
+        return deleted
 
     if local_path(store.root) is not None:
-        for entry in files:
-            delete_local(entry)
-        return
+        return [entry for entry in files if is_deleted_locally(entry)]
     with ThreadPoolExecutor(_AT_ONCE) as pool:
-        for _ in pool.map(delete, files):
-            pass
+        done = list(pool.map(is_deleted, files))
+    return [entry for entry, deleted in zip(files, done, strict=True) if deleted]

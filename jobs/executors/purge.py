@@ -33,6 +33,8 @@ from lakewarden.jobs.runs.port import JobContext, Report
 __all__ = ["purge"]
 
 
+_Batch = Callable[[Sequence[FileEntry]], Sequence[FileEntry]]
+
 _CAME_LATER: Final = "its files are deleted; what lies in its folder came later and stays"
 
 
@@ -182,29 +184,51 @@ def _rest_of(going: _Going, begun: Begun) -> TableFolder:
 def _delete(going: _Going, folder: TableFolder, begun: Begun) -> Deleted:
     ctx, store, entry = going.ctx, going.store, going.entry
     data = (*folder.data, *folder.unknown)
+    is_log_whole = begun.log.issubset(map(signature, folder.log))
+
+    def same_head() -> None:
+        seen = observe_at(ctx, going.action.requires)
+        refuse_needed(ctx.target.name, seen)
+        refuse_shared(ctx.target.name, store, seen)
 
     def same_table(batch: Sequence[FileEntry]) -> Sequence[FileEntry]:
+        _require_mark(ctx, store)
         _refuse_links(ctx, batch)
         refuse_outer(ctx)
         _refuse_readers(ctx, going.readers)
         _refuse_inner(ctx, inner_tables_at(store, (one.path for one in batch)))
         entry.refuse_names(kept=False)
-        if data:
-            seen = observe_at(ctx, going.action.requires)
-            refuse_needed(ctx.target.name, seen)
-            refuse_shared(ctx.target.name, store, seen)
+        same_head()
         return batch
 
     def same_log(batch: Sequence[FileEntry]) -> Sequence[FileEntry]:
+        _require_mark(ctx, store)
         _refuse_links(ctx, batch)
         entry.refuse_names(kept=False)
+        if is_log_whole and batch[0] == folder.log[0]:
+            same_head()  # for the last time: from now on the log tells nothing any more
         return batch
 
-    first = delete_files(ctx, store, data, same_table, on_batch=lambda: reach("purge.batch"))
+    def refuse_another(one: FileEntry) -> None:
+        if one in folder.unknown:
+            raise RefusedError(
+                f"{one.path} in the folder of {ctx.target.name} was written to since it was looked at, and nobody "
+                "agreed to delete it as it is now; the rest stays.",
+                hint=f"Move it away. {how_to_stop(ctx.target.table_id)}",
+            )
+        raise ConflictError(
+            f"{one.path} in the folder of {ctx.target.name} is another file by now; it and the rest stay."
+        )
+
+    def deleted(files: Sequence[FileEntry], same: _Batch, point: str) -> Deleted:
+        return delete_files(ctx, store, files, same, on_batch=lambda: reach(point), on_another=refuse_another)
+
+    first = deleted(data, same_table, "purge.batch")
     ctx.require_allowed()
+    _require_mark(ctx, store)
     replace(begun, data_deleted=True).put(store)
     reach("purge.data_deleted")
-    second = delete_files(ctx, store, folder.log, same_log, on_batch=lambda: reach("purge.log_batch"))
+    second = deleted(folder.log, same_log, "purge.log_batch")
     ctx.require_allowed()
     if ctx.ledger is not None:
         ctx.ledger.note_deleted(ctx.target.table_id)
@@ -215,6 +239,15 @@ def _delete(going: _Going, folder: TableFolder, begun: Begun) -> Deleted:
     ctx.engine.delete_empty_folders(ctx.target.location, (*folder.folders, ""))
     reach("purge.deleted")
     return Deleted(files=first.files + second.files, bytes=first.bytes + second.bytes)
+
+
+def _require_mark(ctx: JobContext, store: FileStore) -> None:
+    """A folder that was removed and made anew has lost it."""
+    if Begun.at(store, ctx.target.table_id) is None:
+        raise ConflictError(
+            f"The mark of the deletion of {ctx.target.name} is gone from its folder: it was made anew meanwhile, "
+            "or somebody stopped the deletion. What is there stays."
+        )
 
 
 def _refuse_others(ctx: JobContext, action: Purge, seen: Observation) -> None:
@@ -261,8 +294,9 @@ def _unmark(going: _Going, folder: TableFolder) -> None:
     has it now."""
     if not _is_ours(going.ctx):
         return
-    there = {entry.path for entry in going.store.tree()}
-    whole = there.issuperset(entry.path for entry in (*folder.data, *folder.unknown, *folder.log))
+    there = {entry.path: signature(entry) for entry in going.store.tree()}
+    same = all(there.get(entry.path) == signature(entry) for entry in (*folder.data, *folder.log))
+    whole = same and there.keys() >= {entry.path for entry in folder.unknown}
     if whole and going.entry.put_back():
         going.store.delete(MARKER)
 

@@ -196,7 +196,9 @@ def _delete(
         ended = ctx.engine.end_vacuum(location, after=begun, files=deleted.files, run_id=ctx.run_id)
     reach("vacuum.deleted")
     spared = (
-        f"; {count_of(deleted.spared, 'file')} came to be needed again and stayed" if deleted.spared else ""
+        f"; {count_of(deleted.spared, 'file')} came to be needed again, or was touched meanwhile, and stayed"
+        if deleted.spared
+        else ""
     )
     return Report(
         message=f"deleted {count_of(deleted.files, 'file')} "

@@ -99,6 +99,24 @@ def test_small_files_are_written_whole_listed_read_and_deleted(
         files.read("hints/none.json")
 
 
+def test_a_file_of_a_listing_is_deleted_unless_another_lies_there_and_no_request_is_spent_on_it(
+    s3: S3Server, proxy: FaultyProxy, storage: StorageOptions
+) -> None:
+    files = open_store(s3.at("listed files"), storage)
+    for name in ("plain", "listed", "other"):
+        files.write(f"data/{name}", b"0123456789")
+    listed = {one.path: one for one in files.list("", recursive=True)}
+    files.write("data/other", b"somebody else's")
+    proxy.counted()
+    files.delete("data/plain")
+    plain = sum(proxy.counted().values())
+    assert files.delete_listed(listed["data/listed"]) and files.delete_listed(listed["data/plain"])
+    assert sum(proxy.counted().values()) <= 2 * plain
+    assert not files.delete_listed(listed["data/other"])
+    assert [one.path for one in files.list("data")] == ["data/other"]
+    assert files.read("data/other") == b"somebody else's"
+
+
 def test_an_iceberg_table_is_read_there_whatever_its_paths_call_the_storage(
     s3: S3Server, proxy: FaultyProxy, storage: StorageOptions, tmp_path: Path
 ) -> None:

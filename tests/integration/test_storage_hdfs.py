@@ -27,6 +27,16 @@ def test_a_file_is_written_listed_read_and_deleted(files: FileStore) -> None:
     assert not files.exists("hints/a.json") and list(files.list("elsewhere")) == []
 
 
+def test_a_file_of_a_listing_is_deleted_unless_another_lies_there(files: FileStore) -> None:
+    for name in ("listed", "other"):
+        files.write(f"data/{name}", b"0123456789")
+    listed = {one.path: one for one in files.list("data")}
+    files.write("data/other", b"9876543210")
+    assert files.delete_listed(listed["data/listed"]) and files.delete_listed(listed["data/listed"])
+    assert not files.delete_listed(listed["data/other"])
+    assert [one.path for one in files.list("data")] == ["data/other"]
+
+
 def test_a_file_that_is_not_there_is_said_so(files: FileStore) -> None:
     with pytest.raises(FileNotFoundError):
         files.read("hints/none.json")

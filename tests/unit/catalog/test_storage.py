@@ -156,6 +156,25 @@ def test_a_file_store_writes_reads_lists_and_deletes(tmp_path: Path) -> None:
         store.read("spool/a.json")
 
 
+def test_a_file_of_a_listing_is_deleted_unless_another_lies_there(tmp_path: Path) -> None:
+    (tmp_path / "outside").write_text("stays")
+    store = open_store(canonical(str(tmp_path / "t")))
+    for name in ("same", "written", "touched", "folder", "linked"):
+        store.write(name, b"0123456789")
+    (tmp_path / "t" / "link").symlink_to(tmp_path / "outside")
+    listed = {one.path: one for one in store.tree()}
+    (tmp_path / "t" / "written").write_bytes(b"somebody else's")
+    (tmp_path / "t" / "touched").touch()
+    for name in ("folder", "linked"):
+        (tmp_path / "t" / name).unlink()
+    (tmp_path / "t" / "folder").mkdir()
+    (tmp_path / "t" / "linked").symlink_to(tmp_path / "outside")
+    gone = {name for name, entry in listed.items() if store.delete_listed(entry)}
+    assert gone == {"same", "link"} and store.delete_listed(listed["same"]), "what is absent is quiet"
+    assert {one.path for one in store.tree()} == {"written", "touched", "folder", "linked"}
+    assert (tmp_path / "outside").read_text() == "stays"
+
+
 def test_storage_options_never_show_their_values() -> None:
     assert "hush" not in repr(StorageOptions.of({"aws_secret_access_key": "hush"}))
 

@@ -151,6 +151,26 @@ def test_a_claim_that_is_over_stops_between_two_files(place: Place) -> None:
     assert 7 <= len(place.left) < 10
 
 
+@pytest.mark.parametrize("full", [False, True], ids=["by the log", "by a listing"])
+@pytest.mark.parametrize("asking", [4, 5], ids=["before its batch", "within it"])
+def test_a_file_that_is_touched_since_it_was_listed_stays(place: Place, full: bool, asking: int) -> None:
+    place.engine.listed = list(TEN)
+    if asking == 4:
+        place.guard.at = {4: lambda: (place.folder / TEN[-1]).touch()}
+        said = place.vacuum(full=full)
+    else:
+        files = iter(range(1_000))
+
+        def between_two_files() -> None:
+            if next(files) == 12:
+                (place.folder / TEN[-1]).write_bytes(b"somebody else wrote this")
+
+        action = Vacuum(requires=Head(3), retention_seconds=WEEK, max_share=1.0, full=full)
+        said = vacuum(replace(place.ctx(), still_ours=between_two_files), action).message
+    assert "deleted 9 files" in said and "1 file came to be needed again, or was touched meanwhile" in said
+    assert place.left == [TEN[-1]]
+
+
 def test_files_that_a_commit_brings_back_meanwhile_stay(place: Place) -> None:
     def restore() -> None:
         place.reader.history = [*HISTORY, commit(4, 0)]
