@@ -7,21 +7,22 @@ the same one and its leader still the same, and `proceed` is called, which raise
 """
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from fnmatch import fnmatchcase
-from typing import Any
+from typing import Any, Final
 
-from deltalake import DeltaTable, PostCommitHookProperties
+from deltalake import DeltaTable
 
+from lakewarden.catalog.boot_clock import seconds_since_boot
 from lakewarden.catalog.errors import ConflictError, UsageError
 from lakewarden.catalog.failpoints import reach
 from lakewarden.catalog.formats.delta.log_names import FOLDER
 from lakewarden.catalog.formats.delta.segment import listing_of
 from lakewarden.catalog.storage.file_store import FileEntry, FileStore
 from lakewarden.catalog.system.codec import codec
-from lakewarden.catalog.system.commits import Note, admit, commit, properties, removal
+from lakewarden.catalog.system.commits import Note, admit, commit, removal
 from lakewarden.catalog.system.data_files import ColumnCache, DataFiles
 from lakewarden.catalog.system.handles import answering, files_of, opened
 from lakewarden.catalog.system.port import SystemStore, SystemTable
@@ -34,8 +35,9 @@ SHORTEST_RETENTION = timedelta(hours=1)
 """Files younger than this may belong to a commit that is still being made."""
 
 _BATCH = 100
-"""Log entries between two askings."""
-_AFTERWARDS = PostCommitHookProperties(create_checkpoint=True, cleanup_expired_logs=False)
+"""Files between two askings."""
+_LASTS: Final = 1.0
+"""Seconds for which an answer counts: a process that was frozen asks again before the next file."""
 _LEFT_OVER = f"{FOLDER}/_commit_*.json.tmp"
 
 
@@ -117,9 +119,10 @@ def vacuum(
     dry_run: bool = False,
     proceed: Callable[[], None] = lambda: None,
 ) -> Cared:
-    """Delete files that no version of the last `retention` needs, and what killed writers left behind.
+    """Delete files that no version of the last `retention` needs, and what killed writers left behind. What they are
+    delta-rs says; it does not delete them, for it asks nobody while it does. Makes no commit.
 
-    Raises `UsageError` for a retention below an hour, `FencedError`, `ConflictError` (nothing was deleted).
+    Raises `UsageError` for a retention below an hour, `FencedError`, `ConflictError` (the rest was not deleted).
     """
     if retention < SHORTEST_RETENTION:
         raise UsageError(
@@ -131,29 +134,14 @@ def vacuum(
     with answering(table.name):
         found = handle.vacuum(hours, dry_run=True, enforce_retention_duration=False, full=True)
     files = files_of(store, table)
-    planned = Cared(files_removed=len(found), bytes_removed=_size(files, found))
-    if dry_run or not found:
+    entries = _existing(files, found)
+    planned = Cared(files_removed=len(entries), bytes_removed=sum(entry.size_bytes for entry in entries))
+    if dry_run or not entries:
         return planned
     reach("system.vacuum")
-    _confirm(store, table, snapshot, note)
-    proceed()
-    try:
-        with answering(table.name):
-            handle.vacuum(
-                hours,
-                dry_run=False,
-                enforce_retention_duration=False,
-                full=True,
-                # Without the leader's token: delta-rs lets this commit pass on a stale handle, and it would lower it.
-                commit_properties=properties(replace(note, fence=None)),
-                post_commithook_properties=_AFTERWARDS,
-            )
-    except ConflictError:
-        if all(files.exists(path) for path in found):
-            raise
-        # The files are gone and only the closing entry in the log was overtaken: it says nothing that readers need.
-    version = max(handle.version(), snapshot.version + 1)
-    return Cared(version=version, files_removed=planned.files_removed, bytes_removed=planned.bytes_removed)
+    for _ in _deleted(store, table, snapshot, note, proceed, entries):
+        pass
+    return planned
 
 
 def tend_log(
@@ -178,11 +166,7 @@ def tend_log(
         reach("system.checkpointed")
     files = files_of(store, table)
     removed = _expendable(list(files.list(FOLDER)), oldest=now - keep)
-    for number, entry in enumerate(removed):
-        if number % _BATCH == 0:
-            _confirm(store, table, snapshot, note)
-            proceed()
-        files.delete(entry.path)
+    for _ in _deleted(store, table, snapshot, note, proceed, removed):
         reach("system.log.deleted")
     return Cared(files_removed=len(removed), bytes_removed=sum(entry.size_bytes for entry in removed))
 
@@ -224,11 +208,34 @@ def _confirm(store: SystemStore, table: SystemTable[Any], seen: Snapshot, note: 
         )
 
 
-def _size(files: FileStore, paths: Sequence[str]) -> int:
-    total = 0
+def _deleted(
+    store: SystemStore,
+    table: SystemTable[Any],
+    seen: Snapshot,
+    note: Note,
+    proceed: Callable[[], None],
+    entries: Sequence[FileEntry],
+) -> Iterator[FileEntry]:
+    """Delete the files one by one, each told once it is gone. Raises `ConflictError` where another file lies at the
+    place of one of them: somebody has put it back."""
+    files, asked_at = files_of(store, table), 0.0
+    for number, entry in enumerate(entries):
+        if number % _BATCH == 0 or seconds_since_boot() - asked_at > _LASTS:
+            _confirm(store, table, seen, note)
+            proceed()
+            asked_at = seconds_since_boot()
+        if not files.delete_listed(entry):
+            raise ConflictError(
+                f"{entry.path} of lakewarden.{table.name} was put back meanwhile; the rest was left as it is."
+            )
+        yield entry
+
+
+def _existing(files: FileStore, paths: Sequence[str]) -> list[FileEntry]:
+    found = []
     for path in paths:
         try:
-            total += files.stat(path).size_bytes
+            found.append(files.stat(path))
         except FileNotFoundError:
             continue  # a tombstone whose file an earlier vacuum has deleted already
-    return total
+    return found

@@ -59,7 +59,9 @@ def log_care(ctx: JobContext, action: LogCare) -> Report:
             meanwhile.require_nothing_else()
 
         proceed()
-        cleaned = ctx.engine.clean_log(ctx.target.location, keep_from=keep_from, proceed=proceed)
+        cleaned = ctx.engine.clean_log(
+            ctx.target.location, keep_from=keep_from, proceed=proceed, still_ours=ctx.still_ours
+        )
         reach("log.cleaned")
     if cleaned.version is not None:
         details["first_version"] = cleaned.version

@@ -234,12 +234,19 @@ class Engine(Protocol):
     def checkpoint(self, location: str, *, requires: Head) -> None:
         """Write a checkpoint of the version that is required; no commit. Never cleans the log."""
 
-    def clean_log(self, location: str, *, keep_from: int, proceed: Callable[[], None]) -> FileChange:
+    def clean_log(
+        self,
+        location: str,
+        *,
+        keep_from: int,
+        proceed: Callable[[], None],
+        still_ours: Callable[[], None],
+    ) -> FileChange:
         """Delete the log entries that no version from `keep_from` on needs; no commit. What replaces them is compared
         with them first; what it finds damaged is left alone and told in `problems`. Killed half-way it leaves
         a readable table, and the next call goes on. `proceed` is called right before each bounded batch of
-        deletions: what it raises ends the call. `version` of the answer is the first version that can still
-        be rebuilt, None if nothing was deleted."""
+        deletions, `still_ours` before each of them: what they raise ends the call. `version` of the answer is the
+        first version that can still be rebuilt, None if nothing was deleted."""
 
     def join_manifests(self, location: str, *, requires: Head, run_id: str) -> FileChange:
         """Rewrite what lists head's files into as few files as their size allows, which are counted."""

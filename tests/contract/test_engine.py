@@ -355,7 +355,7 @@ def test_a_checkpoint_and_a_cleaned_log_leave_the_kept_versions_readable(
     engine.checkpoint(location, requires=Head(4))
     assert observed(location).checkpoint_version == 4
     asked: list[str] = []
-    engine.clean_log(location, keep_from=4, proceed=lambda: asked.append("asked"))
+    engine.clean_log(location, keep_from=4, proceed=lambda: asked.append("asked"), still_ours=lambda: None)
     assert asked == ["asked"]
     assert ids(tmp_path / "t") == list(range(40))
     assert observed(location).version == 4

@@ -251,8 +251,21 @@ class DeltaEngine:
         if not rs_metadata.checkpoint(self._rs(location), requires=at):
             maintenance.checkpoint(self._spark(location), self._store(location), requires=at)
 
-    def clean_log(self, location: str, *, keep_from: int, proceed: Callable[[], None]) -> FileChange:
-        return clean_log(self._store(location), keep_from=keep_from, now=self._clock.now(), proceed=proceed)
+    def clean_log(
+        self,
+        location: str,
+        *,
+        keep_from: int,
+        proceed: Callable[[], None],
+        still_ours: Callable[[], None],
+    ) -> FileChange:
+        return clean_log(
+            self._store(location),
+            keep_from=keep_from,
+            now=self._clock.now(),
+            proceed=proceed,
+            still_ours=still_ours,
+        )
 
     def statistics(
         self, location: str, *, version: int, columns: Sequence[str] | None, max_rows: int

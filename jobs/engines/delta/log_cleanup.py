@@ -14,7 +14,7 @@ from urllib.parse import unquote
 
 import orjson
 
-from lakewarden.catalog.errors import UnreadableError
+from lakewarden.catalog.errors import ConflictError, UnreadableError
 from lakewarden.catalog.failpoints import reach
 from lakewarden.catalog.formats.delta.hint import hinted_version
 from lakewarden.catalog.formats.delta.log import DeltaLog
@@ -49,12 +49,21 @@ class _Base:
     problems: tuple[str, ...] = ()
 
 
-def clean_log(store: FileStore, *, keep_from: int, now: datetime, proceed: Callable[[], None]) -> FileChange:
+def clean_log(
+    store: FileStore,
+    *,
+    keep_from: int,
+    now: datetime,
+    proceed: Callable[[], None],
+    still_ours: Callable[[], None] = lambda: None,
+) -> FileChange:
     """Delete the entries that no version from `keep_from` on needs; nothing without a checkpoint that agrees with them.
 
     Oldest first. Killed anywhere, the newest checkpoint and every commit since stand, so the table stays readable.
-    `proceed` is called right before each hundred of deletions and stops them by raising. `version` of the answer: the
-    first version that can be rebuilt, None if nothing was to be done; `problems`: what is wrong with a checkpoint.
+    `proceed` is called right before each hundred of deletions, `still_ours` before each; both stop them by raising.
+    Raises `ConflictError` where another file lies at the place of one that was listed: then the log was made anew.
+    `version` of the answer: the first version that can be rebuilt, None if nothing was to be done; `problems`: what is
+    wrong with a checkpoint.
     """
     listed = tuple(store.list(FOLDER))
     base = _base(store, listed, keep_from)
@@ -63,13 +72,13 @@ def clean_log(store: FileStore, *, keep_from: int, now: datetime, proceed: Calla
     old = entries_before(listed, base.version)
     companions = {entry.path for entry in listed}
     for entry in _allowed(old, proceed):
-        store.delete(entry.path)
+        _delete(store, entry, still_ours)
         if companion_of(entry.path) in companions:
             store.delete(companion_of(entry.path))
         reach("log.entry_deleted")
     loose = _loose_sidecars(store, now)
     for entry in _allowed(loose, proceed):
-        store.delete(entry.path)
+        _delete(store, entry, still_ours)
         reach("log.sidecar_deleted")
     gone = [*old, *loose]
     return FileChange(
@@ -78,6 +87,15 @@ def clean_log(store: FileStore, *, keep_from: int, now: datetime, proceed: Calla
         bytes_removed=sum(entry.size_bytes for entry in gone),
         problems=base.problems,
     )
+
+
+def _delete(store: FileStore, entry: FileEntry, still_ours: Callable[[], None]) -> None:
+    still_ours()
+    if not store.delete_listed(entry):
+        raise ConflictError(
+            f"{entry.path} is another file than the one that was listed: the log was made anew or replaced "
+            "meanwhile; the rest was left as it is."
+        )
 
 
 def _allowed(entries: Iterable[FileEntry], proceed: Callable[[], None]) -> Iterator[FileEntry]:

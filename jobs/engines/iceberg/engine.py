@@ -260,7 +260,14 @@ class IcebergEngine:
     def checkpoint(self, location: str, *, requires: Head) -> None:
         _refuse("write checkpoints of Iceberg tables, which have none")
 
-    def clean_log(self, location: str, *, keep_from: int, proceed: Callable[[], None]) -> FileChange:
+    def clean_log(
+        self,
+        location: str,
+        *,
+        keep_from: int,
+        proceed: Callable[[], None],
+        still_ours: Callable[[], None],
+    ) -> FileChange:
         _refuse("clean logs of Iceberg tables, which have none")
 
     def join_manifests(self, location: str, *, requires: Head, run_id: str) -> FileChange:

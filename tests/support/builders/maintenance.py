@@ -370,7 +370,14 @@ class AskedEngine:
         self.asked.append(f"checkpoint {requires}")
 
     @_done_by
-    def clean_log(self, location: str, *, keep_from: int, proceed: Callable[[], None]) -> FileChange:
+    def clean_log(
+        self,
+        location: str,
+        *,
+        keep_from: int,
+        proceed: Callable[[], None],
+        still_ours: Callable[[], None],
+    ) -> FileChange:
         self.asked.append(f"clean {keep_from}")
         return self.change
 

@@ -233,8 +233,21 @@ class FakeEngine:
     def checkpoint(self, location: str, *, requires: Head) -> None:
         rs_metadata.checkpoint(_rs(location), requires=_number(location, requires))
 
-    def clean_log(self, location: str, *, keep_from: int, proceed: Callable[[], None]) -> FileChange:
-        return clean_log(_store(location), keep_from=keep_from, now=self._clock.now(), proceed=proceed)
+    def clean_log(
+        self,
+        location: str,
+        *,
+        keep_from: int,
+        proceed: Callable[[], None],
+        still_ours: Callable[[], None],
+    ) -> FileChange:
+        return clean_log(
+            _store(location),
+            keep_from=keep_from,
+            now=self._clock.now(),
+            proceed=proceed,
+            still_ours=still_ours,
+        )
 
     def statistics(
         self, location: str, *, version: int, columns: Sequence[str] | None, max_rows: int

@@ -195,7 +195,14 @@ class ManifestEngine:
     def checkpoint(self, location: str, *, requires: Head) -> None:
         """Every generation of a manifest is whole."""
 
-    def clean_log(self, location: str, *, keep_from: int, proceed: Callable[[], None]) -> FileChange:
+    def clean_log(
+        self,
+        location: str,
+        *,
+        keep_from: int,
+        proceed: Callable[[], None],
+        still_ours: Callable[[], None],
+    ) -> FileChange:
         folder = _folder(location)
 
         proceed()

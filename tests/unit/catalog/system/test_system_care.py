@@ -2,6 +2,7 @@
 
 import os
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -105,8 +106,9 @@ def test_vacuum_takes_what_killed_writers_left(store: DeltaSystemStore, tmp_path
         os.utime(folder / name, (moment, moment))
     planned = vacuum(store, TABLES, retention=timedelta(days=2), note=NOTE, dry_run=True)
     assert planned == Cared(files_removed=1, bytes_removed=11) and (folder / "old.parquet").exists()
+    version = store.rows(TABLES).version
     done = vacuum(store, TABLES, retention=timedelta(days=2), note=NOTE)
-    assert done.files_removed == 1 and done.version == store.rows(TABLES).version
+    assert done == planned and store.rows(TABLES).version == version, "it makes no commit"
     assert not (folder / "old.parquet").exists() and (folder / "young.parquet").exists()
     assert vacuum(store, TABLES, retention=timedelta(days=2), note=NOTE) == Cared()
     assert store.rows(TABLES).highest("row") == 6
@@ -185,6 +187,65 @@ def test_a_leader_frozen_in_a_vacuum_does_not_lower_the_token(
     with suppress(ConflictError):
         vacuum(store, RUNS, retention=timedelta(days=2), note=old)
     assert store.raise_fence("daemon-3", at_least=0).token == 3
+
+
+class Frozen:
+    """A clock by which the process was frozen for a minute between two files, while something happened."""
+
+    def __init__(self, meanwhile: Callable[[], object], *, asked: int) -> None:
+        self.meanwhile, self.left, self.now = meanwhile, asked, 1_000.0
+
+    def __call__(self) -> float:
+        self.left -= 1
+        if self.left == 0:
+            self.meanwhile()
+            self.now += 60
+        return self.now
+
+
+@pytest.mark.parametrize("care", ["vacuum", "log"])
+def test_a_leader_that_wakes_within_a_batch_deletes_nothing_more(
+    store: DeltaSystemStore, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, care: str
+) -> None:
+    old = Note(actor="tests", because="care", fence=store.raise_fence("daemon-1", at_least=0))
+    folder = tmp_path / "runs" / {"vacuum": "bucket=0", "log": "_delta_log"}[care]
+    folder.mkdir(exist_ok=True)
+    names = [{"vacuum": f"orphan-{n}.parquet", "log": f"_commit_{n}.json.tmp"}[care] for n in range(5)]
+    for name in names:
+        (folder / name).touch()
+        os.utime(folder / name, (AGES_AGO, AGES_AGO))
+    # asked after the first answer, then before each further file
+    frozen = Frozen(lambda: store.raise_fence("daemon-2", at_least=0), asked=4)
+    monkeypatch.setattr(maintenance, "seconds_since_boot", frozen)
+    with pytest.raises(FencedError):
+        if care == "vacuum":
+            vacuum(store, RUNS, retention=timedelta(days=2), note=old)
+        else:
+            keep = timedelta(days=2)
+            tend_log(store, RUNS, checkpoint=False, keep=keep, now=datetime.now(UTC), note=old)
+    assert sum((folder / name).exists() for name in names) == 2
+
+
+@pytest.mark.parametrize("care", ["vacuum", "log"])
+def test_what_a_repair_has_put_back_since_it_was_listed_stays(
+    store: DeltaSystemStore, tmp_path: Path, care: str
+) -> None:
+    folder = tmp_path / "runs" / {"vacuum": "bucket=0", "log": "_delta_log"}[care]
+    folder.mkdir(exist_ok=True)
+    name = folder / {"vacuum": "orphan.parquet", "log": "_commit_dead.json.tmp"}[care]
+    name.touch()
+    os.utime(name, (AGES_AGO, AGES_AGO))
+
+    def put_back() -> None:
+        name.write_bytes(b"from a backup")
+
+    with pytest.raises(ConflictError, match="was put back meanwhile"):
+        if care == "vacuum":
+            vacuum(store, RUNS, retention=timedelta(days=2), note=NOTE, proceed=put_back)
+        else:
+            keep, now = timedelta(days=2), datetime.now(UTC)
+            tend_log(store, RUNS, checkpoint=False, keep=keep, now=now, note=NOTE, proceed=put_back)
+    assert name.read_bytes() == b"from a backup"
 
 
 @pytest.mark.heavy

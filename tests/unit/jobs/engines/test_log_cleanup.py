@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import cast
@@ -11,7 +12,8 @@ import pytest
 from deltalake import DeltaTable, PostCommitHookProperties, write_deltalake
 from deltalake.exceptions import DeltaError
 
-from lakewarden.catalog.storage.file_store import FileStore, canonical, open_store
+from lakewarden.catalog.errors import ConflictError
+from lakewarden.catalog.storage.file_store import FileEntry, FileStore, canonical, open_store
 from lakewarden.jobs.engines.delta.log_cleanup import SIDECAR_REST, clean_log
 from lakewarden.jobs.runs.port import FileChange
 from support.builders.delta_logs import LogWriter, add
@@ -89,11 +91,11 @@ class Interrupted:
     def __init__(self, store: FileStore) -> None:
         self._store, self._deleted = store, False
 
-    def delete(self, path: str) -> None:
+    def delete_listed(self, entry: FileEntry) -> bool:
         if self._deleted:
-            raise InterruptedError(path)
+            raise InterruptedError(entry.path)
         self._deleted = True
-        self._store.delete(path)
+        return self._store.delete_listed(entry)
 
     def __getattr__(self, name: str) -> object:
         return getattr(self._store, name)
@@ -111,6 +113,28 @@ def test_interrupted_anywhere_the_table_stays_readable_and_the_next_call_finishe
         assert set(readable(table)) >= set(range(10, HEAD + 1))
     assert deletions == 10  # ten commits and one checkpoint, the last of which needed no further call
     assert readable(table) == list(range(10, HEAD + 1))
+
+
+@pytest.mark.parametrize("is_lost", [True, False], ids=["by its clock", "by what lies there"])
+def test_a_worker_that_wakes_within_a_batch_leaves_the_table_that_was_made_anew(
+    table: Path, is_lost: bool
+) -> None:
+    asked = iter(range(100))
+
+    def woken() -> None:
+        if next(asked) != 2:
+            return
+        shutil.rmtree(table)
+        for number in range(3):
+            write_deltalake(str(table), pa.table({"other": [number]}), mode="append")
+        if is_lost:
+            raise ConflictError("The run's lease was lost.")
+
+    store = open_store(canonical(str(table)))
+    with pytest.raises(ConflictError, match="lease was lost" if is_lost else "made anew or replaced"):
+        clean_log(store, keep_from=12, now=NOW, proceed=lambda: None, still_ours=woken)
+    assert DeltaTable(str(table)).version() == 2
+    assert DeltaTable(str(table)).to_pyarrow_table().num_rows == 3
 
 
 def test_an_unsound_checkpoint_is_nothing_to_start_from(table: Path) -> None:

@@ -26,9 +26,16 @@ class _Between:
     def __getattr__(self, name: str) -> object:
         return getattr(self.engine, name)
 
-    def clean_log(self, location: str, *, keep_from: int, proceed: Callable[[], None]) -> FileChange:
+    def clean_log(
+        self,
+        location: str,
+        *,
+        keep_from: int,
+        proceed: Callable[[], None],
+        still_ours: Callable[[], None],
+    ) -> FileChange:
         self.meanwhile()
-        return self.engine.clean_log(location, keep_from=keep_from, proceed=proceed)
+        return self.engine.clean_log(location, keep_from=keep_from, proceed=proceed, still_ours=still_ours)
 
 
 def test_the_log_stays_that_its_owner_wants_kept_meanwhile(tmp_path: Path) -> None:
