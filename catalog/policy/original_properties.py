@@ -24,6 +24,7 @@ __all__ = [
     "is_looked_after",
     "kept_of",
     "leaving",
+    "leaving_since",
     "owed_to",
     "remembering",
     "remembers_everything",
@@ -148,7 +149,12 @@ def remembers_everything(row: TableRow) -> bool:
 
 def is_leaving(row: TableRow) -> bool:
     """Whether a table was dropped and still waits for its properties to be given back."""
-    return row.state is TableState.DROPPED and _PENDING in row.properties
+    return leaving_since(row) is not None
+
+
+def leaving_since(row: TableRow) -> str | None:
+    """Which drop a table waits for its properties after: when it was, as `leaving` was told. None: it does not."""
+    return row.properties.get(_PENDING) if row.state is TableState.DROPPED else None
 
 
 def is_looked_after(row: TableRow) -> bool:

@@ -1,6 +1,6 @@
 """How the row of a dropped table records that its original properties are still owed, or given back."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from datetime import datetime
 from typing import Final
@@ -33,12 +33,15 @@ def dropped(row: TableRow, owed: Iterable[OriginalProperty], now: datetime) -> T
     return leaving(gone, known.values(), now.isoformat()) if known else gone
 
 
-def given_back(registry: Registry, table_id: str, sentence: str) -> TableRow:
-    """A dropped table has its properties back: its row forgets about them. Repeating it changes nothing."""
+def given_back(
+    registry: Registry, table_id: str, sentence: str, *, is_for: Callable[[TableRow], bool]
+) -> TableRow:
+    """A dropped table has its properties back: its row forgets about them, unless it waits after another drop by now
+    (`is_for` says). Repeating it changes nothing."""
 
     def changed(rows: Rows[TableRow]) -> Iterable[TableRow]:
         row = row_of(rows, table_id)
-        if not is_leaving(row):
+        if not is_leaving(row) or not is_for(row):
             return []
         reason = f"{_DROPPED}{_PROPERTIES}{sentence}"
         now = registry.clock.now()

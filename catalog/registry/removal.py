@@ -1,6 +1,6 @@
 """Drop, purge, undrop, rename: how a table leaves management, and how it comes back."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import timedelta
 from typing import Final
@@ -164,11 +164,14 @@ def _refuse_cloned(rows: Rows[TableRow], row: TableRow) -> None:
         )
 
 
-def purged(registry: Registry, table_id: str, *, actor: Actor) -> TableRow:
-    """The files are gone: keep the row as history. Repeating it changes nothing."""
+def purged(
+    registry: Registry, table_id: str, *, actor: Actor, is_for: Callable[[TableRow], bool] = lambda row: True
+) -> TableRow:
+    """The files are gone: keep the row as history, unless it waits for another purge by now (`is_for` says).
+    Repeating it changes nothing."""
 
     def gone(current: TableRow) -> TableRow:
-        if current.state is not TableState.PURGING:
+        if current.state is not TableState.PURGING or not is_for(current):
             return current
         return replace(current, state=TableState.PURGED, state_reason=_PURGED)
 

@@ -12,7 +12,7 @@ from typing import Final, assert_never
 
 from lakewarden.catalog.errors import NotFoundError, UnreadableError
 from lakewarden.catalog.failpoints import reach
-from lakewarden.catalog.model.rows import Outcome, RunRow
+from lakewarden.catalog.model.rows import Outcome, RunRow, TableRow
 from lakewarden.catalog.policy.access import Actor, Caller, Role
 from lakewarden.catalog.registry.convert import conversion_failed, converted
 from lakewarden.catalog.registry.owed_properties import given_back
@@ -69,6 +69,17 @@ def _moved_bytes(row: RunRow) -> int:
     except UnreadableError:
         return 0
     return 0 if spec.changed_nothing(action) else row.actual_bytes or 0
+
+
+def _is_for(run: RunRow, table: TableRow) -> bool:
+    """Whether the table still waits for what this run was queued for. One that cannot be told settles nothing: another
+    run finds that there is nothing left to do."""
+    if run.payload is None:
+        return False
+    try:
+        return SPECS[run.action].is_for(table, decode(run.payload))
+    except UnreadableError:
+        return False
 
 
 def _bare(row: RunRow) -> RunRow:
@@ -151,9 +162,9 @@ class RunRecorder:
             case Settlement.NOT_CONVERTED:
                 conversion_failed(self.registry, row.table_id, message)
             case Settlement.GIVEN_BACK:
-                given_back(self.registry, row.table_id, message)
+                given_back(self.registry, row.table_id, message, is_for=partial(_is_for, row))
             case Settlement.PURGED:
-                purged(self.registry, row.table_id, actor=DAEMON)
+                purged(self.registry, row.table_id, actor=DAEMON, is_for=partial(_is_for, row))
             case _:
                 assert_never(settlement)
 

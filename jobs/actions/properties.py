@@ -10,7 +10,7 @@ from lakewarden.catalog.formats.port import Commit, Head
 from lakewarden.catalog.formats.registry import retention_of
 from lakewarden.catalog.model.rows import Action, Outcome, RunRow, TableRow
 from lakewarden.catalog.policy.effective import EffectivePolicy
-from lakewarden.catalog.policy.original_properties import is_leaving
+from lakewarden.catalog.policy.original_properties import is_leaving, leaving_since
 from lakewarden.catalog.policy.retention_properties import RetentionProperties
 from lakewarden.catalog.state.port import Run
 from lakewarden.jobs.actions.answers import Answer, Due
@@ -37,7 +37,7 @@ from lakewarden.jobs.actions.spec import (
 )
 from lakewarden.jobs.actions.world import TableView, World
 
-__all__ = ["PROPERTIES", "SetProperties", "properties_action"]
+__all__ = ["PROPERTIES", "SetProperties", "gives_back_action", "properties_action"]
 
 PROPERTIES_GAP: Final = 5
 """Setting properties takes milliseconds: a fifth of the quiet time that a compaction needs is enough."""
@@ -55,6 +55,8 @@ class SetProperties:
     """The names of retentions that somebody asked to be less: any other that the table has longer stands."""
     gives_back: bool = False
     """Instead of all that, a table that leaves gets its original properties back, on any head."""
+    since: str | None = None
+    """After which drop."""
 
 
 def properties_action(
@@ -68,11 +70,16 @@ def properties_action(
     )
 
 
+def gives_back_action(row: TableRow) -> SetProperties:
+    """What gives a table that leaves its original properties back."""
+    return SetProperties(gives_back=True, since=leaving_since(row))
+
+
 def _due(view: TableView, world: World, now: datetime) -> Answer:
     """Retention properties that do not carry the policy are set, all together, in a quiet gap."""
     if is_leaving(view.governed.row):
         because = "it was dropped: its properties go back to what they were before"
-        return Due(action=SetProperties(gives_back=True), because=because)
+        return Due(action=gives_back_action(view.governed.row), because=because)
     if not retention_of(view.governed.row.format):
         return nothing(Action.PROPERTIES, "its format has no properties for a retention")
     found = findings_of(view, (RETENTION_CHECK,))
@@ -136,4 +143,5 @@ PROPERTIES: Final = Spec(
     allowed_in=_allowed_in,
     foresees=_foresees,
     settles=_settles,
+    is_for=lambda row, action: leaving_since(row) == action.since,
 )

@@ -94,10 +94,13 @@ def _allowed_in(row: TableRow, action: Purge, now: datetime) -> str | None:
         )
     if now < wanted.after:
         return f"may not be deleted before {wanted.after:%Y-%m-%d %H:%M} UTC"
+    return None if _is_for(row, action) else "was dropped again, by another dry run"
+
+
+def _is_for(row: TableRow, action: Purge) -> bool:
+    wanted = Purging.of(row)
     agreed = (action.requires, action.unknown, action.others, action.head_file)
-    if (Head(wanted.version, wanted.head), wanted.unknown, wanted.others, wanted.head_file) != agreed:
-        return "was dropped again, by another dry run"
-    return None
+    return (Head(wanted.version, wanted.head), wanted.unknown, wanted.others, wanted.head_file) == agreed
 
 
 def _stuck(row: TableRow, past: Past) -> str:
@@ -129,4 +132,5 @@ PURGE: Final = Spec(
     failure_message=_stuck,
     moves_bytes=True,
     settles=_settles,
+    is_for=_is_for,
 )

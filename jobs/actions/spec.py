@@ -207,6 +207,10 @@ class Spec(Generic[A]):
     settles: Callable[[RunRow, bool], Settlement | None] = field(default=lambda run, tried_again: None)
     """The settlement of a finished run, given whether it is tried again."""
 
+    is_for: Callable[[TableRow, A], bool] = field(default=lambda row, action: True)
+    """Whether a row is still as it was when a run was decided on, in what the run settles: otherwise it settles
+    nothing, and another run does."""
+
     def changed_nothing(self, action: A) -> bool:
         """Whether the run was a dry run."""
         return self.is_dry_run is not None and self.is_dry_run(action)

@@ -9,6 +9,7 @@ import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 from lakewarden.catalog.errors import LakewardenError
@@ -22,6 +23,7 @@ from lakewarden.catalog.policy.original_properties import (
     give_back,
     is_leaving,
     kept_of,
+    leaving_since,
     remembers_everything,
 )
 from lakewarden.catalog.policy.scopes import govern, scopes_by_name
@@ -34,7 +36,7 @@ from lakewarden.daemon.installation.services import Services
 from lakewarden.daemon.usecases.lineage.last_commits import record_lineage
 from lakewarden.daemon.usecases.runs.revocation import EVERYTHING, take_back_runs
 from lakewarden.daemon.usecases.runs.waiting import by_whom, reap_lost
-from lakewarden.jobs.actions.properties import SetProperties
+from lakewarden.jobs.actions.properties import gives_back_action
 from lakewarden.jobs.actions.registry import encode
 from lakewarden.jobs.rollback.execute.interference import held_by
 from lakewarden.jobs.runs.properties_traced import traced
@@ -116,6 +118,7 @@ def finish(
     what could not be done is said."""
     rows = [services.registry.get(one.row.table_id) for one in leavings]
     owed = [row for row in rows if is_leaving(row)]
+    drops = {row.table_id: leaving_since(row) for row in owed}
     results = _run(services, [_request(row, actor) for row in owed], tell) if owed else {}
     left = []
     for one in leavings:
@@ -124,7 +127,9 @@ def finish(
             left.append(Left(row=row, sentence=said_of(row)))
         elif result is not None and result.outcome in _DONE and not result.retry:
             said = result.message or one.wanted.sentence
-            left.append(Left(row=given_back(services.registry, row.table_id, said), sentence=said))
+            done = given_back(services.registry, row.table_id, said, is_for=partial(_waits_since, drops))
+            again = "It was dropped again meanwhile. The daemon gives its properties back."
+            left.append(Left(row=done, owed=again) if is_leaving(done) else Left(row=done, sentence=said))
         else:
             why = "no worker has come to it yet" if result is None else result.message or result.outcome
             hand = one.wanted.by_hand(row.name)
@@ -134,6 +139,10 @@ def finish(
     return tuple(left)
 
 
+def _waits_since(drops: Mapping[str, str | None], row: TableRow) -> bool:
+    return row.table_id in drops and leaving_since(row) == drops[row.table_id]
+
+
 def those_who_leave(services: Services) -> tuple[TableRow, ...]:
     """Every managed table but the system tables, and dropped ones that are still owed something, by name."""
     rows = services.store.rows(TABLES).all()
@@ -141,9 +150,6 @@ def those_who_leave(services: Services) -> tuple[TableRow, ...]:
     return tuple(
         sorted((row for row in ours if row.state not in GONE or is_leaving(row)), key=lambda row: row.name)
     )
-
-
-_PAYLOAD: Final = encode(SetProperties(gives_back=True))
 
 
 def _unread(row: TableRow, remembered: tuple[OriginalProperty, ...], trouble: str) -> Leaving:
@@ -197,7 +203,7 @@ def _request(row: TableRow, actor: Caller) -> RunRequest:
         name=row.name,
         location=row.location or "",
         action=Action.PROPERTIES,
-        payload=_PAYLOAD,
+        payload=encode(gives_back_action(row)),
         because=f"{actor.name} dropped it: its properties go back to what they were before",
         rank=float("inf"),
         runtime=runtime_of(row),
