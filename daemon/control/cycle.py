@@ -153,18 +153,19 @@ class Cycle:
         doubted = parts.cache.reverted_ranges.doubted()
         must = heard.look | {row.table_id for row in recorded} | self._again | doubted
         self._again.clear()
-        looks = self._observe(must)
+        seen = self._observe(must)
         reach("cycle.observed")
         parts.require(fence)
+        looks, outdated = self._standing(seen)
         # Before writing: what is written down now may give reason to look at the same tables again.
         parts.cache.reverted_ranges.looked_at(look.table_id for look in looks)
         passed_over = parts.cache.reverted_ranges.doubted()
-        self._again.update(doubted)
+        self._again.update(doubted | outdated)
         changed = self._write(looks, recorded, fence)
         self._guarded("streams", partial(parts.streams, fence))
         self._guarded("writes", partial(parts.writes, fence))
         self._guarded("audit", partial(parts.unrecorded, fence))
-        self._again.clear()
+        self._again = outdated
         if may_plan:
             self._carry(fence)
         made = self._plan(unfinished) if may_plan else None
@@ -181,7 +182,7 @@ class Cycle:
             unfinished=len(unfinished),
             searching=self._adoption.searching,
             idle=made is not None
-            and not (unfinished or recorded or _has_work(made) or self._adoption.searching)
+            and not (unfinished or recorded or outdated or _has_work(made) or self._adoption.searching)
             and parts.cache.governed().keys().isdisjoint(parts.cache.reverted_ranges.doubted() - passed_over),
         )
 
@@ -194,6 +195,14 @@ class Cycle:
         checked = frozenset(islice(waiting, parts.checks_per_cycle))
         look = partial(self._look, must=must, checked=checked)
         return [seen for seen in self._rounds.look(shown, look) if seen is not None]
+
+    def _standing(self, seen: Sequence[TableLook]) -> tuple[tuple[TableLook, ...], set[str]]:
+        """The looks that are still of the rows as they are by now, and the tables to look at again."""
+        looks = self.parts.writer.standing(seen)
+        outdated = {look.table_id for look in seen} - {look.table_id for look in looks}
+        for table_id in outdated:
+            self.parts.observer.forget(table_id)
+        return looks, outdated
 
     def _wants_checks(self, governed: Governed) -> bool:
         health = self.parts.cache.health(governed.row.table_id)

@@ -20,6 +20,7 @@ from lakewarden.catalog.model.rows import (
     TableRow,
     TableState,
 )
+from lakewarden.catalog.registry.service import governed_in
 from lakewarden.catalog.system.codec import codec
 from lakewarden.catalog.system.port import HEALTH, LINEAGE, SCHEMAS, TABLES, Fence, Rows, SystemStore
 from lakewarden.catalog.units import count_of
@@ -40,6 +41,11 @@ class SweepWriter:
     cache: FleetCache
     notifier: Notifier
     clock: Clock
+
+    def standing(self, looks: Sequence[TableLook]) -> tuple[TableLook, ...]:
+        """The looks that are still of their rows, as these are stored now."""
+        rows = self.store.rows(TABLES) if looks else None
+        return tuple(look for look in looks if rows is not None and look.is_of(rows.get(look.table_id)))
 
     def write(self, looks: Sequence[TableLook], recorded: Iterable[RunRow], fence: Fence) -> int:
         """Write what changed. Returns the number of tables whose health did."""
@@ -99,7 +105,11 @@ class SweepWriter:
 
         def resolve(rows: Rows[TableRow]) -> Iterable[TableRow]:
             held = ((rows.get(look.table_id), look) for look in changing)
-            return [resolved_row(row, look, now) for row, look in held if row is not None]
+            return [
+                resolved_row(row, _allowed(rows, row, look), now)
+                for row, look in held
+                if row is not None and look.is_of(row)
+            ]
 
         done = self.store.edit(TABLES, resolve, fence=fence, because=because)
         self.cache.wrote_tables(done)
@@ -142,6 +152,14 @@ class SweepWriter:
         self.notifier.tell(
             Event(kind=kind, table_id=row.table_id, name=row.name, owner=row.owner, message=message, at=at)
         )
+
+
+def _allowed(rows: Rows[TableRow], row: TableRow, look: TableLook) -> TableLook:
+    """A hold or a pause keeps a table, also one that was placed on its namespace since it was looked at."""
+    if look.dropped is None:
+        return look
+    governed = governed_in(rows, row)
+    return look if governed.hold is None and governed.paused is None else replace(look, dropped=None)
 
 
 def _late(looks: Iterable[TableLook], cache: FleetCache) -> Iterator[tuple[TableLook, Finding]]:

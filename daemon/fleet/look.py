@@ -26,6 +26,10 @@ class TableLook:
     """What looking at one table came to."""
 
     table_id: str
+    location: str | None
+    """Where it looked."""
+    row_at: datetime
+    """When the row that it was judged by was changed last."""
     at: datetime
     findings: tuple[Finding, ...]
     seen: Observation | LogProblem | None
@@ -46,6 +50,11 @@ class TableLook:
     """Why the table counts as dropped, not as lost, where nothing was seen."""
     linked: tuple[str, ...] | None = None
     """The folders that its own leads to, None if nobody looked."""
+
+    def is_of(self, row: TableRow | None) -> bool:
+        """Whether a row is still the one that was looked by: the table has not moved since, and nobody has said
+        anything else of it. A look at a disk that hung may end sweeps later."""
+        return row is not None and (row.location, row.updated_at) == (self.location, self.row_at)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

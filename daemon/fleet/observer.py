@@ -149,6 +149,8 @@ class Observer:
         self._last.keep(row.table_id, LastLook(at=now, version=health.version, failed=failed))
         return TableLook(
             table_id=row.table_id,
+            location=row.location,
+            row_at=row.updated_at,
             at=now,
             findings=findings,
             seen=seen,
@@ -187,6 +189,8 @@ class Observer:
         self._last.keep(row.table_id, LastLook(at=now, version=health.version))
         return TableLook(
             table_id=row.table_id,
+            location=row.location,
+            row_at=row.updated_at,
             at=now,
             findings=findings,
             seen=None,
