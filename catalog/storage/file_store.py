@@ -37,6 +37,7 @@ __all__ = [
     "location_of",
     "open_store",
     "root_and_path",
+    "spelled",
 ]
 
 _ALIASES = {"s3a": "s3", "s3n": "s3", "abfss": "abfs", "wasbs": "abfs", "gcs": "gs"}
@@ -51,6 +52,15 @@ def canonical(location: str) -> str:
     percent-encoded where a URI needs it; of others every character after the authority is one of the path. A blank at
     the end is one of a local path's, but not of a URI. Raises `UsageError` for what is none.
     """
+    return _one_spelling(location, os.path.realpath)
+
+
+def spelled(location: str) -> str:
+    """The same by the text alone: no link is followed and no disk asked. Raises `UsageError` for what is none."""
+    return _one_spelling(location, os.path.abspath)
+
+
+def _one_spelling(location: str, resolved: Callable[[str], str]) -> str:
     text = location.strip()
     if not text:
         raise UsageError(
@@ -61,7 +71,7 @@ def canonical(location: str) -> str:
         raise UsageError("A location cannot hold a NUL character.", hint="Give a path or a URI.")
     if scheme in ("", "file"):
         raw = location.lstrip() if scheme == "" else unquote("/" + text.split(":", 1)[1].lstrip("/"))
-        return location_of(os.path.realpath(os.path.expanduser(raw)))
+        return location_of(resolved(os.path.expanduser(raw)))
     authority, _, inner = text.partition("://")[2].partition("/")
     path = os.path.normpath("/" + inner.lstrip("/")) if inner.strip("/") else ""
     return f"{_ALIASES.get(scheme, scheme)}://{authority}{path}"

@@ -26,6 +26,7 @@ from lakewarden.daemon.control.ticker import Ticker
 from lakewarden.daemon.control.write_clerk import WriteClerk
 from lakewarden.daemon.fleet.fleet_cache import FleetCache
 from lakewarden.daemon.fleet.observer import Observer
+from lakewarden.daemon.fleet.questions import Questions
 from lakewarden.daemon.fleet.stores import Stores
 from lakewarden.daemon.installation.services import Services
 from lakewarden.daemon.settings.settings import Settings
@@ -171,15 +172,16 @@ def _cycle(
         checks_every=settings.sweep_checks_every,
         streams=harvest,
     )
+    questions = Questions(disks=services.disks)
     return Cycle(
         CycleParts(
             queue=services.queue,
             cache=cache,
             observer=observer,
             writer=SweepWriter(store=store, cache=cache, notifier=notifier, clock=clock),
-            reaper=_reaper(services, pool),
+            reaper=_reaper(services, pool, questions),
             recorder=recorder,
-            hints=_hint_source(services, cache),
+            hints=_hint_source(services, cache, questions),
             caretaker=_caretaker(store, cache, recorder, clock),
             registry=services.registry,
             metrics=metrics,
@@ -201,6 +203,7 @@ def _cycle(
             unrecorded=lambda fence: services.audit_spool.drain(store, fence=fence),
             no_spark=services.no_spark,
             disks=services.disks,
+            questions=questions,
         )
     )
 
@@ -209,7 +212,7 @@ def _stores(settings: Settings, clock: Clock) -> Stores:
     return Stores(clock=clock, longest_pause=settings.sweep_longest_pause, threads=settings.sweep_threads)
 
 
-def _reaper(services: Services, pool: WorkerPool) -> Reaper:
+def _reaper(services: Services, pool: WorkerPool, questions: Questions) -> Reaper:
     settings = services.settings
     return Reaper(
         queue=services.queue,
@@ -219,10 +222,11 @@ def _reaper(services: Services, pool: WorkerPool) -> Reaper:
         attempts=settings.run_attempts,
         pause=settings.run_heartbeat,
         silence=pool.silence,
+        asked=questions.one,
     )
 
 
-def _hint_source(services: Services, cache: FleetCache) -> HintSource:
+def _hint_source(services: Services, cache: FleetCache, questions: Questions) -> HintSource:
     store = services.store
     spool = Spool(services.settings.system_location, store.storage(), clock=services.clock)
     return HintSource(
@@ -230,6 +234,7 @@ def _hint_source(services: Services, cache: FleetCache) -> HintSource:
         cache=cache,
         drain=partial(drain, spool, services.inbox),
         metastore=services.metastore,
+        asked=questions.one,
     )
 
 

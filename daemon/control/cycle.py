@@ -8,7 +8,7 @@ and never stops the cycle: this is one of two modules that catch every exception
 import time
 import uuid
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
@@ -25,10 +25,10 @@ from lakewarden.catalog.registry.service import Registry
 from lakewarden.catalog.state.port import Queue, Run, RunRequest
 from lakewarden.catalog.system.port import RUNS, Fence
 from lakewarden.daemon.control.adoption import Adoption
-from lakewarden.daemon.control.cycle_report import CycleReport
+from lakewarden.daemon.control.cycle_report import CycleReport, in_a_sentence
 from lakewarden.daemon.control.hints import HintSource, PendingHints
 from lakewarden.daemon.control.restore_cascade import CascadeDriver
-from lakewarden.daemon.control.returns import take_back
+from lakewarden.daemon.control.returns import returned, take_back
 from lakewarden.daemon.control.rounds import Rounds
 from lakewarden.daemon.control.run_recorder import Ended, RunRecorder
 from lakewarden.daemon.control.sweep_writer import SweepWriter
@@ -37,6 +37,7 @@ from lakewarden.daemon.fleet.disks import Disks
 from lakewarden.daemon.fleet.fleet_cache import FleetCache
 from lakewarden.daemon.fleet.look import OnRecord, TableLook
 from lakewarden.daemon.fleet.observer import Observer
+from lakewarden.daemon.fleet.questions import Questions
 from lakewarden.daemon.fleet.stores import Stores
 from lakewarden.daemon.telemetry.log import get_log
 from lakewarden.daemon.telemetry.metrics import Metrics
@@ -86,6 +87,7 @@ class CycleParts:
     unrecorded: Callable[[Fence], object] = lambda fence: None  #: Records audit entries that wait
     no_spark: Callable[[str], str | None] = lambda location: None  #: Why Spark may not work at a location
     disks: Disks = field(default_factory=Disks)  #: Those that hang
+    questions: Questions = field(default_factory=Questions)  #: Asks them in time
 
 
 @dataclass(slots=True)
@@ -102,6 +104,7 @@ class Cycle:
 
     def __post_init__(self) -> None:
         parts = self.parts
+        parts.questions.tick = self._go_on
         self._adoption = Adoption(
             guard=self._guarded, go_on=self._go_on, no_metastore=parts.hints.metastore_outage
         )
@@ -130,7 +133,7 @@ class Cycle:
             get_log("cycle").exception("unexpected error")
             trouble = f"An unexpected error ({in_one_line(error)}); its trace is in the log."
             report = CycleReport(trouble=trouble)
-        seconds, left_out = time.monotonic() - began, _in_a_sentence(self._skipped)
+        seconds, left_out = time.monotonic() - began, in_a_sentence(self._skipped)
         report = replace(report, seconds=seconds, skipped=len(self._skipped), left_out=left_out)
         self._measure(report)
         return report
@@ -322,8 +325,9 @@ class Cycle:
         return self._adoption.run(parts.registry, subjects, search, threads=parts.threads)
 
     def _taken_back(self) -> int:
-        registry, left = self.parts.registry, self.parts.cache.left()
-        return sum(bool(self._guarded(row.name, partial(take_back, registry, row))) for row in left)
+        parts, registry = self.parts, self.parts.registry
+        back = returned(registry, parts.cache.left(), parts.questions)
+        return sum(bool(self._guarded(row.name, partial(take_back, registry, row))) for row in back)
 
     def _guarded(self, what: str, do: Callable[[], T]) -> T | None:
         """Do something that concerns one table. If it fails, that table is left out of this cycle."""
@@ -376,14 +380,6 @@ class Cycle:
         metrics.set_counts(metrics.tables, Counter(one.row.state.value for one in cache.governed().values()))
         severities = Counter(found.severity.value for row in cache.healths() for found in row.findings)
         metrics.set_counts(metrics.findings, severities)
-
-
-def _in_a_sentence(skipped: Mapping[str, str]) -> str | None:
-    """What was left out, with the reason of the first by name."""
-    if not skipped:
-        return None
-    name = min(skipped)
-    return f"{name}: {skipped[name]}" + (f" And {len(skipped) - 1} more." if len(skipped) > 1 else "")
 
 
 def _has_work(made: Plan) -> bool:

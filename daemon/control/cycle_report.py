@@ -1,12 +1,13 @@
 """The result of a cycle as a value, and as the sentence of its log line."""
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from lakewarden.catalog.model.rows import Outcome, RunRow
 from lakewarden.catalog.units import count_of
 
-__all__ = ["CycleReport"]
+__all__ = ["CycleReport", "in_a_sentence"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -70,3 +71,11 @@ class CycleReport:
         if self.queued or self.unfinished:
             parts.append(f"{self.queued} queued, {self.unfinished} under way before")
         return f"{'; '.join(parts)}; took {self.seconds * 1000:.0f} ms."
+
+
+def in_a_sentence(skipped: Mapping[str, str]) -> str | None:
+    """What was left out, with the reason of the first by name."""
+    if not skipped:
+        return None
+    name = min(skipped)
+    return f"{name}: {skipped[name]}" + (f" And {len(skipped) - 1} more." if len(skipped) > 1 else "")

@@ -5,14 +5,16 @@ A hint is never a fact. It is claimed, acted on, and only then forgotten, so a c
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final
 
 from lakewarden.catalog.errors import UnavailableError, UsageError
 from lakewarden.catalog.metastore.lookup import parse_name
 from lakewarden.catalog.metastore.port import Metastore
 from lakewarden.catalog.state.port import Hint, HintKind, Inbox
-from lakewarden.catalog.storage.file_store import canonical
+from lakewarden.catalog.storage.file_store import canonical, spelled
 from lakewarden.daemon.fleet.fleet_cache import FleetCache
+from lakewarden.daemon.telemetry.log import get_log
 from lakewarden.daemon.telemetry.outages import Outage
 
 __all__ = ["HintSource", "PendingHints"]
@@ -38,9 +40,16 @@ class HintSource:
     """
 
     def __init__(
-        self, *, inbox: Inbox, cache: FleetCache, drain: Callable[[], int], metastore: Metastore | None
+        self,
+        *,
+        inbox: Inbox,
+        cache: FleetCache,
+        drain: Callable[[], int],
+        metastore: Metastore | None,
+        asked: Callable[[str, Callable[[], str]], str] = lambda location, ask: ask(),
     ) -> None:
         self._inbox, self._cache, self._drain, self._metastore = inbox, cache, drain, metastore
+        self._asked = asked
         self._last_event = 0
         self._spool = Outage("hints", "the spool folder is not read", "the spool folder is read again")
         self.metastore_outage = Outage(
@@ -62,13 +71,18 @@ class HintSource:
         news = self._news()
         look: set[str] = set()
         unknown: list[str] = []
-        for subject in sorted(subjects | news):
-            known = self._find(subject)
+        for subject in sorted(subjects | news | dropped):
+            try:
+                known = self._find(subject)
+            except (
+                UnavailableError
+            ) as error:  # its disk hangs: a sweep or a search finds it once that answers
+                get_log("hints").info("left alone", subject=subject, because=str(error))
+                continue
             if known is not None:
                 look.add(known)
-            else:
+            elif subject in subjects or subject in news:
                 unknown.append(subject)
-        look.update(filter(None, map(self._find, dropped)))
         return PendingHints(look=frozenset(look), unknown=tuple(unknown), hint_ids=_ids(hints))
 
     def done(self, heard: PendingHints) -> None:
@@ -81,7 +95,10 @@ class HintSource:
         if name is not None:
             return self._cache.find(name)
         try:
-            return self._cache.find(canonical(subject))
+            place = spelled(subject)
+            return self._cache.find(place) or self._cache.find(
+                self._asked(place, partial(canonical, subject))
+            )
         except UsageError:
             return None
 

@@ -1,22 +1,37 @@
 """Tables that their users dropped and made again at the same place: nightly jobs do that. They keep their rows."""
 
+from collections.abc import Iterable
+
 from lakewarden.catalog.errors import LakewardenError, UnavailableError
 from lakewarden.catalog.formats.registry import reader_of
 from lakewarden.catalog.model.rows import TableRow
 from lakewarden.catalog.registry.removal import undrop
 from lakewarden.catalog.registry.service import Registry
 from lakewarden.daemon.control.run_recorder import DAEMON
+from lakewarden.daemon.fleet.questions import Questions
 from lakewarden.daemon.telemetry.log import get_log
 
-__all__ = ["take_back"]
+__all__ = ["returned", "take_back"]
+
+
+def returned(registry: Registry, rows: Iterable[TableRow], questions: Questions) -> list[TableRow]:
+    """Those at whose places there are tables again, as far as these answer."""
+    by_place = {row.location or "": row for row in rows}
+
+    def is_there(place: str) -> bool:
+        try:
+            return reader_of(registry.readers, by_place[place].format).is_table(place)
+        except LakewardenError:
+            return False
+
+    there = questions.each(by_place, is_there)
+    return [row for place, row in by_place.items() if there.get(place)]
 
 
 def take_back(registry: Registry, row: TableRow) -> bool:
-    """Manage a table again if there is one at its place; whether there is. Why it cannot be, where its name or place is
-    another one's by now, is no news for each cycle."""
+    """Manage a table again that lies at its place again; whether that was done. Why it cannot be, where its name or
+    place is another one's by now, is no news for each cycle."""
     try:
-        if not reader_of(registry.readers, row.format).is_table(row.location or ""):
-            return False
         undrop(registry, row.table_id, actor=DAEMON)
     except UnavailableError:
         return False

@@ -20,6 +20,8 @@ from lakewarden.jobs.actions.spec import GiveUp, Recovered, Retry
 
 __all__ = ["Reaper"]
 
+Asked = Callable[[str, Callable[[], tuple[Commit, ...]]], tuple[Commit, ...]]
+
 _DOUBLINGS: Final = 10
 """How often the pause before another attempt doubles: without an end it would outgrow every date."""
 
@@ -38,6 +40,8 @@ class Reaper:
     pause: timedelta
     silence: Callable[[Run], bool] = lambda run: False
     """Ends the worker that has a run, where it is one of ours: what has lost its run must not wake and go on."""
+    asked: Asked = lambda location, ask: ask()
+    """Asks about a location; raises `UnavailableError` where nobody answers for too long."""
 
     def lost(self) -> tuple[Run, ...]:
         """Runs whose lease ran out."""
@@ -90,5 +94,13 @@ class Reaper:
     def _commits(self, run: Run) -> Iterable[Commit]:
         """Commits after the version the run was decided on; none where there is no table (yet, or any more)."""
         location, after = run.request.location, run.request.requires_version
-        reader = next((one for one in self.registry.readers if one.is_table(location)), None)
-        return () if reader is None else reader.commits(location, after=-1 if after is None else after)
+
+        def in_log() -> tuple[Commit, ...]:
+            reader = next((one for one in self.registry.readers if one.is_table(location)), None)
+            return (
+                ()
+                if reader is None
+                else tuple(reader.commits(location, after=-1 if after is None else after))
+            )
+
+        return self.asked(location, in_log)

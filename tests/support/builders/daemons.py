@@ -24,6 +24,7 @@ from lakewarden.daemon.control.sweep_writer import SweepWriter
 from lakewarden.daemon.control.system_maintenance import Caretaker
 from lakewarden.daemon.fleet.fleet_cache import FleetCache
 from lakewarden.daemon.fleet.observer import Observer
+from lakewarden.daemon.fleet.questions import Questions
 from lakewarden.daemon.fleet.stores import Stores
 from lakewarden.daemon.telemetry.metrics import Metrics
 from lakewarden.daemon.telemetry.webhook import Event
@@ -79,7 +80,7 @@ class World:
 
     def restart(self) -> Cycle:
         """A daemon that has just started: no memory, the same stores."""
-        cache = FleetCache(self.store, self.clock)
+        cache, questions = FleetCache(self.store, self.clock), Questions()
         registry = Registry(
             store=self.store,
             readers=(self.reader,),
@@ -116,9 +117,16 @@ class World:
                     clock=self.clock,
                     attempts=3,
                     pause=timedelta(seconds=10),
+                    asked=questions.one,
                 ),
                 recorder=recorder,
-                hints=HintSource(inbox=self.inbox, cache=cache, drain=lambda: 0, metastore=None),
+                hints=HintSource(
+                    inbox=self.inbox,
+                    cache=cache,
+                    drain=lambda: 0,
+                    metastore=None,
+                    asked=questions.one,
+                ),
                 caretaker=Caretaker(
                     store=self.store,
                     cache=cache,
@@ -138,6 +146,7 @@ class World:
                 discover=self._discover,
                 require=lambda fence: None,
                 beat=lambda: None,
+                questions=questions,
             )
         )
         return self.cycle

@@ -1,0 +1,143 @@
+"""A disk that never answers holds up no cycle: neither by a table that its users dropped, nor by a lost run, nor by a
+hint. What hangs is asked in a thread, and the other tables are looked at in the same cycle."""
+
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from threading import Event
+
+import pytest
+
+from lakewarden.catalog.errors import UnavailableError
+from lakewarden.catalog.model.left_by_users import left
+from lakewarden.catalog.model.rows import TableState
+from lakewarden.catalog.state.port import Hint, HintKind
+from lakewarden.catalog.system.port import TABLES
+from lakewarden.daemon.control import hints
+from lakewarden.daemon.fleet.disks import Disks
+from lakewarden.daemon.fleet.questions import Questions
+from support.builders.daemons import LEASE, World
+
+LIMIT = 30
+"""Seconds until a test that hangs says so."""
+
+
+@pytest.fixture
+def back() -> Iterator[Event]:
+    """Set when the disk answers again."""
+    event = Event()
+    yield event
+    event.set()
+
+
+def hanging(world: World, place: str, back: Event) -> None:
+    """Nobody who asks whether there is a table at a place gets an answer before the disk is back."""
+    is_table = world.reader.is_table
+
+    def asked(location: str) -> bool:
+        if location == place:
+            assert back.wait(LIMIT), "the cycle waits for a dead disk"
+        return is_table(location)
+
+    world.reader.is_table = asked  # type: ignore[method-assign]  # a disk that hangs
+    world.cycle.parts.questions.longest = 0.2
+
+
+def until(world: World, is_so: Callable[[], bool]) -> None:
+    for _ in range(200):
+        if is_so():
+            return
+        world.sweep()
+    raise AssertionError("it never came to that")
+
+
+def test_a_dropped_table_on_a_dead_disk_is_asked_once_and_comes_back_with_it(
+    world: World, back: Event
+) -> None:
+    gone, other = world.add("db.gone", version=1), world.add("db.other", version=1)
+    world.sweep()
+    dropped = left(world.row("db.gone"), "its users dropped it", world.clock.now())
+    world.store.edit(TABLES, lambda _: [dropped], because="test")
+    hanging(world, gone.location or "", back)
+    for version in (2, 3):
+        world.write(other)
+        world.sweep()
+        assert world.health("db.other").version == version
+    assert world.row("db.gone").state is TableState.DROPPED
+    back.set()
+    until(world, lambda: world.row("db.gone").state is TableState.ACTIVE)
+
+
+def test_a_lost_run_on_a_dead_disk_waits_for_it_and_nobody_waits_for_the_run(
+    world: World, back: Event
+) -> None:
+    row, other = world.add("db.a"), world.add("db.other", version=1)
+    old = world.clock.now() - timedelta(days=9)
+    world.write(row, tombstones=5, tombstone_bytes=500, oldest_tombstone_at=old)
+    world.sweep()
+    run = world.queue.claim("w", LEASE)
+    assert run is not None and world.queue.start(run.request.run_id, "w", LEASE)
+    world.clock.advance(LEASE)
+    hanging(world, row.location or "", back)
+    world.write(other)
+    report = world.sweep()
+    assert (report.reaped, world.health("db.other").version) == (0, 2)
+    assert "does not answer" in (report.left_out or "")
+    back.set()
+    until(world, lambda: not world.queue.expired())
+
+
+def test_hints_of_tables_on_a_dead_disk_ask_it_nothing(
+    world: World, back: Event, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def asked(location: str) -> str:
+        raise AssertionError(f"{location} is asked where it leads")
+
+    known = world.add("db.t", lake="file:///dead", version=1)
+    world.sweep()
+    monkeypatch.setattr(hints, "canonical", asked)
+    world.cycle.parts.questions.disks = Disks(
+        patience=0.1, ask=lambda point: assert_back(back), points=lambda: ("/dead",)
+    )
+    subjects = (known.location or "", "/dead/db.t/", "/dead/new", "file:///dead/newer")
+    world.inbox.put(
+        Hint(hint_id=f"h{number}", subject=subject, kind=HintKind.WRITTEN, at=world.clock.now())
+        for number, subject in enumerate(subjects)
+    )
+    heard = world.cycle.parts.hints.listen()
+    assert (heard.look, heard.unknown) == ({known.table_id}, ())
+    assert len(heard.hint_ids) == len(subjects)
+
+
+def assert_back(back: Event) -> None:
+    assert back.wait(LIMIT)
+
+
+def test_a_question_without_an_answer_is_asked_once(back: Event) -> None:
+    questions, asked = Questions(longest=0.1), list[str]()
+
+    def ask(place: str) -> str:
+        asked.append(place)
+        if place == "file:///dead/t":
+            assert_back(back)
+        return place.upper()
+
+    for _ in range(3):
+        answers = questions.each(("file:///dead/t", "file:///lake/t"), ask)
+        assert answers == {"file:///lake/t": "FILE:///LAKE/T"}
+    assert asked.count("file:///dead/t") == 1
+    with pytest.raises(UnavailableError, match="does not answer"):
+        questions.one("file:///dead/t", lambda: ask("file:///dead/t"))
+    back.set()
+    for _ in range(1_000):
+        answers = questions.each(("file:///dead/t",), ask)
+        if answers:
+            break
+    assert answers == {"file:///dead/t": "FILE:///DEAD/T"}
+
+
+def test_what_a_question_raises_is_raised() -> None:
+    def ask() -> str:
+        raise UnavailableError("It is away.")
+
+    with pytest.raises(UnavailableError, match="It is away"):
+        Questions().one("file:///lake/t", ask)
