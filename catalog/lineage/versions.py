@@ -142,6 +142,8 @@ _REPLACING: Final = frozenset({Operation.OVERWRITE, Operation.PARTIAL_OVERWRITE,
 _RESTORE: Final = "RESTORE"
 """A RESTORE with an unknown target in `lakewarden.lineage`."""
 _ROWS_METRICS: Final = ("numOutputRows", "numTargetRowsInserted", "num_added_rows")
+_COPIED_METRICS: Final = ("numCopiedRows", "numTargetRowsCopied")
+"""Rows of before that were written once more, and are among the first of these."""
 
 
 def history_of(
@@ -322,6 +324,10 @@ def _touch(commit: Commit) -> Touch:
 def _rows(commit: Commit) -> int | None:
     for name in _ROWS_METRICS:
         rows = as_whole(commit.metrics.get(name, ""))
+        if rows is not None and name == "numOutputRows":
+            copied = next((commit.metrics[one] for one in _COPIED_METRICS if one in commit.metrics), "0")
+            known = as_whole(copied)
+            return None if known is None else rows - known
         if rows is not None:
             return rows
     return None

@@ -38,6 +38,8 @@ UNKNOWN: Final = RowCounts(**dict.fromkeys(COUNTS))
 _UPDATED: Final = ("numTargetRowsUpdated", "numUpdatedRows")
 _DELETED: Final = ("numTargetRowsDeleted", "numDeletedRows")
 _INSERTED: Final = ("numTargetRowsInserted", "numOutputRows")
+_COPIED: Final = ("numCopiedRows",)
+"""Of what a write by a condition on data columns wrote, the rows that were there before."""
 _ADDED_BYTES: Final = ("numTargetBytesAdded", "numAddedBytes", "numOutputBytes")
 _REMOVED_BYTES: Final = ("numTargetBytesRemoved", "numRemovedBytes")
 _INSERTS: Final = ("numTargetRowsInserted", "numOutputRows", "numFiles")
@@ -49,7 +51,7 @@ def counts_of(commit: Commit) -> RowCounts:
     metrics = commit.metrics
     updated = _number(metrics, _UPDATED, default=0)
     inserts = any(name in metrics for name in _INSERTS)
-    inserted = _number(metrics, _INSERTED, default=None if inserts else 0)
+    inserted = _inserted(metrics, default=None if inserts else 0)
     deletes_none = inserts and commit.removed_files == 0
     deleted = _number(metrics, _DELETED, default=0 if deletes_none or "numUpdatedRows" in metrics else None)
     return RowCounts(
@@ -72,6 +74,15 @@ def with_rows_before(counts: RowCounts, before: int | None, after: int | None) -
     deleted = before + counts.num_inserted_rows - after
     affected = _sum(counts.num_updated_rows, deleted, counts.num_inserted_rows)
     return replace(counts, num_deleted_rows=deleted, num_affected_rows=affected)
+
+
+def _inserted(metrics: Mapping[str, str], *, default: int | None) -> int | None:
+    name = next((one for one in _INSERTED if one in metrics), None)
+    if name is None:
+        return default
+    found = as_whole(metrics[name])
+    copied = _number(metrics, _COPIED, default=0) if name == "numOutputRows" else 0
+    return None if found is None or copied is None else found - copied
 
 
 def _number(metrics: Mapping[str, str], names: tuple[str, ...], *, default: int | None) -> int | None:

@@ -167,7 +167,8 @@ COUNTED = [
     ("DELETE FROM counted.t WHERE id > 1000", (0, 0, 0)),
     ("INSERT OVERWRITE counted.t SELECT id, id % 3 FROM range(12)", (0, 21, 12)),
     ("INSERT INTO counted.t REPLACE WHERE p = 2 SELECT id, 2L FROM range(5)", (0, 4, 5)),
-    ("DELETE FROM counted.t", (0, 13, 0)),
+    ("INSERT INTO counted.t REPLACE WHERE id = 3 SELECT 3L, 0L", (0, 2, 1)),
+    ("DELETE FROM counted.t", (0, 12, 0)),
     ("INSERT INTO counted.t SELECT id, 0 FROM range(4)", (0, 0, 4)),
     ("CREATE OR REPLACE TABLE counted.t USING delta AS SELECT 1 AS id", (0, 4, 1)),
 ]
@@ -190,5 +191,5 @@ def test_every_governed_write_says_what_it_changed(
             assert (row["num_added_bytes"] > 0) == (row["num_added_files"] > 0), statement
             assert (row["num_removed_bytes"] > 0) == (row["num_removed_files"] > 0), statement
             versions.append(row["version"])
-        assert versions == [0, 1, 2, 3, None, 4, 5, 6, 7, 8]
+        assert versions == [0, 1, 2, 3, None, 4, 5, 6, 7, 8, 9]
     spark.sql("DROP DATABASE counted CASCADE")

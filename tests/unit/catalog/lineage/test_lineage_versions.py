@@ -164,8 +164,16 @@ def test_only_an_append_that_read_nothing_of_the_table_is_blind(one: Commit, bli
 
 @pytest.mark.parametrize(
     ("metrics", "rows"),
-    [({"numOutputRows": "7"}, 7), ({"num_added_rows": "7"}, 7), ({"numOutputRows": "?"}, None), ({}, None)],
-    ids=["Spark", "delta-rs", "garbage", "nothing"],
+    [
+        ({"numOutputRows": "7"}, 7),
+        ({"numOutputRows": "7", "numCopiedRows": "6"}, 1),
+        ({"numOutputRows": "7", "numTargetRowsCopied": "4", "numTargetRowsInserted": "1"}, 3),
+        ({"numOutputRows": "7", "numCopiedRows": "?"}, None),
+        ({"num_added_rows": "7"}, 7),
+        ({"numOutputRows": "?"}, None),
+        ({}, None),
+    ],
+    ids=["Spark", "replace where", "merge", "copies that nobody can read", "delta-rs", "garbage", "nothing"],
 )
 def test_rows_come_from_the_metrics(metrics: dict[str, str], rows: int | None) -> None:
     assert version_of(commit("WRITE", "Append", metrics=metrics)).rows == rows

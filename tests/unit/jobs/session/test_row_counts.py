@@ -33,11 +33,27 @@ def counted(metrics: Mapping[str, str], *, added: int = 1, removed: int = 0) -> 
         ({"numFiles": "1", "numOutputRows": "4", "numOutputBytes": "9"}, (1, 0), (0, 0, 4)),
         ({"numFiles": "1", "numOutputRows": "4", "numRemovedFiles": "2"}, (1, 2), (0, None, 4)),
         ({"numOutputRows": "4", "numDeletedRows": "3", "numRemovedFiles": "2"}, (1, 2), (0, 3, 4)),
+        (
+            {"numOutputRows": "100", "numCopiedRows": "99", "numDeletedRows": "1", "numRemovedFiles": "1"},
+            (1, 1),
+            (0, 1, 1),
+        ),
+        ({"numOutputRows": "100", "numCopiedRows": "?", "numDeletedRows": "1"}, (1, 1), (0, 1, None)),
         ({"numUpdatedRows": "5", "numCopiedRows": "1"}, (1, 1), (5, 0, 0)),
         ({"numDeletedRows": "7", "numRemovedFiles": "2"}, (0, 2), (0, 7, 0)),
         ({"numRemovedFiles": "2"}, (0, 2), (0, None, 0)),
     ],
-    ids=["merge", "append", "overwrite", "replace where", "update", "delete", "delete without statistics"],
+    ids=[
+        "merge",
+        "append",
+        "overwrite",
+        "replace where",
+        "replace where on data",
+        "copies that nobody can read",
+        "update",
+        "delete",
+        "delete without statistics",
+    ],
 )
 def test_rows_are_counted(
     metrics: Mapping[str, str], files: tuple[int, int], rows: tuple[int | None, ...]
@@ -61,3 +77,9 @@ def test_what_an_overwrite_took_away_follows_from_the_rows_before_and_after() ->
     known = with_rows_before(overwrite, 10, 4)
     assert (known.num_deleted_rows, known.num_affected_rows) == (10, 14)
     assert with_rows_before(overwrite, None, 4) == overwrite
+
+
+def test_rows_that_were_only_copied_are_no_inserted_ones_there_either() -> None:
+    overwrite = counted({"numOutputRows": "100", "numCopiedRows": "99", "numRemovedFiles": "1"}, removed=1)
+    known = with_rows_before(overwrite, 101, 100)
+    assert (known.num_deleted_rows, known.num_inserted_rows, known.num_affected_rows) == (2, 1, 3)
