@@ -6,6 +6,7 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from lakewarden.jobs.sql.compile.dialects import PARSERS
+from lakewarden.jobs.sql.compile.names.spelling import differ_in_case
 from lakewarden.jobs.sql.compile.reading import tokens_of_any
 from lakewarden.jobs.sql.compile.values import DIALECT_KEY, Dialect
 
@@ -18,9 +19,11 @@ def read_otherwise(text: str) -> tuple[str, ...]:
         trees = PARSERS[Dialect.SPARK].parse(text)
     except SqlglotError:
         return ()
-    if len(trees) != 1 or not isinstance(trees[0], exp.Update | exp.Delete):
+    tree = trees[0] if len(trees) == 1 else None
+    if not isinstance(tree, exp.Update | exp.Delete):
         return ()
-    found = tuple(dict.fromkeys((*_quotes(text), *_operators(trees[0]), *_order(trees[0]))))
+    told = (*_quotes(text), *_operators(tree), *_order(tree), *_names(tree))
+    found = tuple(dict.fromkeys(told))
     return (*found, f"It was read as Spark's: SET {DIALECT_KEY} says whose it is.") if found else ()
 
 
@@ -29,6 +32,12 @@ def _quotes(text: str) -> Iterator[str]:
         written = text[token.start : token.end + 1]
         if written.startswith('"'):
             yield f"{written} is a text, where postgres, teradata and tsql have a name."
+
+
+def _names(tree: exp.Expr) -> Iterator[str]:
+    found = differ_in_case(tree, Dialect.MYSQL)
+    if found is not None:
+        yield f"{found[0]} and {found[1]} are one name, where mysql has two."
 
 
 def _operators(tree: exp.Expr) -> Iterator[str]:

@@ -13,6 +13,7 @@ from lakewarden.catalog.errors import NotAllowedError, UsageError
 from lakewarden.jobs.sql.compile.change import RowChange, name_of, tables_of
 from lakewarden.jobs.sql.compile.clauses import Clauses, Placement
 from lakewarden.jobs.sql.compile.dialects import PARSERS
+from lakewarden.jobs.sql.compile.names.spelling import refuse_names_that_differ_in_case
 from lakewarden.jobs.sql.compile.places import WrongPartError, told_with_places, wrong_at
 from lakewarden.jobs.sql.compile.precedence import refuse_unclear
 from lakewarden.jobs.sql.compile.shapes import RETURNING, ForeignError, shapes_of
@@ -89,11 +90,17 @@ def draft_of(text: str, dialect: Dialect | None = None) -> Draft | None:
     refuse_run_comments(text, dialect)
     chosen = tuple(PARSERS) if dialect is None else (dialect,)
     changes: dict[Dialect, tuple[RowChange, ...]] = {}
+    misspelled: dict[Dialect, UsageError] = {}
     refusals: list[UsageError] = []
     unread: list[tuple[int, ParseError]] = []
     for one in chosen:
         try:
-            changes[one] = shapes_of(_tree(text, one), one)
+            tree = _tree(text, one)
+            try:
+                refuse_names_that_differ_in_case(tree, one)
+            except UsageError as error:
+                misspelled[one] = error
+            changes[one] = shapes_of(tree, one)
         except ForeignError:
             continue
         except UsageError as error:
@@ -109,6 +116,9 @@ def draft_of(text: str, dialect: Dialect | None = None) -> Draft | None:
     first = next(iter(changes.values()))
     if any(other != first for other in changes.values()):
         raise ambiguous(tuple(changes))
+    for one in changes:
+        if one in misspelled:
+            raise misspelled[one] if len(changes) == 1 else ambiguous(tuple(changes), misspelled[one])
     draft = Draft(
         text=text,
         dialects=tuple(changes),

@@ -22,6 +22,7 @@ from lakewarden.jobs.sql.compile.change import EXACT, MAYBE_REAL, Relation, RowC
 from lakewarden.jobs.sql.compile.databases import captured
 from lakewarden.jobs.sql.compile.dialects import PARSERS
 from lakewarden.jobs.sql.compile.names.resolver import resolve
+from lakewarden.jobs.sql.compile.names.spelling import refuse_unclear_columns
 from lakewarden.jobs.sql.compile.places import wrong_in
 from lakewarden.jobs.sql.compile.reading import Draft, ambiguous
 from lakewarden.jobs.sql.compile.type_families import typed
@@ -118,7 +119,7 @@ def looked_up(
     draft: Draft, schemas: Schemas, by: str | None = None
 ) -> tuple[exp.Select, Mapping[str, TableName]]:
     """The query for the matches, resolved: it selects the values that are assigned; and the stand-ins' real names."""
-    query, tables = _query(draft, by)
+    query, tables = _query(draft, schemas, by)
     dialect = draft.dialects[0]
     known = {name: tuple(one.name.lower() for one in schemas[real]) for name, real in tables.items()}
     resolve(query, known, {real.parts[-1].lower() for real in tables.values()}, dialect)
@@ -158,7 +159,7 @@ def columns_set(change: RowChange, schema: TableSchema) -> tuple[tuple[str, exp.
     return tuple(found.items())
 
 
-def _query(draft: Draft, by: str | None) -> tuple[exp.Select, Mapping[str, TableName]]:
+def _query(draft: Draft, schemas: Schemas, by: str | None) -> tuple[exp.Select, Mapping[str, TableName]]:
     """The query for the matches as it is written, with stand-ins for the tables."""
     change = draft.change
     selected = [
@@ -179,6 +180,8 @@ def _query(draft: Draft, by: str | None) -> tuple[exp.Select, Mapping[str, Table
     if Dialect.SPARK not in draft.dialects:
         _mark_decimals(query, draft)
         _mark_reals(query, draft)
+    for dialect in draft.dialects:
+        refuse_unclear_columns(query, schemas, dialect)
     for column in query.find_all(exp.Column):
         if column.db and captured(column):
             raise wrong_in(

@@ -68,11 +68,17 @@ def named_tables(spark: SparkSession, server: Server, connection: Connection) ->
 
 
 def play_names(
-    spark: SparkSession, server: Server, connection: Connection, seeds: Iterable[int], count: int
+    spark: SparkSession,
+    server: Server,
+    connection: Connection,
+    seeds: Iterable[int],
+    count: int,
+    *,
+    capitals: bool = False,
 ) -> Iterator[Named]:
     """What comes of the first so many conditions that the database knows. Some are compiled and analysed while Spark
     looks for the rows of those before them."""
-    known = islice(_known(server, connection, seeds), count)
+    known = islice(_known(server, connection, seeds, capitals=capitals), count)
     judging = deque[Future[list[Named]]]()
     with ThreadPoolExecutor(_SIDE_BY_SIDE) as pool:
         while asked := list(islice(known, _AT_ONCE)):
@@ -83,10 +89,12 @@ def play_names(
             yield from one.result()
 
 
-def _known(server: Server, connection: Connection, seeds: Iterable[int]) -> Iterator[_Asked]:
+def _known(
+    server: Server, connection: Connection, seeds: Iterable[int], *, capitals: bool
+) -> Iterator[_Asked]:
     """The conditions that are SQL for the database, with the rows that it finds."""
     for seed in seeds:
-        condition = random_condition(seed, Dialect(server.dialect))
+        condition = random_condition(seed, Dialect(server.dialect), capitals=capitals)
         try:
             rows = connection.execute(f"SELECT id FROM t WHERE {condition}".encode()).fetchall()
         except server.refusals:

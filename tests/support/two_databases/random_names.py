@@ -1,5 +1,6 @@
 """Random conditions whose names collide on purpose: results and tables called like columns of every table, queries
-behind WITH called like tables, three queries deep. Many are no SQL: the database that is asked says which."""
+behind WITH called like tables, three queries deep, where wanted in capitals, too. Many are no SQL: the database that is
+asked says which."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -37,8 +38,8 @@ class _Seen:
 class _Maker:
     """One condition about a row of t."""
 
-    def __init__(self, seed: int, dialect: Dialect) -> None:
-        self._random, self._dialect = Random(seed), dialect
+    def __init__(self, seed: int, dialect: Dialect, *, capitals: bool) -> None:
+        self._random, self._dialect, self._capitals = Random(seed), dialect, capitals
 
     def condition(self, scopes: list[list[_Seen]], depth: int, results: Sequence[str] = ()) -> str:
         """Of columns in `scopes`, the innermost last, and of what a name of `results` may mean."""
@@ -58,6 +59,14 @@ class _Maker:
             return f"({self.condition(scopes, depth, results)} OR {self.condition(scopes, depth, results)})"
         return f"{one} {r.choice('<>=')} {r.choice([self._value(scopes, results), str(r.randint(-3, 3))])}"
 
+    def _spelled(self, name: str, *, column: bool = False) -> str:
+        """The name, or the same in capitals as another one: MySQL tells so apart what no column is."""
+        if not self._capitals or self._random.random() > 0.3:
+            return name
+        if self._dialect is Dialect.POSTGRES:
+            return f'"{name.upper()}"'
+        return name if column else name.upper()
+
     def _value(self, scopes: list[list[_Seen]], results: Sequence[str]) -> str:
         r = self._random
         own = r.random() < 0.6 or len(scopes) == 1
@@ -76,6 +85,7 @@ class _Maker:
         said: list[str] = []
         for _ in range(r.choice([1, 1, 2])):
             alias = r.choice([one for one in _ALIASES if one not in [item.name for item in found]])
+            alias = self._spelled(alias)
             if depth < _DEEPEST and r.random() < 0.25:
                 query, columns = self._derived(scopes, depth + 1)
                 said.append(f"({query}) AS {alias}")
@@ -93,14 +103,14 @@ class _Maker:
         if self._random.random() > 0.25 or depth >= _DEEPEST:
             return "", {}
         query, columns = self._derived([], depth + 1)
-        name = self._random.choice(["s", "u", "w", "k"])
+        name = self._spelled(self._random.choice(["s", "u", "w", "k"]))
         return f"WITH {name} AS ({query}) ", {name: columns}
 
     def _derived(self, scopes: list[list[_Seen]], depth: int) -> tuple[str, Sequence[str]]:
         """A query in FROM or WITH, which sees nothing around it."""
         r = self._random
         tables, items = self._from([], depth, {})
-        names = r.sample(_RESULTS, 2)
+        names = [self._spelled(name, column=True) for name in r.sample(_RESULTS, 2)]
         values = [self._value([items], ()) for _ in names]
         listed = ", ".join(f"{value} AS {name}" for value, name in zip(values, names, strict=True))
         where = f" WHERE {self._value([items], names)} > -3" if r.random() < 0.3 else ""
@@ -122,7 +132,7 @@ class _Maker:
     def _extreme(self, scopes: list[list[_Seen]], depth: int) -> str:
         with_, queries = self._with(scopes, depth)
         tables, items = self._from(scopes, depth, queries)
-        inside, name = [*scopes, items], self._random.choice(_RESULTS)
+        inside, name = [*scopes, items], self._spelled(self._random.choice(_RESULTS), column=True)
         having = ""
         if self._random.random() < 0.3:
             value = self._random.choice([f"max({self._value([items], [name])})", name])
@@ -136,7 +146,7 @@ class _Maker:
         r = self._random
         with_, queries = self._with(scopes, depth)
         tables, items = self._from([], depth, queries)
-        name = r.choice(_RESULTS)
+        name = self._spelled(r.choice(_RESULTS), column=True)
         by = r.choice([name, f"-{name}", f"({name})", f"{name} + 1", self._value([items], [name])])
         all_ = ", ".join(f"{item.name}.{column}" for item in items for column in item.columns)
         value = self._value([items], ())
@@ -146,7 +156,7 @@ class _Maker:
         r = self._random
         with_, queries = self._with(scopes, depth)
         tables, items = self._from(scopes, depth, queries)
-        inside, name = [*scopes, items], r.choice(_RESULTS)
+        inside, name = [*scopes, items], self._spelled(r.choice(_RESULTS), column=True)
         value, where = self._value(inside, ()), self.condition(inside, depth, [name])
         if r.random() < 0.2:
             by = r.choice([name, r.choice(items[0].columns)])
@@ -158,6 +168,6 @@ class _Maker:
         return f"{with_}SELECT {value} AS {name} FROM {tables} WHERE {where}"
 
 
-def random_condition(seed: int, dialect: Dialect) -> str:
-    """The condition of a seed, about a row of t."""
-    return _Maker(seed, dialect).condition([[_Seen("t", _COLUMNS["t"])]], 0)
+def random_condition(seed: int, dialect: Dialect, *, capitals: bool = False) -> str:
+    """The condition of a seed, about a row of t; with `capitals` some names differ from others in nothing but case."""
+    return _Maker(seed, dialect, capitals=capitals).condition([[_Seen("t", _COLUMNS["t"])]], 0)

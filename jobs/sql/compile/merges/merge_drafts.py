@@ -16,6 +16,7 @@ from lakewarden.jobs.sql.compile.change import (
     with_joins,
 )
 from lakewarden.jobs.sql.compile.clauses import Clauses, MergeClause, Seen
+from lakewarden.jobs.sql.compile.names.spelling import refuse_names_that_differ_in_case
 from lakewarden.jobs.sql.compile.places import told_with_places, wrong_at, wrong_in, wrong_part
 from lakewarden.jobs.sql.compile.precedence import refuse_unclear
 from lakewarden.jobs.sql.compile.reading import (
@@ -65,6 +66,7 @@ def _draft(text: str, dialect: Dialect, *, chosen: bool, always: bool = False) -
         _refuse_more(when)
     if own and not always and not _asks(merge):
         return None
+    refuse_names_that_differ_in_case(merge, dialect)
     notes = leave_hints_out(merge)
     sources = tuple(with_joins(merge.args["using"]))
     if not own:

@@ -13,6 +13,7 @@ from lakewarden.catalog.errors import UsageError
 from lakewarden.jobs.sql.compile.change import Relation, RowChange, assignments_of, refuse_default
 from lakewarden.jobs.sql.compile.clauses import Placement
 from lakewarden.jobs.sql.compile.dialects import PARSERS
+from lakewarden.jobs.sql.compile.names.spelling import refuse_names_that_differ_in_case
 from lakewarden.jobs.sql.compile.places import told_with_places, wrong_at, wrong_in
 from lakewarden.jobs.sql.compile.reading import (
     Draft,
@@ -114,6 +115,7 @@ def _insert(
     tree = only_statement(text, dialect, plain)
     if not isinstance(tree, exp.Insert):
         raise UsageError("Expected an INSERT.", hint="docs/sql.md has a table of the forms.")
+    refuse_names_that_differ_in_case(tree, dialect)
     _refuse_clauses(tree, text)
     schema = tree.this
     target = schema.this if isinstance(schema, exp.Schema) else schema
