@@ -1,8 +1,9 @@
 """What other dialects read differently in a statement that was taken for Spark's, as nobody said whose it is. Pure."""
 
 from collections.abc import Iterator
+from itertools import pairwise
 
-from sqlglot import exp
+from sqlglot import TokenType, exp
 from sqlglot.errors import SqlglotError
 
 from lakewarden.jobs.sql.compile.dialects import PARSERS
@@ -22,7 +23,7 @@ def read_otherwise(text: str) -> tuple[str, ...]:
     tree = trees[0] if len(trees) == 1 else None
     if not isinstance(tree, exp.Update | exp.Delete):
         return ()
-    told = (*_quotes(text), *_operators(tree), *_order(tree), *_names(tree))
+    told = (*_quotes(text), *_moments(text), *_operators(tree), *_order(tree), *_names(tree))
     found = tuple(dict.fromkeys(told))
     return (*found, f"It was read as Spark's: SET {DIALECT_KEY} says whose it is.") if found else ()
 
@@ -32,6 +33,12 @@ def _quotes(text: str) -> Iterator[str]:
         written = text[token.start : token.end + 1]
         if written.startswith('"'):
             yield f"{written} is a text, where postgres, teradata and tsql have a name."
+
+
+def _moments(text: str) -> Iterator[str]:
+    for before, token in pairwise(tokens_of_any(text)):
+        if before.token_type is TokenType.FOR and token.text.upper() == "SYSTEM_TIME":
+            yield "FOR SYSTEM_TIME is in the session's zone, where tsql has UTC."
 
 
 def _names(tree: exp.Expr) -> Iterator[str]:

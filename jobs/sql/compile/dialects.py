@@ -105,7 +105,22 @@ class _Joins(Parser):
         return found
 
 
-class _PostgresParser(_Functions, _Joins, PostgresParser):
+class _Moments(Parser):
+    """sqlglot takes FOR SYSTEM_TIME for Spark's TIMESTAMP, whose moments are in the session's zone."""
+
+    def _parse_version(self) -> exp.Version | None:
+        start, word = self._curr, self._next
+        found = super()._parse_version()
+        if found is not None and start.token_type is TokenType.FOR and word.text.upper() == "SYSTEM_TIME":
+            raise wrong_at(
+                start.start,
+                "The zone of a time behind FOR SYSTEM_TIME is not that of the database here: SQL Server has UTC.",
+                hint="Write AT TIMESTAMP '2026-11-21 08:00:00+00:00', with its zone.",
+            )
+        return found
+
+
+class _PostgresParser(_Functions, _Joins, _Moments, PostgresParser):
     """sqlglot takes E'...' for bytes, and of the text of an interval what it understands."""
 
     PRIMARY_PARSERS: ClassVar = {**PostgresParser.PRIMARY_PARSERS, TokenType.BYTE_STRING: _escaped}
@@ -127,7 +142,7 @@ class _PostgresParser(_Functions, _Joins, PostgresParser):
         return self.expression(exp.Interval(this=exp.Literal.string(told)))
 
 
-class _TSQLParser(_Functions, _Joins, TSQLParser):
+class _TSQLParser(_Functions, _Joins, _Moments, TSQLParser):
     """sqlglot lacks `SET a += 1` and `DELETE FROM t FROM t JOIN s`."""
 
     PRIMARY_PARSERS: ClassVar = {**TSQLParser.PRIMARY_PARSERS, TokenType.NATIONAL_STRING: _text}
@@ -183,7 +198,7 @@ class _TSQLParser(_Functions, _Joins, TSQLParser):
             )
 
 
-class _MySQLParser(_Functions, MySQLParser):
+class _MySQLParser(_Functions, _Moments, MySQLParser):
     """sqlglot lacks `DELETE t.* FROM`, and words for the planner."""
 
     PRIMARY_PARSERS: ClassVar = {**MySQLParser.PRIMARY_PARSERS, TokenType.NATIONAL_STRING: _text}
@@ -237,7 +252,7 @@ _AFTER_NAMES: Final = (TokenType.WHERE, TokenType.JOIN, TokenType.L_PAREN, Token
 _DOT_STAR: Final = [TokenType.DOT, TokenType.STAR]
 
 
-class _WarehouseParser(_Functions, TeradataParser):
+class _WarehouseParser(_Functions, _Moments, TeradataParser):
     """sqlglot takes SET for the alias of the last table before it, and ALL for one of the table it empties."""
 
     def _parse_update(self) -> exp.Update:

@@ -154,6 +154,41 @@ def test_the_target_of_a_join_has_no_version() -> None:
         parse("DELETE t FROM t AT VERSION 1 JOIN s ON t.k = s.k", Dialect.MYSQL)
 
 
+@pytest.mark.parametrize(
+    ("dialect", "text"),
+    [
+        ("tsql", "DELETE FROM t WHERE k IN (SELECT k FROM s FOR SYSTEM_TIME AS OF '2026-01-01')"),
+        ("tsql", "DELETE t FROM t JOIN s FOR SYSTEM_TIME AS OF '2026-01-01' AS x ON t.k = x.k"),
+        ("tsql", "DELETE FROM t WHERE k IN (SELECT k FROM s FOR SYSTEM_TIME ALL)"),
+        (
+            "tsql",
+            "MERGE INTO t USING s FOR SYSTEM_TIME AS OF '2026-01-01' ON t.k = s.k WHEN MATCHED THEN DELETE",
+        ),
+        ("mysql", "UPDATE t JOIN s FOR SYSTEM_TIME AS OF '2026-01-01' ON t.k = s.k SET t.a = 1"),
+        ("mysql", "UPSERT INTO t (k) ON (k) SELECT k FROM s FOR SYSTEM_TIME AS OF '2026-01-01'"),
+        ("postgres", "DELETE FROM t USING s FOR SYSTEM_TIME AS OF '2026-01-01' WHERE t.k = s.k"),
+        ("teradata", "DELETE t FROM s FOR SYSTEM_TIME AS OF '2026-01-01' WHERE t.k = s.k"),
+        (None, "DELETE t FROM t JOIN s FOR SYSTEM_TIME AS OF '2026-01-01' ON t.k = s.k"),
+    ],
+)
+def test_a_time_by_the_clock_of_a_database_is_written_with_its_zone(dialect: str | None, text: str) -> None:
+    with pytest.raises(UsageError, match="SQL Server has UTC. Line 1, column") as caught:
+        parse(text, None if dialect is None else Dialect(dialect))
+    assert "AT TIMESTAMP '2026-11-21 08:00:00+00:00'" in caught.value.hint
+
+
+def test_in_sparks_own_words_it_is_the_sessions_with_a_note_where_nobody_chose_the_dialect() -> None:
+    text = "DELETE FROM t WHERE k IN (SELECT k FROM s FOR SYSTEM_TIME AS OF '2026-01-01')"
+    for dialect in (None, Dialect.SPARK):
+        statement = parse(text, dialect)
+        assert isinstance(statement, ChangeRows)
+        schemas = {table: (ColumnType(name="k", type="int"),) for table in statement.draft.tables}
+        done = compiled(statement.draft, schemas)
+        assert "`s` TIMESTAMP AS OF '2026-01-01'" in done.steps[0].sql
+        note = "FOR SYSTEM_TIME is in the session's zone, where tsql has UTC."
+        assert (note in done.notes) == (dialect is None)
+
+
 @given(
     st.lists(
         st.sampled_from(
