@@ -32,7 +32,8 @@ from lakewarden.jobs.engines.spark.errors import (
 from lakewarden.jobs.engines.spark.names import quoted
 from lakewarden.jobs.engines.spark.session import USER_METADATA
 from lakewarden.jobs.sql.compile.compiler import compiled
-from lakewarden.jobs.sql.compile.places import WrongPartError, wrong_at
+from lakewarden.jobs.sql.compile.names.spelling import refuse_where_case_counts
+from lakewarden.jobs.sql.compile.places import WrongPartError, placed, wrong_at
 from lakewarden.jobs.sql.compile.reading import Draft, tokens_of_any
 from lakewarden.jobs.sql.compile.refusals import is_known, query_in_merge, returning, told_in_our_words
 from lakewarden.jobs.sql.compile.values import (
@@ -72,6 +73,7 @@ _CONSTRAINTS: Final = ("DELTA_VIOLATE_CONSTRAINT_WITH_VALUES",)
 _ESCAPED: Final = "spark.sql.parser.escapedStringLiterals"
 _JOINED: Final = "spark.sql.legacy.consecutiveStringLiterals.enabled"
 _ANSI: Final = "spark.sql.ansi.enabled"
+_CASE: Final = "spark.sql.caseSensitive"
 _QUOTES: Final = "spark.sql.ansi.doubleQuotedIdentifiers"
 _AS_PRINTED: Final[Mapping[str, str]] = {
     _ESCAPED: "false",
@@ -80,7 +82,7 @@ _AS_PRINTED: Final[Mapping[str, str]] = {
     "spark.sql.ansi.relationPrecedence": "false",
     "spark.sql.ansi.enforceReservedKeywords": "false",
     "spark.sql.parser.quotedRegexColumnNames": "false",
-    "spark.sql.caseSensitive": "false",
+    _CASE: "false",
 }
 """How our SQL is to be read, whoever's the statement was."""
 _AS_MEANT: Final[Mapping[str, str]] = {
@@ -103,6 +105,9 @@ def compile_change(session: Any, draft: Draft, *, agreeing: bool = False) -> Com
     table that is not there."""
     _require_read_alike(session, draft)
     schemas = {table: _schema(session, table) for table in draft.tables}
+    if draft.dialects == (Dialect.SPARK,) and _is_on(session, _CASE):
+        with placed(draft.text):
+            refuse_where_case_counts(draft.identifiers, schemas, _CASE)
     keys = _keys(session, draft.tables[0]) if draft.placement is not None else ()
     policy = replace(policy_of(session.conf().get(MATCHES_KEY, "")), agreeing=agreeing)
     return compiled(draft, schemas, policy, keys)

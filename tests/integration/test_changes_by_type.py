@@ -194,3 +194,17 @@ def test_sparks_own_words_that_the_session_reads_otherwise_are_refused(
         both.lw.sql(statement)
     assert next(iter(settings)) in caught.value.hint
     assert both.ours() == before
+
+
+def test_names_that_the_session_tells_apart_by_their_case_are_refused(both: Both) -> None:
+    both.spark.conf.unset("lakewarden.dialect")
+    before = both.ours()
+    statement = "DELETE FROM t WHERE EXISTS (SELECT 1 FROM u {} WHERE {}.k = t.k)"
+    with set_to(both.spark, {"spark.sql.caseSensitive": "true"}):
+        with pytest.raises(
+            UsageError, match="T and t differ in nothing but case: they are two names"
+        ) as caught:
+            both.lw.sql(statement.format("T", "T"))
+        assert both.lw.sql(f"EXPLAIN GOVERNED {statement.format('x', 'x')}").count() == 1
+    assert "SET spark.sql.caseSensitive = false" in caught.value.hint
+    assert both.ours() == before

@@ -70,6 +70,13 @@ class Draft:
         changes = (self.change, *self.others)
         return tuple(replace(self, change=one, tables=tables_read(one), others=()) for one in changes)
 
+    @property
+    def identifiers(self) -> tuple[exp.Identifier, ...]:
+        """All names, as they are written."""
+        changes = (self.change, *self.others)
+        found = (part for one in changes for part in one.parts(exp.Identifier))
+        return tuple(one for one in found if isinstance(one, exp.Identifier) and "start" in one.meta)
+
 
 def is_change(text: str) -> bool:
     """Whether this is an UPDATE or DELETE, in any dialect, after a WITH or not."""

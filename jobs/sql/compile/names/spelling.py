@@ -3,7 +3,7 @@
 All names are compared without case further on, so what a dialect tells apart that way is refused before.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Final
@@ -14,9 +14,16 @@ from lakewarden.catalog.errors import UsageError
 from lakewarden.jobs.sql.compile.places import wrong_in
 from lakewarden.jobs.sql.compile.values import Dialect, TableName, TableSchema
 
-__all__ = ["differ_in_case", "refuse_names_that_differ_in_case", "refuse_unclear_columns"]
+__all__ = [
+    "differ_in_case",
+    "refuse_names_that_differ_in_case",
+    "refuse_unclear_columns",
+    "refuse_where_case_counts",
+]
 
 _DOT_ABOVE: Final = "\u0307"
+_LONGEST: Final = 63
+"""Bytes of a name in PostgreSQL."""
 _HINT: Final = "Write them alike if they are one, else give one of them another name."
 
 
@@ -41,6 +48,8 @@ def refuse_names_that_differ_in_case(tree: exp.Expr, dialect: Dialect) -> None:
     if found is not None:
         one, other = found
         raise _refusal(one, other, dialect=dialect)
+    if dialect is Dialect.POSTGRES:
+        _refuse_names_cut_alike(tree)
 
 
 def differ_in_case(tree: exp.Expr, dialect: Dialect) -> tuple[_Spelled, _Spelled] | None:
@@ -87,6 +96,40 @@ def refuse_unclear_columns(
                 column,
                 f"{_written(column)} is one of {' and '.join(several)}, which differ in nothing but case.",
                 hint="Write whose it is, t.k, or give the result of the query another name.",
+            )
+
+
+def refuse_where_case_counts(
+    names: Iterable[exp.Identifier], schemas: Mapping[TableName, TableSchema], setting: str
+) -> None:
+    """Raise `UsageError` for a name of a statement that differs in nothing but case from another one or from a column:
+    Spark tells them apart, as `setting` is set."""
+    spelled: dict[str, set[str]] = {}
+    listed = list(names)
+    columns = (one.name for schema in schemas.values() for one in schema)
+    for text in (*(one.name for one in listed), *columns):
+        spelled.setdefault(_key(text), set()).add(text)
+    for name in listed:
+        several = sorted(spelled[_key(name.name)])
+        if len(several) > 1:
+            raise wrong_in(
+                name,
+                f"{' and '.join(several)} differ in nothing but case: they are two names here, as {setting} is set.",
+                hint=f"SET {setting} = false, or write them alike.",
+            )
+
+
+def _refuse_names_cut_alike(tree: exp.Expr) -> None:
+    """PostgreSQL leaves out what a name has beyond its longest."""
+    begun: dict[bytes, str] = {}
+    for name in tree.find_all(exp.Identifier):
+        text = _seen(name, Dialect.POSTGRES, tables=True)
+        cut = text.encode()[:_LONGEST]
+        if begun.setdefault(cut, text) != text and len(cut) == _LONGEST:
+            raise wrong_in(
+                name,
+                f"Another name begins with the same {_LONGEST} bytes: they are one in postgres.",
+                hint="Give one of them a shorter name.",
             )
 
 

@@ -5,6 +5,7 @@ import pytest
 from lakewarden.catalog.errors import UsageError
 from lakewarden.jobs.sql.compile.compiler import compiled
 from lakewarden.jobs.sql.compile.merges.merge_drafts import is_merge, merge_draft
+from lakewarden.jobs.sql.compile.names.spelling import refuse_where_case_counts
 from lakewarden.jobs.sql.compile.reading import draft_of
 from lakewarden.jobs.sql.compile.upserts.upsert_drafts import is_upsert, upsert_draft
 from lakewarden.jobs.sql.compile.values import ColumnType, Compiled, Dialect
@@ -202,6 +203,14 @@ def test_a_quoted_column_that_tables_spell_in_two_ways_says_whose_it_is(text: st
     assert "Write whose it is" in caught.value.hint
 
 
+def test_names_are_one_in_postgresql_if_they_differ_beyond_its_longest() -> None:
+    text = "DELETE FROM t AS {0}a WHERE EXISTS (SELECT 1 FROM u {0}b WHERE {0}b.k = {0}a.k)"
+    with pytest.raises(UsageError, match="Another name begins with the same 63 bytes"):
+        done(text.format("x" * 63), "postgres")
+    for dialect, length in (("postgres", 62), ("mysql", 63)):
+        assert "EXISTS" in sql(text.format("x" * length), dialect)
+
+
 def test_natural_join_does_not_find_a_column_of_another_case() -> None:
     text = "DELETE FROM t WHERE EXISTS (SELECT 1 FROM (SELECT e AS {} FROM u) q NATURAL JOIN s WHERE b = 1)"
     with pytest.raises(
@@ -220,3 +229,26 @@ def test_without_a_dialect_they_are_sparks_with_a_note_or_asked_about() -> None:
         match="one thing in tsql and another in mysql and another in teradata. x and X differ in nothing but case",
     ):
         done("DELETE x FROM t x JOIN s ON x.k = s.k WHERE EXISTS (SELECT 1 FROM u X WHERE X.k = x.a)", None)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("DELETE FROM t WHERE EXISTS (SELECT 1 FROM u T WHERE T.k = t.k)", "T and t"),
+        ("DELETE FROM t WHERE k IN (SELECT K FROM (SELECT e AS K FROM u) q)", "K and k"),
+        ("DELETE FROM v WHERE k IN (SELECT e FROM u)", "K and k"),
+        ("UPSERT INTO t (id, a) ON (id) SELECT Q.k, q.e FROM u q", "Q and q"),
+        (
+            "MERGE INTO t USING s ON t.k = s.k WHEN MATCHED AND s.b IN (SELECT S.k FROM u S) THEN DELETE",
+            "S and s",
+        ),
+    ],
+)
+def test_where_spark_is_told_that_case_counts_no_two_names_may_differ_in_it(text: str, said: str) -> None:
+    read = upsert_draft if is_upsert(text) else merge_draft if is_merge(text) else draft_of
+    draft = read(text, None)
+    assert draft is not None
+    schemas = {table: SCHEMAS[table.parts[-1].lower()] for table in draft.tables}
+    with pytest.raises(UsageError, match=f"{said} differ in nothing but case: they are two names here"):
+        refuse_where_case_counts(draft.identifiers, schemas, "spark.sql.caseSensitive")
+    refuse_where_case_counts([], schemas, "spark.sql.caseSensitive")
