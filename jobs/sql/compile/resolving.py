@@ -121,11 +121,14 @@ def looked_up(
     """The query for the matches, resolved: it selects the values that are assigned; and the stand-ins' real names."""
     query, tables = _query(draft, schemas, by)
     dialect = draft.dialects[0]
-    known = {name: tuple(one.name.lower() for one in schemas[real]) for name, real in tables.items()}
-    resolve(query, known, {real.parts[-1].lower() for real in tables.values()}, dialect)
+    known = {name: tuple(_folded(one.name) for one in schemas[real]) for name, real in tables.items()}
+    resolve(query, known, {_folded(real.parts[-1]) for real in tables.values()}, dialect)
     _refuse_aggregates(query)
     schema = MappingSchema(
-        {name: {one.name.lower(): _type(one.type) for one in schemas[real]} for name, real in tables.items()},
+        {
+            name: {_folded(one.name): _type(one.type) for one in schemas[real]}
+            for name, real in tables.items()
+        },
         dialect=PARSERS[Dialect.SPARK],
         normalize=False,
     )
@@ -289,8 +292,14 @@ def _stand_in(query: exp.Select) -> Mapping[str, TableName]:
             column.set("db", None)
             column.set("catalog", None)
     for identifier in query.find_all(exp.Identifier):
-        identifier.set("this", identifier.name.lower())
+        identifier.set("this", _folded(identifier.name))
     return {stand_in: name for name, stand_in in names.items()}
+
+
+def _folded(name: str) -> str:
+    """The same for all that Spark takes for one name, and one of them: an I with a dot in lower case is two characters,
+    and another name."""
+    return name.lower().replace("i\u0307", "\u0130")
 
 
 @lru_cache(maxsize=1024)

@@ -211,6 +211,16 @@ def test_names_are_one_in_postgresql_if_they_differ_beyond_its_longest() -> None
         assert "EXISTS" in sql(text.format("x" * length), dialect)
 
 
+def test_a_name_with_a_letter_that_is_two_in_lower_case_stays_what_spark_knows() -> None:
+    dotted = "\u0130sim"
+    draft = draft_of(f"UPDATE t SET a = x.{dotted} FROM x WHERE x.{dotted} > t.k", Dialect.POSTGRES)
+    assert draft is not None
+    schemas = dict.fromkeys(draft.tables, SCHEMAS["t"])
+    schemas[draft.tables[1]] = (ColumnType(name=dotted, type="int"),)
+    (step,) = compiled(draft, schemas).steps
+    assert f"UPDATE SET `t`.`a` = `x`.`{dotted}`" in step.sql
+
+
 def test_natural_join_does_not_find_a_column_of_another_case() -> None:
     text = "DELETE FROM t WHERE EXISTS (SELECT 1 FROM (SELECT e AS {} FROM u) q NATURAL JOIN s WHERE b = 1)"
     with pytest.raises(
