@@ -59,13 +59,11 @@ class _Maker:
             return f"({self.condition(scopes, depth, results)} OR {self.condition(scopes, depth, results)})"
         return f"{one} {r.choice('<>=')} {r.choice([self._value(scopes, results), str(r.randint(-3, 3))])}"
 
-    def _spelled(self, name: str, *, column: bool = False) -> str:
-        """The name, or the same in capitals as another one: MySQL tells so apart what no column is."""
+    def _spelled(self, name: str) -> str:
+        """The name, or the same in capitals, which is another one: in MySQL if it is that of no column."""
         if not self._capitals or self._random.random() > 0.3:
             return name
-        if self._dialect is Dialect.POSTGRES:
-            return f'"{name.upper()}"'
-        return name if column else name.upper()
+        return f'"{name.upper()}"' if self._dialect is Dialect.POSTGRES else name.upper()
 
     def _value(self, scopes: list[list[_Seen]], results: Sequence[str]) -> str:
         r = self._random
@@ -110,7 +108,7 @@ class _Maker:
         """A query in FROM or WITH, which sees nothing around it."""
         r = self._random
         tables, items = self._from([], depth, {})
-        names = [self._spelled(name, column=True) for name in r.sample(_RESULTS, 2)]
+        names = [self._spelled(name) for name in r.sample(_RESULTS, 2)]
         values = [self._value([items], ()) for _ in names]
         listed = ", ".join(f"{value} AS {name}" for value, name in zip(values, names, strict=True))
         where = f" WHERE {self._value([items], names)} > -3" if r.random() < 0.3 else ""
@@ -132,7 +130,7 @@ class _Maker:
     def _extreme(self, scopes: list[list[_Seen]], depth: int) -> str:
         with_, queries = self._with(scopes, depth)
         tables, items = self._from(scopes, depth, queries)
-        inside, name = [*scopes, items], self._spelled(self._random.choice(_RESULTS), column=True)
+        inside, name = [*scopes, items], self._spelled(self._random.choice(_RESULTS))
         having = ""
         if self._random.random() < 0.3:
             value = self._random.choice([f"max({self._value([items], [name])})", name])
@@ -146,7 +144,7 @@ class _Maker:
         r = self._random
         with_, queries = self._with(scopes, depth)
         tables, items = self._from([], depth, queries)
-        name = self._spelled(r.choice(_RESULTS), column=True)
+        name = self._spelled(r.choice(_RESULTS))
         by = r.choice([name, f"-{name}", f"({name})", f"{name} + 1", self._value([items], [name])])
         all_ = ", ".join(f"{item.name}.{column}" for item in items for column in item.columns)
         value = self._value([items], ())
@@ -156,7 +154,7 @@ class _Maker:
         r = self._random
         with_, queries = self._with(scopes, depth)
         tables, items = self._from(scopes, depth, queries)
-        inside, name = [*scopes, items], self._spelled(r.choice(_RESULTS), column=True)
+        inside, name = [*scopes, items], self._spelled(r.choice(_RESULTS))
         value, where = self._value(inside, ()), self.condition(inside, depth, [name])
         if r.random() < 0.2:
             by = r.choice([name, r.choice(items[0].columns)])

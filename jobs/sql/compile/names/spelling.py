@@ -137,15 +137,15 @@ def _columns_that_differ(tree: exp.Expr, dialect: Dialect) -> tuple[_Spelled, _S
     """A result of a query, and a column without its table: it may be another one."""
     given = [_of((one,), dialect, tables=False) for one in _results(tree)]
     read = [_of((one,), dialect, tables=False) for one in _without_table(tree)]
-    for one, other in _pairs([*given, *read]):
-        if one.key in {name.key for name in read} & {name.key for name in given}:
-            return one, other
-    return None
+    both = {name.key for name in read} & {name.key for name in given}
+    return next((pair for pair in _pairs([*given, *read]) if pair[0].key in both), None)
 
 
 def _results(tree: exp.Expr) -> list[exp.Identifier]:
-    """The names that a statement gives columns."""
+    """The names that a statement gives columns, and those that columns of queries have anyway."""
     made = [one.args["alias"] for one in tree.find_all(exp.Alias)]
+    listed = (one for query in tree.find_all(exp.Select) for one in query.expressions)
+    made += [one.this for one in listed if isinstance(one, exp.Column)]
     made += [name for one in tree.find_all(exp.TableAlias) for name in one.columns]
     return [one for one in made if isinstance(one, exp.Identifier)]
 

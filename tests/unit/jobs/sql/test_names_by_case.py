@@ -111,6 +111,12 @@ def sql(text: str, dialect: str | None) -> str:
         ),
         (
             "postgres",
+            'DELETE FROM t WHERE EXISTS (SELECT 1 FROM (SELECT v."K" FROM v) q WHERE k = 1)',
+            '"K"',
+            "k",
+        ),
+        (
+            "postgres",
             'DELETE FROM t WHERE EXISTS (SELECT 1 FROM (VALUES (1)) AS q("K") WHERE k = 1)',
             '"K"',
             "k",
