@@ -98,7 +98,7 @@ def parse(text: str, dialect: Dialect | None = None) -> Statement:
     Raises `UsageError` with the place of the mistake for a governed one that is wrong, and for one that is nested too
     deeply.
     """
-    text = in_sparks_words(said_immediately(text))
+    text = in_sparks_words(said_immediately(text), dialect)
     if dialect in (None, Dialect.TERADATA):
         text, locks = without_locks(text)
         if locks:

@@ -14,7 +14,9 @@ from sqlglot.dialects.spark import Spark
 from sqlglot.errors import SqlglotError
 
 from lakewarden.catalog.errors import UsageError
+from lakewarden.jobs.sql.compile.dialects import PARSERS
 from lakewarden.jobs.sql.compile.places import told_with_places, wrong_at
+from lakewarden.jobs.sql.compile.values import Dialect
 
 __all__ = ["in_sparks_words"]
 
@@ -31,8 +33,9 @@ _EXAMPLE: Final = (
 
 
 @told_with_places
-def in_sparks_words(text: str) -> str:
-    """The statement with its times in Spark's notation. Raises `UsageError`, with the place, for one that is wrong."""
+def in_sparks_words(text: str, dialect: Dialect | None = None) -> str:
+    """The statement, in a dialect if it is known, with its times in Spark's notation. Raises `UsageError`, with the
+    place, for one that is wrong."""
     if _LIKELY.search(text) is None:
         return text
     try:
@@ -42,7 +45,10 @@ def in_sparks_words(text: str) -> str:
     if tokens and tokens[0].text.upper() == "SET":
         return text
     pieces, done, merges = list[str](), 0, False
+    texts = _texts_in_dollars(text) if dialect in (None, Dialect.POSTGRES) else ()
     for number in range(1, len(tokens)):
+        if any(tokens[number].start in one for one in texts):
+            continue
         merges = merges or _is_word(tokens[number - 1], frozenset({"MERGE"}))
         if _is_time(tokens, number):
             _check(tokens, number)
@@ -57,6 +63,17 @@ def in_sparks_words(text: str) -> str:
             pieces += [head, said, text[at.end + 1 : point.start], "AS OF", moment, tail]
             done = literal.end + 1
     return "".join([*pieces, text[done:]])
+
+
+def _texts_in_dollars(text: str) -> tuple[range, ...]:
+    """Where PostgreSQL's texts in dollars ($$...$$) stand, which Spark has not."""
+    if "$" not in text:
+        return ()
+    try:
+        tokens = PARSERS[Dialect.POSTGRES].tokenize(text)
+    except SqlglotError:
+        return ()
+    return tuple(range(one.start, one.end) for one in tokens if one.token_type is TokenType.HEREDOC_STRING)
 
 
 def _missing_alias(tokens: Sequence[Token], at: int) -> str:

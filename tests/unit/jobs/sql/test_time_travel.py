@@ -189,6 +189,19 @@ def test_in_sparks_own_words_it_is_the_sessions_with_a_note_where_nobody_chose_t
         assert (note in done.notes) == (dialect is None)
 
 
+@pytest.mark.parametrize("dialect", [None, Dialect.POSTGRES])
+@pytest.mark.parametrize("quote", ["$$", "$x$"])
+def test_a_text_of_postgresql_in_dollars_stays_as_it_is(dialect: Dialect | None, quote: str) -> None:
+    text = (
+        f"UPDATE t SET a = {quote}SELECT 'x' FROM s AT VERSION 3{quote} FROM s AT VERSION 1 WHERE t.k = s.k"
+    )
+    statement = parse(text, dialect)
+    assert isinstance(statement, ChangeRows)
+    (value,) = (one.value for one in statement.draft.change.assignments)
+    assert value.name == "SELECT 'x' FROM s AT VERSION 3"
+    assert statement.draft.change.relations[1].item.args["version"].expression.name == "1"
+
+
 @given(
     st.lists(
         st.sampled_from(
