@@ -111,7 +111,7 @@ def draft_of(text: str, dialect: Dialect | None = None) -> Draft | None:
         except ForeignError:
             continue
         except UsageError as error:
-            refusals.append(error)
+            refusals.append(misspelled.get(one, error))
         except ParseError as error:
             unread.append((_offset(text, error), error))
         if one is Dialect.SPARK and one in changes:

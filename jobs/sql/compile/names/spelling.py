@@ -25,6 +25,9 @@ _DOT_ABOVE: Final = "\u0307"
 _LONGEST: Final = 63
 """Bytes of a name in PostgreSQL."""
 _HINT: Final = "Write them alike if they are one, else give one of them another name."
+_HINT_OF_COLUMNS: Final = (
+    "Write them alike if they are one, else whose each of them is, t.k, or give one of them another name."
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,10 +47,12 @@ class _Spelled:
 def refuse_names_that_differ_in_case(tree: exp.Expr, dialect: Dialect) -> None:
     """Raise `UsageError`, with the place, for two names of a statement that differ only in case, and are two names in
     its dialect: of tables and queries, and of columns where one is a result of a query."""
-    found = differ_in_case(tree, dialect) or _columns_that_differ(tree, dialect)
-    if found is not None:
-        one, other = found
-        raise _refusal(one, other, dialect=dialect)
+    for found, hint in (
+        (differ_in_case(tree, dialect), _HINT),
+        (_columns_that_differ(tree, dialect), _HINT_OF_COLUMNS),
+    ):
+        if found is not None:
+            raise _refusal(found, dialect, hint)
     if dialect is Dialect.POSTGRES:
         _refuse_names_cut_alike(tree)
 
@@ -218,10 +223,10 @@ def _written(name: exp.Identifier) -> str:
     return f'"{name.name}"' if name.args.get("quoted") else str(name.name)
 
 
-def _refusal(*names: _Spelled, dialect: Dialect) -> UsageError:
+def _refusal(names: tuple[_Spelled, _Spelled], dialect: Dialect, hint: str) -> UsageError:
     one, other = sorted(names, key=lambda name: name.parts[-1].meta.get("start", 0))
     return wrong_in(
         other.parts[-1],
         f"{one} and {other} differ in nothing but case: they are two names in {dialect}, and one in Spark.",
-        hint=_HINT,
+        hint=hint,
     )

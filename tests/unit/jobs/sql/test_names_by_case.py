@@ -111,6 +111,12 @@ def sql(text: str, dialect: str | None) -> str:
         ),
         (
             "postgres",
+            'WITH "T" AS (SELECT k FROM u) DELETE FROM t USING "T" x WHERE x.k = t.k',
+            '"T"',
+            "t",
+        ),
+        (
+            "postgres",
             'DELETE FROM t WHERE EXISTS (SELECT 1 FROM (SELECT v."K" FROM v) q WHERE k = 1)',
             '"K"',
             "k",
