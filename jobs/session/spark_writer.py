@@ -34,6 +34,7 @@ from lakewarden.jobs.session.iceberg.catalog_names import catalog_name, version_
 from lakewarden.jobs.session.iceberg.new_tables import NewTable
 from lakewarden.jobs.session.iceberg.staged_writes import StagedWrite
 from lakewarden.jobs.session.iceberg.written_tables import require_no_evolution
+from lakewarden.jobs.session.judgement.kept_rows import require_plain_conditions
 from lakewarden.jobs.session.judgement.plan_tables import PlanTables
 from lakewarden.jobs.session.judgement.said import called, kind_said
 from lakewarden.jobs.session.judgement.statement_kinds import StatementKind
@@ -46,13 +47,12 @@ from lakewarden.jobs.session.row_ways.statement_ways import RowWays, changes_not
 from lakewarden.jobs.session.upserts.operation_ids import Once
 from lakewarden.jobs.session.upserts.staged_operations import StagedOnce
 from lakewarden.jobs.session.upserts.upsert_runner import Upserts
-from lakewarden.jobs.session.write_plans.requested_plans import RequestedPlans
+from lakewarden.jobs.session.write_plans.requested_plans import RequestedPlans, asked_way, is_merged
 from lakewarden.jobs.session.write_plans.write_shapes import Shape, shape_of, vacuumed_by, with_own_record
 from lakewarden.jobs.session.write_recorder import WriteRecorder
 from lakewarden.jobs.session.writes import (
     Directory,
     Judge,
-    Merge,
     Request,
     Sql,
     UncompiledChange,
@@ -175,7 +175,7 @@ class SparkWriter:
 
         def attempt(one: Request) -> tuple[DataFrame, Written] | None:
             with wrong_rows_explained(
-                one.draft if isinstance(one, UncompiledChange) else None, merges=_merges(one)
+                one.draft if isinstance(one, UncompiledChange) else None, merges=is_merged(one)
             ):
                 return self._run(self._plans.cloned(session), one, plan, operation_named)
 
@@ -190,7 +190,7 @@ class SparkWriter:
                 draft = merge_draft(request.text, Dialect.SPARK, always=True)
             if draft is None:
                 raise
-            return tried(UncompiledChange(draft=draft, agreeing=True, write=_asked(request)))
+            return tried(UncompiledChange(draft=draft, agreeing=True, write=asked_way(request)))
 
     def _create(self, text: str) -> tuple[DataFrame, Written] | None:
         """Make the table of an upsert: the operation id that the session names is for a statement of its own."""
@@ -212,7 +212,7 @@ class SparkWriter:
         if self._judge is not None:
             self._judge.require_said(plan)
         require_no_evolution(self._plans, session, plan)
-        way = self._ways.of(session, plan, _asked(request), partial(self._require_own, plan))
+        way = self._ways.of(session, plan, asked_way(request), partial(self._require_own, plan))
         analysed = self._plans.analysed(session, way.plan)
         self._buckets.require_hashed_columns(analysed)
         is_merge_said = kind(plan) == _MERGE
@@ -224,6 +224,7 @@ class SparkWriter:
                 raise UsageError("Only what writes a Delta table takes an operation id.", hint=_TAKES_ONE)
             return None
         self._require(session, plan, shape)
+        require_plain_conditions(self._plans, session, shape.plan)
         shape = self._ways.settled(session, way, shape)
         if isinstance(request, Sql):
             shape, own = with_own_record(self._plans, shape)
@@ -382,19 +383,3 @@ class SparkWriter:
                 f"{called(self._plans, plan)} takes no operation id. Nothing was run.",
                 hint=f"{_TAKES_ONE} The id is used up: run the statement again to do it without one.",
             )
-
-
-def _asked(request: Request) -> RowsWrite | None:
-    """The way of writing rows that came with a statement."""
-    return request.write if isinstance(request, Sql | UncompiledChange) else None
-
-
-def _merges(request: Request) -> bool:
-    """Whether the user wrote a MERGE."""
-    match request:
-        case Sql(text=text):
-            return is_merge(text)
-        case UncompiledChange(draft=draft):
-            return draft.merge is not None
-        case _:
-            return isinstance(request, Merge)

@@ -74,6 +74,15 @@ def test_a_bucketed_table_is_made_and_each_of_its_files_names_its_bucket(tables:
     assert named and all(row["told"] == row["is"] for row in named)
 
 
+def test_no_file_of_an_overwrite_in_part_names_a_bucket_that_is_not_its(tables: BucketedLake) -> None:
+    """Delta writes the rows that stay into files of the same session."""
+    tables.sql("INSERT OVERWRITE t WITH ('replaceWhere' = 'id > 5') SELECT 6L AS id, 'six' AS v")
+    told = "regexp_extract(input_file_name(), 'lw4-[0-9a-f]{8}-part-(\\\\d+)-', 1)"
+    wrong = tables.spark.sql(f"SELECT id FROM t WHERE {told} <> '' AND int({told}) <> pmod(hash(id), 4)")
+    assert wrong.collect() == []
+    assert tables.rows("t") == [*((i, str(i)) for i in range(6)), (6, "six")]
+
+
 def test_an_update_joins_bucket_by_bucket_without_an_exchange_in_one_recorded_commit(
     tables: BucketedLake,
 ) -> None:

@@ -310,6 +310,30 @@ def test_the_deeds_of_a_frame_overwrite_and_merge(lake: Lake) -> None:
         lake.lw.write(frame).overwrite(table, where="v = 0", partitions=True)
 
 
+def test_a_condition_that_is_a_text_asks_no_query(lake: Lake) -> None:
+    """What Delta's own DELETE reads for it would be on no record."""
+    source, table = lake.table("s"), lake.table("t", [8, 9])
+    asks = f"EXISTS (SELECT 1 FROM {source} AS s(k, w) WHERE k = id - 5)"
+    frame, head = lake.spark.table(source).where("false"), lake.head(table).version
+    for option in ("replaceWhere", "REPLACEWHERE", "replaceOn"):
+        with pytest.raises(UsageError, match="(?i)replace.* takes no query"):
+            lake.lw.write(frame, options={option: asks}).overwrite(table)
+    for statement in (
+        f"INSERT OVERWRITE {table} WITH ('replaceWhere' = '{asks}') SELECT * FROM {source} WHERE false",
+        f"INSERT INTO {table} WITH ('ReplaceWhere' = 'id IN (SELECT id FROM {source})') VALUES (1, 1)",
+        f"CREATE OR REPLACE TABLE {table} USING delta OPTIONS ('replaceWhere' = '{asks}') AS SELECT 1 AS id",
+    ):
+        with pytest.raises(UsageError, match="(?i)replace.* takes no query"):
+            lake.lw.sql(statement)
+    with pytest.raises(PySparkException):
+        lake.lw.write(frame).overwrite(table, where=asks)
+    assert (lake.ids(table), lake.head(table).version) == ([8, 9], head)
+    lake.lw.sql(
+        f"INSERT OVERWRITE {table} WITH ('replaceWhere' = 'id = 8') SELECT * FROM {source} WHERE false"
+    )
+    assert lake.ids(table) == [9]
+
+
 def test_an_overwrite_of_some_partitions_never_counts_as_one_of_all(lake: Lake) -> None:
     source, table = lake.table("s"), lake.table("t", partition_by=["v"])
     moved = lake.spark.table(source).where("id < 2").selectExpr("id + 100 AS id", "v")

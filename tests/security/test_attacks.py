@@ -38,6 +38,7 @@ REFUSALS = (
     "Several tables are changed by one statement by those alone",
     "There is no table delta.",
     "System tables are changed with UPDATE",
+    "takes no query: what it reads would be on no record",
 )
 """How a refusal begins or what it names: a word of ours, or that what is asked for is not to be found in such a
 session."""

@@ -15,6 +15,7 @@ from lakewarden.jobs.session.buckets.definitions import require_hashed_columns, 
 from lakewarden.jobs.session.buckets.reading import UnlikeBucketsError
 from lakewarden.jobs.session.buckets.rows_changes import RowsChange, rows_change
 from lakewarden.jobs.session.buckets.writing import distributed
+from lakewarden.jobs.session.judgement.kept_rows import options_of_write
 from lakewarden.jobs.session.plans import JavaPlan, Plans, kind
 from lakewarden.jobs.session.reads import delta_index
 from lakewarden.jobs.session.write_plans.write_shapes import Shape
@@ -149,7 +150,7 @@ class BucketedWrites:
             return layout_in(plans.texts(plan.tableSpec().properties())), None
         if kind(plan) not in _WHOLE or shape.operation is Operation.PARTIAL_OVERWRITE:
             return None, None
-        if any(key.lower().startswith(_IN_PART) for key in plans.texts(plan.writeOptions())):
+        if any(key.lower().startswith(_IN_PART) for key, _ in options_of_write(plans, plan)):
             return None, None
         metadata = plan.table().table().deltaLog().unsafeVolatileSnapshot().metadata()
         layout = layout_in(plans.texts(metadata.configuration()))

@@ -58,7 +58,7 @@ _SOURCES: Final = {"InsertIntoStatement": "query", "MergeIntoTable": "sourceTabl
 
 
 _READ_OPTIONS: Final = frozenset({"versionasof", "timestampasof"})
-_WRITE_OPTIONS: Final = frozenset({"usermetadata", "replacewhere", "partitionoverwritemode", _PRIVILEGES})
+_WRITE_OPTIONS: Final = frozenset({"usermetadata", "partitionoverwritemode", _PRIVILEGES})
 
 
 class Reading:

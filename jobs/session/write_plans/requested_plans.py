@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any, Final, assert_never
 
 from lakewarden.catalog.errors import UsageError
+from lakewarden.catalog.model.enums import RowsWrite
 from lakewarden.jobs.engines.spark.names import quoted
 from lakewarden.jobs.session.compiled_changes import compile_change, mean_what_is_written
 from lakewarden.jobs.session.frames import is_path, plan_of, sql_name
@@ -11,10 +12,11 @@ from lakewarden.jobs.session.iceberg.catalog_names import catalog_name
 from lakewarden.jobs.session.judgement.write_options import USER_METADATA
 from lakewarden.jobs.session.plans import JavaPlan, Plans
 from lakewarden.jobs.session.writes import Append, Merge, Overwrite, Request, Sql, UncompiledChange
+from lakewarden.jobs.sql.compile.merges.merge_drafts import is_merge
 from lakewarden.jobs.sql.compile.reading import is_change
 from lakewarden.jobs.sql.compile.values import Chosen, Dialect
 
-__all__ = ["RequestedPlans"]
+__all__ = ["RequestedPlans", "asked_way", "is_merged"]
 
 _SOURCE: Final = "__lakewarden_source"
 
@@ -90,3 +92,19 @@ class RequestedPlans:
 
     def _writer_options(self, options: Mapping[str, str]) -> Any:
         return self._plans.scala_map((key, value) for key, value in options.items() if key != USER_METADATA)
+
+
+def asked_way(request: Request) -> RowsWrite | None:
+    """The way of writing rows that came with a statement."""
+    return request.write if isinstance(request, Sql | UncompiledChange) else None
+
+
+def is_merged(request: Request) -> bool:
+    """Whether the user wrote a MERGE."""
+    match request:
+        case Sql(text=text):
+            return is_merge(text)
+        case UncompiledChange(draft=draft):
+            return draft.merge is not None
+        case _:
+            return isinstance(request, Merge)
