@@ -78,6 +78,9 @@ class Plans:
         """The analysed leaf of the table that SQL calls so; None where there is none, and for a view, which is more
         than its table."""
         with self.active(session):
+        self._identifier: Any = sql.catalyst.analysis.IdentifierResolution.evalIdentifierExpr
+        self._relation: Any = sql.execution.datasources.v2.DataSourceV2Relation.create
+        self._triple: Any = jvm.scala.Tuple3
             if not session.catalog().tableExists(name):
                 return None
             return self.bare_table(session.table(name).queryExecution().analyzed())
@@ -97,6 +100,10 @@ class Plans:
 
     def cloned(self, session: Any) -> Any:
         """A clone that uses the same catalog, which Spark's own clone forgets: names would mean other tables."""
+    def relation_of(self, found: JavaPlan) -> JavaPlan:
+        """The leaf that reads the very table that a command has found (`ResolvedTable`)."""
+        return self._relation(found.table(), self._some(found.catalog()), self._some(found.identifier()))
+
         made = session.cloneSession()
         told, own = session.sessionState().catalogManager(), made.sessionState().catalogManager()
         name = str(self.current_catalog(session).name())

@@ -31,6 +31,7 @@ def root(spark: SparkSession) -> Iterator[SparkSession]:
     session.sql("INSERT INTO t VALUES (1, 10)")
     session.sql("INSERT INTO t VALUES (2, 20)")
     session.sql("CREATE TABLE p USING parquet AS SELECT 7 AS x")
+    session.sql("CREATE TABLE parts USING parquet PARTITIONED BY (day) AS SELECT 7 AS x, 'a' AS day")
     session.sql("CREATE VIEW v AS SELECT max(a) AS m FROM t")
     yield session
     session.sql("DROP DATABASE reading CASCADE")
@@ -54,11 +55,13 @@ class Reader:
     def _require_own(source: QueriedTable) -> None:
         raise NotAllowedError(f"{source.name} is another's.")
 
-    def run(self, text: str) -> DataFrame:
+    def run(self, text: str, meanwhile: str = "USE reading") -> DataFrame:
+        """`meanwhile`: what another statement of the session does when this one is analysed."""
         session = self._spark._jsparkSession
         plan = self._plans.parsed(session, text)
         self._judge.require_said(plan)
         analysed = self._plans.analysed(session, plan)
+        self._spark.sql(meanwhile)
         self._judge.require_read(plan, analysed)
         return self._plans.run(session, analysed)
 
@@ -168,6 +171,12 @@ def told_of(root: SparkSession, text: str) -> list[tuple[str, str | None]]:
         ("DESCRIBE t", []),
         ("DESCRIBE EXTENDED t", ["t"]),
         ("DESCRIBE t a", ["t"]),
+        ("DESCRIBE EXTENDED p", ["p"]),
+        ("DESCRIBE EXTENDED v", ["t"]),
+        ("DESCRIBE EXTENDED p x", ["p"]),
+        ("DESCRIBE IDENTIFIER('t') IDENTIFIER('a')", ["t"]),
+        ("DESCRIBE parts", []),
+        ("DESCRIBE parts PARTITION (day = 'a')", ["parts"]),
         ("SHOW COLUMNS IN t", []),
     ],
 )
@@ -175,6 +184,19 @@ def test_what_a_query_reads_is_told_before_any_row_is_read(
     root: SparkSession, text: str, tables: list[str]
 ) -> None:
     assert sorted(set(told_of(root, text))) == [(f"reading.{name}", name) for name in tables]
+
+
+def test_the_table_that_is_described_is_judged_whatever_the_session_uses_meanwhile(
+    root: SparkSession,
+) -> None:
+    root.sql("CREATE DATABASE beside")
+    root.sql("CREATE TABLE beside.t USING delta AS SELECT 1 AS a")
+    root.sql("CREATE TABLE beside.p USING parquet AS SELECT 1 AS x")
+    for text, name in (("DESCRIBE EXTENDED t", "t"), ("DESCRIBE t a", "t"), ("DESCRIBE EXTENDED p x", "p")):
+        seen: list[QueriedTable] = []
+        Reader(another(root), seen.extend).run(text, meanwhile="USE beside")
+        assert [one.name for one in seen] == [f"reading.{name}"], text
+    root.sql("DROP DATABASE beside CASCADE")
 
 
 def test_a_closed_table_is_not_read(root: SparkSession) -> None:
@@ -197,7 +219,7 @@ def test_a_closed_table_is_not_read(root: SparkSession) -> None:
 def test_after_all_of_it_everything_is_as_it_was(root: SparkSession) -> None:
     assert [tuple(row) for row in root.sql("SELECT k, a FROM t ORDER BY k").collect()] == [(1, 10), (2, 20)]
     assert [tuple(row) for row in root.sql("SELECT x FROM p").collect()] == [(7,)]
-    assert {row.tableName for row in root.sql("SHOW TABLES").collect()} == {"t", "p", "v"}
+    assert {row.tableName for row in root.sql("SHOW TABLES").collect()} == {"t", "p", "parts", "v"}
 
 
 def plan_classes(root: SparkSession) -> Iterator[str]:

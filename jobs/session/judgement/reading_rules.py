@@ -46,6 +46,8 @@ _FOUND: Final = frozenset({"LocalRelation", "OneRowRelation", "Range", "CTERelat
 """What rows may come from, after analysis, besides tables of the catalog."""
 _TELLING: Final = frozenset({"DescribeRelation", "DescribeColumn"})
 """Commands that tell of a table's contents when they are EXTENDED: statistics of its columns."""
+_TOLD_OF_NAMES: Final = frozenset({"DescribeColumnCommand", "DescribeTableCommand"})
+"""What they become for views, and for tables that Spark's own catalog reads."""
 _CHANGES: Final = {
     "InsertIntoStatement": "table", "UpdateTable": "table", "DeleteFromTable": "table",
     "MergeIntoTable": "targetTable",
@@ -99,7 +101,7 @@ class Reading:
         if name in _CHANGES:  # of no Delta table, which alone have owners here
             self._require_own(QueriedTable(self._target(plan), None, None))
         elif name in _TELLING:
-            self._require_told(plan)
+            self._require_told(plan, analysed)
         elif kind_of(name) is StatementKind.QUERY:
             self._require_open_sources(analysed)
 
@@ -145,13 +147,19 @@ class Reading:
         if not self.may_set(key):
             raise _refused(f"SET {key}")
 
-    def _require_told(self, describe: JavaPlan) -> None:
-        """Whoever may not query a table is told the names and types of its columns, but nothing of its rows."""
-        if kind(describe) == "DescribeRelation" and not describe.isExtended():
+    def _require_told(self, describe: JavaPlan, analysed: JavaPlan) -> None:
+        """Whoever may not query a table is told the names and types of its columns, but nothing of its rows: neither
+        statistics nor which partitions there are. Asked of the very table that is described."""
+        is_plain = kind(describe) == "DescribeRelation" and not describe.isExtended()
+        if is_plain and describe.partitionSpec().isEmpty():
             return
-        table = self._plans.unresolved(
-            describe.relation().multipartIdentifier(), self._plans.no_options, False
-        )
+        if kind(analysed) in _TELLING and kind(analysed.relation()) == "ResolvedTable":
+            self._require_open(self._sources([self._plans.relation_of(analysed.relation())]))
+            return
+        if kind(analysed) not in _TOLD_OF_NAMES:
+            raise _refused(kind(analysed))
+        # Spark looks for it by this name when it runs: with its catalog and database, whatever the session uses then.
+        table = self._plans.unresolved(analysed.table().nameParts(), self._plans.no_options, False)
         self._require_open_sources(self._plans.analysed(self._session, table))
 
     def _require_named(self, query: JavaPlan) -> None:
