@@ -3,6 +3,9 @@
 Everything is done with a few calls into the JVM and without code of ours in it. A Scala `Map` is a partial function,
 so a map from leaves to leaves is what `transformWithSubqueries` takes. Looking a class up by its name costs 1 ms, a
 call 0.02 ms: classes are looked up once.
+
+What IDENTIFIER('...') names is in its place before anybody judges a statement: Spark keeps the statement around it, a
+CREATE FUNCTION with its class, or a CALL, in a closure until it analyses it.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -28,6 +31,9 @@ _MERGE: Final = "MergeIntoTable"
 _MERGE_OF_DELTA: Final = "MergeIntoCommand"
 _WITHOUT_READER: Final = "DataSourceV2Relation"
 _TABLE_OF_DELTA: Final = "DeltaTableV2"
+_HIDING: Final = "IDENTIFIER"
+"""The word by which a statement may be one that is seen only after analysis."""
+_HIDDEN: Final = "PlanWithUnresolvedIdentifier"
 _FILES: Final = "org.apache.spark.sql.execution.datasources.HadoopFsRelation"
 
 
@@ -72,15 +78,15 @@ class Plans:
         self._asks_who: Any = sql.catalyst.expressions.CurrentUser
         self._literal: Any = sql.catalyst.expressions.Literal.create
         self._int: Any = sql.types.DataTypes.IntegerType
+        self._identifier: Any = sql.catalyst.analysis.IdentifierResolution.evalIdentifierExpr
+        self._relation: Any = sql.execution.datasources.v2.DataSourceV2Relation.create
+        self._triple: Any = jvm.scala.Tuple3
         self._skip: Any = sql.execution.CommandExecutionMode.SKIP()
 
     def table_named(self, session: Any, name: str) -> JavaPlan | None:
         """The analysed leaf of the table that SQL calls so; None where there is none, and for a view, which is more
         than its table."""
         with self.active(session):
-        self._identifier: Any = sql.catalyst.analysis.IdentifierResolution.evalIdentifierExpr
-        self._relation: Any = sql.execution.datasources.v2.DataSourceV2Relation.create
-        self._triple: Any = jvm.scala.Tuple3
             if not session.catalog().tableExists(name):
                 return None
             return self.bare_table(session.table(name).queryExecution().analyzed())
@@ -94,16 +100,16 @@ class Plans:
         plan = plan.child() if kind(plan) == "Project" else plan
         return plan if plan.children().isEmpty() else None
 
+    def relation_of(self, found: JavaPlan) -> JavaPlan:
+        """The leaf that reads the very table that a command has found (`ResolvedTable`)."""
+        return self._relation(found.table(), self._some(found.catalog()), self._some(found.identifier()))
+
     def asks(self, expression: Any) -> bool:
         """Whether a query is part of an expression."""
         return bool(self._has_subquery(expression))
 
     def cloned(self, session: Any) -> Any:
         """A clone that uses the same catalog, which Spark's own clone forgets: names would mean other tables."""
-    def relation_of(self, found: JavaPlan) -> JavaPlan:
-        """The leaf that reads the very table that a command has found (`ResolvedTable`)."""
-        return self._relation(found.table(), self._some(found.catalog()), self._some(found.identifier()))
-
         made = session.cloneSession()
         told, own = session.sessionState().catalogManager(), made.sessionState().catalogManager()
         name = str(self.current_catalog(session).name())
@@ -140,9 +146,77 @@ class Plans:
                 self._active.clearActiveSession()
 
     def parsed(self, session: Any, text: str) -> JavaPlan:
-        """A statement as a plan that knows no tables yet. Raises Spark's ParseException."""
+        """A statement as a plan that knows no tables yet, with the names that IDENTIFIER gives by constant texts in
+        their places. Raises Spark's ParseException."""
         require_shallow(text)
-        return session.sessionState().sqlParser().parsePlan(text)
+        plan = session.sessionState().sqlParser().parsePlan(text)
+        if _HIDING not in text.upper() and "${" not in text:
+            return plan
+        with self.active(session):
+            return self._named(plan)
+
+    def _named(self, plan: JavaPlan) -> JavaPlan:
+        """A parsed plan with the names that its IDENTIFIERs give by constant texts; itself where there are none. Others
+        stay."""
+        while pairs := list(self._named_parts(plan)):
+            made = self.replaced(plan, pairs)
+            if made.fastEquals(plan):
+                return plan
+            plan = made
+        return plan
+
+    def _named_parts(self, plan: JavaPlan) -> Iterator[tuple[JavaPlan, JavaPlan]]:
+        """The outermost nodes of a plan that hold an IDENTIFIER, and what they are without."""
+        waiting = [plan]
+        while waiting:
+            node = waiting.pop()
+            plain = self._plain(node)
+            if plain is not None:
+                yield node, plain
+                continue
+            waiting += [*self.sequence(node.children()), *self.sequence(node.subqueries())]
+
+    def _plain(self, node: JavaPlan) -> JavaPlan | None:
+        """A node without the IDENTIFIER that it is, or that it holds where no transformation comes; None for any
+        other."""
+        match kind(node):
+            case name if name == _HIDDEN:
+                return self._built(node)
+            case "ExplainCommand":
+                said = node.logicalPlan()
+                inner = self._named(said)
+                return None if inner is said else node.copy(inner, node.mode())
+            case "DescribeQueryCommand":
+                said = node.plan()
+                inner = self._named(said)
+                return None if inner is said else node.copy(node.queryText(), inner)
+            case "RelationTimeTravel":
+                said = node.relation()
+                inner = self._named(said)
+                return None if inner is said else node.copy(inner, node.timestamp(), node.version())
+            case "UnresolvedWith":
+                return self._with_named_queries(node)
+            case _:
+                return None
+
+    def _with_named_queries(self, said: JavaPlan) -> JavaPlan | None:
+        """A WITH whose queries have no IDENTIFIER; None where they had none."""
+        queries, is_other = [], False
+        for one in self.sequence(said.cteRelations()):
+            query = one._2()
+            inner = self._named(query)
+            is_other = is_other or inner is not query
+            queries.append(self._triple(one._1(), inner, one._3()))
+        made = self.scala_sequence(queries)
+        return said.copy(said.child(), made, said.allowRecursion()) if is_other else None
+
+    def _built(self, hidden: JavaPlan) -> JavaPlan | None:
+        """The plan that an IDENTIFIER hides; None where it is no constant text: Spark finds its value when it analyses
+        the statement."""
+        told = hidden.identifierExpr()
+        if not told.resolved() or not told.foldable() or str(told.dataType().typeName()) != "string":
+            return None
+        return hidden.planBuilder().apply(self._identifier(told), hidden.children())
 
     def composed(self, session: Any, text: str) -> JavaPlan:
         """As `parsed`, of a statement that we made out of others' texts and names: what looks like a variable in it,

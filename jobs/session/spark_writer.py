@@ -149,7 +149,9 @@ class SparkWriter:
     def change_several(self, draft: Draft) -> tuple[Written, ...]:
         operation = self._operation_named()
         with wrong_rows_explained(draft):
-            return self._groups.run(draft.text, lambda: ready_writes(self._recorder, draft), operation)
+            return self._groups.run(
+                draft.text, lambda: ready_writes(self._recorder, draft, self._judge), operation
+            )
 
     def run(self, request: Request) -> tuple[DataFrame, Written | None]:
         named = cache(self._operation_named)
@@ -223,8 +225,8 @@ class SparkWriter:
             if operation is not None:
                 raise UsageError("Only what writes a Delta table takes an operation id.", hint=_TAKES_ONE)
             return None
-        self._require(session, plan, shape)
         require_plain_conditions(self._plans, session, shape.plan)
+        self._require(session, plan, shape)
         shape = self._ways.settled(session, way, shape)
         if isinstance(request, Sql):
             shape, own = with_own_record(self._plans, shape)
@@ -248,6 +250,7 @@ class SparkWriter:
             if shape.operation is Operation.REPLACE:  # what the table keeps, and for how long, is said anew
                 self._directory.require_no_hold("CREATE OR REPLACE TABLE", shape.target)
         if self._judge is not None:
+            self._judge.require_run(shape.plan)
             self._judge.require_written(plan, shape.target, shape.judged, shape.format)
 
     def _as_it_is(

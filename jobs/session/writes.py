@@ -266,6 +266,9 @@ class Judge(Protocol):
         """Raise `NotAllowedError` unless a write, as parsed, may change the table of a format at `target` (canonical;
         None for one that is made) by an analysed query (None for none)."""
 
+    def require_run(self, analysed: Any) -> None:
+        """Raise `NotAllowedError` unless an analysed write may be run, whatever it changes."""
+
 
 class Writer(Protocol):
     """A user's Spark session that runs statements and governed writes (daemon/attach.py). Thread-safe."""

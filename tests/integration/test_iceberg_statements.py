@@ -200,7 +200,7 @@ def test_keys_are_written_beside_a_partitioning_that_was_given_up(
 
 def test_a_way_is_obeyed_or_it_is_said(spark: SparkSession, make: Make, lw: Attached, tmp_path: Path) -> None:
     table = make()
-    called = f"IDENTIFIER('{table}')"
+    called = f"IDENTIFIER(lower('{table}'))"
     with pytest.raises(RefusedError, match="something else than its plain name"):
         lw.sql(f"DELETE FROM {called} WHERE id = 1", write="position")
     keys = {

@@ -23,7 +23,7 @@ from lakewarden.jobs.session.pins import Pinned, pin
 from lakewarden.jobs.session.plans import JavaPlan, Plans
 from lakewarden.jobs.session.write_plans.write_shapes import shape_of
 from lakewarden.jobs.session.write_recorder import WriteRecorder
-from lakewarden.jobs.session.writes import Written
+from lakewarden.jobs.session.writes import Judge, Written
 from lakewarden.jobs.sql.compile.reading import Draft
 from lakewarden.jobs.sql.compile.values import Chosen, SqlStep
 
@@ -47,9 +47,10 @@ class ReadyWrite:
     """The result of the write if it was done before under this operation id."""
 
 
-def ready_writes(recorder: WriteRecorder, draft: Draft) -> tuple[ReadyWrite, ...]:
-    """The writes in the order of the statement. Raises `UsageError`, or Spark's own errors; nothing is changed.
-    Whether the tables may be written is asked later: somebody may still be at them who is waited for."""
+def ready_writes(recorder: WriteRecorder, draft: Draft, judge: Judge | None = None) -> tuple[ReadyWrite, ...]:
+    """The writes in the order of the statement. Raises `UsageError`, the `judge`'s `NotAllowedError`, or Spark's own
+    errors; nothing is changed. Whether the tables may be written is asked later: somebody may still be at them who is
+    waited for."""
     root: Any = recorder.plans.spark._jsparkSession
     snapshots: dict[str, Any] = {}
     session = recorder.plans.cloned(root)
@@ -59,7 +60,7 @@ def ready_writes(recorder: WriteRecorder, draft: Draft) -> tuple[ReadyWrite, ...
     for step in done.steps:
         own = recorder.plans.cloned(root)
         mean_what_is_written(own, done.dialect)
-        found.append(_ready_write(recorder, draft, step, own, snapshots, done.chosen))
+        found.append(_ready_write(recorder, draft, step, own, snapshots, done.chosen, judge))
     _refuse_one_place_twice([one for one, _ in found])
     return tuple(replace(one, read_at=commit.read_at(snapshots)) for one, commit in found)
 
@@ -71,9 +72,12 @@ def _ready_write(
     session: Any,
     snapshots: dict[str, Any],
     chosen: Chosen,
+    judge: Judge | None,
 ) -> tuple[ReadyWrite, TableCommit]:
     plans = recorder.plans
     said = with_catalog_names(plans, session, plans.composed(session, step.sql))
+    if judge is not None:
+        judge.require_said(said)
     shape = shape_of(plans, session, plans.analysed(session, said), is_merge=True)
     if shape is None or shape.target is None or shape.query is None:
         require_own_words(draft)
@@ -81,6 +85,9 @@ def _ready_write(
             f"{step.target} is no Delta or Iceberg table that could be changed together with others.",
             hint="Convert it (CONVERT TO DELTA).",
         )
+    if judge is not None:
+        judge.require_run(shape.plan)
+        judge.require_written(said, shape.target, shape.query, shape.format)
     target, by = shape.target, commit_of(plans, recorder.reader, shape, str(step.target))
     for key, head in shape.heads.items():
         snapshots.setdefault(key, head)

@@ -1,7 +1,7 @@
 """Which tables a plan names: those a query reads, and those that a command is about, whatever it calls them."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
@@ -34,6 +34,17 @@ _NAMING: Final = frozenset(
     }
 )  # fmt: skip
 """Statements of Iceberg's that hold no more than the name of their table, analysed, too."""
+_BESIDE: Final[Mapping[str, str]] = {
+    "AppendData": "table",
+    "DescribeQueryCommand": "plan",
+    "ExplainCommand": "logicalPlan",
+    "InsertIntoStatement": "table",
+    "MergeIntoCommand": "source",
+    "OverwriteByExpression": "table",
+    "OverwritePartitionsDynamic": "table",
+    "RelationTimeTravel": "relation",
+}
+"""Plans that hold another one which Spark counts neither among their children nor among what is inside them."""
 _BETWEEN: Final = re.compile(r"[\s`'\"]+")
 _ABSOLUTE: Final = re.compile(r"(?:[A-Za-z][\w+.-]*:)?/")
 _SESSION: Final = "spark_catalog"
@@ -141,6 +152,9 @@ class PlanTables:
     def called(self, session: Any, call: JavaPlan) -> Iterator[Affected | None]:
         """The tables and folders that the arguments of a parsed CALL name, if its procedure is one of Iceberg's; None
         for an argument that is no plain value."""
+        if kind(call.procedure()) != "UnresolvedProcedure":  # an IDENTIFIER whose value only Spark finds
+            yield None
+            return
         first = str(call.procedure().nameParts().apply(0))
         catalog = self._plans.catalog_named(session, first) or self._plans.current_catalog(session)
         if not is_iceberg(catalog):
@@ -183,6 +197,9 @@ class PlanTables:
         while waiting:
             node = waiting.pop()
             yield node
+            beside = _BESIDE.get(kind(node))
+            if beside is not None:
+                waiting.append(getattr(node, beside)())
             for below in (node.children(), node.subqueries(), node.innerChildren()):
                 waiting += self._plans.sequence(below)
 

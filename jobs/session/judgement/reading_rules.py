@@ -112,6 +112,9 @@ class Reading:
         if query is not None:
             self._require_open_sources(query)
 
+    def require_run(self, analysed: JavaPlan) -> None:
+        """What a reader's write reads is judged as its query."""
+
     def _require_change(self, plan: JavaPlan) -> None:
         """A change of one table by what a query may read. What a query in a condition reads, nobody would see."""
         if self._plans.sequence(plan.subqueries()):

@@ -1,7 +1,8 @@
 """Statements for a user who may change all tables by SQL, but may not run programs as Spark's user.
 
 Refused are commands, functions and options by which a statement runs somebody's code, or opens a path or address that
-it names: then the catalog would say nothing any more of who reads and changes what.
+it names: then the catalog would say nothing any more of who reads and changes what. It is asked of the statement as it
+is said, and of its analysed plan, where the bodies of views and SQL functions are.
 """
 
 from collections.abc import Iterable
@@ -11,9 +12,10 @@ from pyspark.sql import SparkSession
 
 from lakewarden.catalog.errors import NotAllowedError
 from lakewarden.catalog.policy.property_requests import is_request
-from lakewarden.jobs.session.judgement.listed_functions import keep_listed
+from lakewarden.jobs.session.judgement.listed_functions import FUNCTIONS, keep_listed
 from lakewarden.jobs.session.judgement.moments import require_plain_moment
 from lakewarden.jobs.session.judgement.plan_tables import PlanTables
+from lakewarden.jobs.session.judgement.statement_kinds import QUERIES, StatementKind, kind_of
 from lakewarden.jobs.session.plans import JavaPlan, Plans, kind
 
 __all__ = ["Writing"]
@@ -53,8 +55,22 @@ _REFUSED: Final = {
     "UnresolvedPathBasedTable": "a path",
     "UnsetViewProperties": "ALTER VIEW ... UNSET TBLPROPERTIES",
     "UnresolvedExecuteImmediate": "EXECUTE IMMEDIATE",
+    "PlanWithUnresolvedIdentifier": "IDENTIFIER of anything but a plain text",
+    "AlterDatabaseSetLocationCommand": "SET LOCATION",
+    "AlterTableSerDePropertiesCommand": "SET SERDE",
+    "AlterTableSetLocationCommand": "SET LOCATION",
+    "AlterTableSetLocationDeltaCommand": "SET LOCATION",
+    "InsertIntoDataSourceDirCommand": "INSERT OVERWRITE DIRECTORY",
+    "InsertIntoHiveDirCommand": "INSERT OVERWRITE DIRECTORY",
+    "LoadDataCommand": "LOAD DATA",
 }
-"""Plans by the simple name of their class, and what users call them."""
+"""Plans, parsed and analysed, by the simple name of their class, and what users call them."""
+_BODIES: Final = ("CreateUserDefinedFunction", "CreateSQLFunctionCommand")
+"""CREATE FUNCTION in SQL: what it does is a text until it is used, and its analysed plan is judged."""
+_CONDITIONS: Final = {"OptimizeTableCommand": "userPartitionPredicates", "DeltaReorgTable": "predicates"}
+"""Commands of Delta's with conditions that are texts until they run."""
+_CHANGES: Final = "DeltaCDFRelation"
+"""What `table_changes` reads, which is of a table that is named."""
 _NAMING: Final = frozenset(
     {
         "UnresolvedIdentifier",
@@ -80,6 +96,7 @@ class Writing:
     """A `Judge` of a session whose user writes by SQL alone."""
 
     def __init__(self, spark: SparkSession) -> None:
+        self._session: Any = spark._jsparkSession
         self._plans = Plans(spark)
         self._tables = PlanTables(spark, self._plans)
         keep_listed(spark, "table_changes")
@@ -100,8 +117,15 @@ class Writing:
                 self._require_key(name, node)
             elif name in _NAMING:
                 self._require_name(name, node)
-            elif name == "InsertIntoStatement" and kind(node.table()) in _NAMING:
-                self._require_name(kind(node.table()), node.table())
+            elif name in _BODIES:
+                self._require_body(node)
+            elif name == "AlterTableAddConstraint":
+                self._require_condition(str(node.expr()))
+            elif name in _CONDITIONS:
+                for text in self._plans.sequence(getattr(node, _CONDITIONS[name])()):
+                    self._require_condition(str(text))
+            elif name == "VacuumTableCommand":
+                self._require_inventory(node)
             elif name == "RelationTimeTravel":
                 require_plain_moment(self._plans, node, _refused)
             elif self._is_placed(name, node):
@@ -115,12 +139,62 @@ class Writing:
                 _require_no_policy(self._plans.texts(node.properties()))
 
     def require_read(self, plan: JavaPlan, analysed: JavaPlan) -> None:
-        """What a statement says tells all: a writer may read every table of the catalog."""
+        """A writer may read every table of the catalog, and nothing else, by whatever view or function."""
+        self.require_run(analysed)
 
     def require_written(
         self, plan: JavaPlan, target: str | None, query: JavaPlan | None, format_: str
     ) -> None:
         """A writer may change every table of the catalog."""
+
+    def require_run(self, analysed: JavaPlan) -> None:
+        """Raise `NotAllowedError` for an analysed statement that runs a program, or reads what no catalog names."""
+        for node in self._tables.nodes(analysed):
+            name = kind(node)
+            if name in _REFUSED:
+                raise _refused(_REFUSED[name])
+            if kind_of(name) in (StatementKind.QUERY, StatementKind.UNKNOWN) and name not in QUERIES:
+                raise _refused(name)
+            if name == "LogicalRelation" and node.catalogTable().isEmpty():
+                if not kind(node.relation()).endswith(_CHANGES):
+                    raise _refused("what is no table of the catalog")
+            elif name == "DataSourceV2Relation" and node.identifier().isEmpty():
+                raise _refused("what is no table of the catalog")
+
+    def _require_body(self, definition: JavaPlan) -> None:
+        """Of a function in SQL: its value, or the rows that it gives, as if they were asked for."""
+        value, rows = self._plans.option(definition.exprText()), self._plans.option(definition.queryText())
+        for text in (None if value is None else f"SELECT {value}", rows):
+            if text is not None:
+                self.require_said(self._plans.parsed(self._session, text))
+
+    def _require_condition(self, text: str) -> None:
+        """Of what Delta reads and runs by itself: nobody sees its analysed plan, so that it asks functions of Spark's
+        alone."""
+        said = self._plans.parsed(self._session, f"SELECT {text}")
+        self.require_said(said)
+        for node in self._tables.nodes(said):
+            waiting = self._plans.sequence(node.expressions())
+            while waiting:
+                expression = waiting.pop()
+                waiting += self._plans.sequence(expression.children())
+                if kind(expression) == "ExpressionWithUnresolvedIdentifier":
+                    raise _refused("IDENTIFIER in a condition")
+                if kind(expression) == "UnresolvedFunction":
+                    name = ".".join(self._plans.sequence(expression.nameParts()))
+                    if name.lower() not in FUNCTIONS:
+                        raise _refused(f"the function {name} in a condition")
+
+    def _require_inventory(self, vacuum: JavaPlan) -> None:
+        """VACUUM USING INVENTORY: Delta asks a query for it, or a table."""
+        query, table = (
+            self._plans.option(vacuum.inventoryQuery()),
+            self._plans.option(vacuum.inventoryTable()),
+        )
+        if query is not None:
+            raise _refused("a query as INVENTORY")
+        if table is not None:
+            self.require_said(table)
 
     def _require_name(self, name: str, node: JavaPlan) -> None:
         """A table of the catalog is named, not a folder, and read with options that open nothing else."""

@@ -4,11 +4,21 @@
 tables as well, by both of their names; iceberg_attacks.py has what only they have.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from enum import StrEnum
 from types import MappingProxyType
 from typing import Final
+
+from support.security.hidden_attacks import HIDDEN_ATTACKS
+from support.security.promised import (
+    ALL_BUT_ADMINS_REFUSED,
+    CLOSED,
+    FOR_ADMINS,
+    OWN,
+    REFUSED,
+    Attack,
+    Role,
+    from_role,
+    refused,
+)
 
 __all__ = [
     "ALL_BUT_ADMINS_REFUSED",
@@ -23,51 +33,6 @@ __all__ = [
 ]
 
 
-class Role(StrEnum):
-    """Who tries it: somebody with a token and no right; a reader; a reader who owns `shop.own`; a writer under
-    `gateway.writers_may = sql`; an admin."""
-
-    NONE = "none"
-    READER = "reader"
-    OWNER = "owner"
-    WRITER = "writer"
-    ADMIN = "admin"
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Attack:
-    """One statement. `{home}` is the home of the gateway, `{closed}` and `{plain}` are where a closed table and one
-    that is not managed lie, `{away}` is a folder that is not there, `{first}` the first version of a table. By role:
-    whether it is let through; who is not named is not tried.
-
-    `answer` is what it says then: `{user}` is who asked.
-    """
-
-    name: str
-    text: str
-    allowed: Mapping[Role, bool]
-    answer: str | None = None
-
-
-def from_role(lowest: Role | None, *, but: Role | None = None) -> Mapping[Role, bool]:
-    """Let through from this role on (None: for nobody that is tried); `but` is not tried."""
-    roles = list(Role)
-    first = len(roles) if lowest is None else roles.index(lowest)
-    return MappingProxyType({role: at >= first for at, role in enumerate(roles) if role is not but})
-
-
-def refused(*roles: Role) -> Mapping[Role, bool]:
-    return MappingProxyType(dict.fromkeys(roles, False))
-
-
-_FOR_ADMINS: Final = from_role(Role.ADMIN)
-REFUSED: Final = from_role(None)
-ALL_BUT_ADMINS_REFUSED: Final = from_role(None, but=Role.ADMIN)
-CLOSED: Final = MappingProxyType(
-    {Role.NONE: False, Role.READER: False, Role.OWNER: True, Role.WRITER: True, Role.ADMIN: True}
-)
-"""Of a closed table of the owner's."""
-OWN: Final = CLOSED
 _PROGRAM: Final = "SELECT TRANSFORM(x) USING 'cat' AS (x STRING) FROM shop.open"
 
 ATTACKS: Final = (
@@ -111,12 +76,12 @@ ATTACKS: Final = (
         allowed=refused(Role.NONE, Role.READER, Role.OWNER),
     ),
     # paths and addresses
-    Attack(name="a file", text="SELECT * FROM text.`{home}/tokens.json`", allowed=_FOR_ADMINS),
-    Attack(name="a table's folder", text="SELECT * FROM delta.`{closed}`", allowed=_FOR_ADMINS),
+    Attack(name="a file", text="SELECT * FROM text.`{home}/tokens.json`", allowed=FOR_ADMINS),
+    Attack(name="a table's folder", text="SELECT * FROM delta.`{closed}`", allowed=FOR_ADMINS),
     Attack(
         name="a folder behind a view",
         text="CREATE TEMPORARY VIEW v USING text OPTIONS (path '{home}/tokens.json')",
-        allowed=_FOR_ADMINS,
+        allowed=FOR_ADMINS,
     ),
     Attack(
         name="a table at a path",
@@ -168,13 +133,13 @@ ATTACKS: Final = (
         allowed=ALL_BUT_ADMINS_REFUSED,
     ),
     # programs
-    Attack(name="TRANSFORM", text=_PROGRAM, allowed=_FOR_ADMINS),
+    Attack(name="TRANSFORM", text=_PROGRAM, allowed=FOR_ADMINS),
     Attack(
         name="TRANSFORM in a write",
         text="INSERT INTO shop.own SELECT TRANSFORM(x) USING 'cat' AS (x INT) FROM shop.own",
         allowed=ALL_BUT_ADMINS_REFUSED,
     ),
-    Attack(name="reflect", text="SELECT reflect('java.lang.System', 'getenv', 'PATH')", allowed=_FOR_ADMINS),
+    Attack(name="reflect", text="SELECT reflect('java.lang.System', 'getenv', 'PATH')", allowed=FOR_ADMINS),
     Attack(
         name="java_method",
         text="SELECT java_method('java.lang.System', 'getenv', 'PATH')",
@@ -229,6 +194,7 @@ ATTACKS: Final = (
         text="INSERT INTO IDENTIFIER('shop.' || 'open') SELECT 2",
         allowed=refused(Role.NONE, Role.READER, Role.OWNER),
     ),
+    *HIDDEN_ATTACKS,
     # changes
     Attack(name="rows of an own table", text="INSERT INTO shop.own SELECT 1 WHERE false", allowed=OWN),
     Attack(name="rows of an own table, changed", text="UPDATE shop.own SET x = 1 WHERE x = 99", allowed=OWN),

@@ -51,6 +51,16 @@ _TABLES = (
         f"CREATE FUNCTION {name}.peek() RETURNS INT RETURN (SELECT max(x) FROM iceberg.sealed.loose)"
         for name in ("shop", "iced")
     ),
+    *(
+        f"CREATE FUNCTION {name}.runs() RETURNS STRING "
+        "RETURN (SELECT max(line) FROM (SELECT TRANSFORM(1) USING 'cat' AS (line STRING)))"
+        for name in ("shop", "iced")
+    ),
+    *(
+        f"CREATE VIEW {name}.programs AS SELECT TRANSFORM(x) USING 'cat' AS (x INT) FROM {table}"
+        for name, table in (("shop", "shop.open"), ("iced", "iceberg.iced.open"))
+    ),
+    "CREATE TABLE sealed.days USING parquet PARTITIONED BY (day) AS SELECT 7 AS x, 'a' AS day",
     *(f"CALL iceberg.system.fast_forward('iced.{name}', 'b', 'main')" for name in ("own", "closed")),
     "CREATE VIEW iced.behind AS SELECT x FROM iceberg.iced.closed",
 )

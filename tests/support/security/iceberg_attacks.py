@@ -30,12 +30,18 @@ _OF_DELTA: Final = frozenset(
         "a table by an option",
         "an owner by UPDATE",
         "TRANSFORM",
+        "rows to replace by a closed table",
+        "rows to replace by an option",
         "who one is",
     }
 )
 """What says nothing about the format of a table, though it names one."""
 _BY_NAME_ALONE: Final = frozenset(
     {
+        "a function of SQL",
+        "a program behind a view in a MERGE",
+        "a program behind a view in a change of two tables",
+        "a program behind a view in a condition",
         "a view of one",
         "settings in the properties of a view",
         "a policy of another's",
