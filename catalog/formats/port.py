@@ -221,6 +221,10 @@ class Commit:
     """Whether it was made on a branch, or to be published later, and the log shows that head never had it."""
     copied: int | None = None
     """The version whose changes it made once more."""
+    batch: tuple[str, int] | None = None
+    """The batch that a streaming query wrote with it: the query's id, and the batch's number."""
+    own_id: str | None = None
+    """What the format calls the version, where that is not its number."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

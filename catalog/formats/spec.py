@@ -4,6 +4,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from lakewarden.catalog.formats.port import TableReader
+from lakewarden.catalog.formats.stream_sources import StreamSource
+from lakewarden.catalog.formats.stream_ways import StreamWays
 from lakewarden.catalog.model.rows import Action
 from lakewarden.catalog.policy.retention_properties import NO_PROPERTIES, RetentionProperties
 from lakewarden.catalog.storage.credentials import StorageOptions
@@ -94,6 +96,10 @@ class FormatSpec:
     has_branches: bool = False
     """Whether versions may lie beside one another, and head be set to any of them without a commit: then numbers tell
     which of two was made first and nothing else, and what is not in head's line may expire before what is older."""
+    stream_source: StreamSource | None = None
+    """What streams' offsets in its tables mean; None where no stream reads them."""
+    stream_ways: StreamWays | None = None
+    """How streams that read its tables go on after a rollback; None likewise."""
     provider: str | None = None
     """What Spark calls it in a Hive metastore's entry. Without one, entries of its tables are its own engine's:
     neither checked nor written."""

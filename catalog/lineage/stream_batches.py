@@ -5,13 +5,16 @@ Nothing here fails because a checkpoint cannot be read:
 what is not found out stays unknown.
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Iterable, Mapping, MutableMapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Final
 
 from lakewarden.catalog.errors import UnavailableError
 from lakewarden.catalog.formats.port import Commit, TableReader
+from lakewarden.catalog.formats.registry import reader_of
+from lakewarden.catalog.formats.stream_sources import KnownTables
 from lakewarden.catalog.lineage.recording import NO_STREAMS, rows_from
 from lakewarden.catalog.lineage.streams.checkpoints import checkpoints_of, read_batches
 from lakewarden.catalog.lineage.streams.offsets import (
@@ -24,12 +27,15 @@ from lakewarden.catalog.lineage.streams.offsets import (
     uuid_in,
 )
 from lakewarden.catalog.lineage.streams.session_notes import StreamNote
+from lakewarden.catalog.lineage.streams.versions_found import VersionSearch
 from lakewarden.catalog.model.rows import GONE, Confidence, LineageRow, RowKind, TableRow
 from lakewarden.catalog.storage.file_store import StorageOptions, open_store
 from lakewarden.catalog.system.port import TABLES, SystemStore
 
 __all__ = ["StreamHarvest", "rows_told_late", "tables_by_uuid"]
 
+_REMEMBERED: Final = 100_000
+"""So many versions; about 15 MB."""
 _WINDOW: Final = 64
 """Commits looked at first for those of some batches; twice as many the next time."""
 
@@ -41,6 +47,10 @@ class StreamHarvest:
     store: SystemStore
     storage: Callable[[str], StorageOptions]
     """Opens a location."""
+    readers: Sequence[TableReader]
+    """One for each format."""
+    remembered: MutableMapping[str, str] = field(default_factory=dict, compare=False, repr=False)
+    """Where versions were found, that offsets name without their table: `table_id` by the format's name for them."""
 
     def reads(self, row: TableRow, commits: Iterable[Commit]) -> Mapping[BatchKey, StreamReads]:
         """The reads of commits that a declared checkpoint tells of: one listing per checkpoint."""
@@ -55,8 +65,12 @@ class StreamHarvest:
                 found.update(read_batches(folder, wanted - found.keys(), began=one.began))
             except (UnavailableError, OSError):
                 continue
-        tables = tables_by_uuid(self.store.rows(TABLES).all()) if found else {}
-        return {key: reads_of(batch, tables) for key, batch in found.items()}
+        known: dict[BatchKey, StreamReads] = {}
+        tables = self._tables(self.store.rows(TABLES).all() if found else ())
+        for key, batch in found.items():
+            with suppress(UnavailableError):  # a source that is away: `lineage stream` asks again
+                known[key] = reads_of(batch, tables)
+        return known
 
     def noted(
         self,
@@ -70,27 +84,34 @@ class StreamHarvest:
         """The rows of those batches of a table that a session noted and that the log has up to version `upto`
         (None: all of it); and the batches that come after it."""
         every = self.store.rows(TABLES).all()
-        tables = tables_by_uuid(every)
-        places = {one.table_id: one.location for one in every}
-        batches = [
-            _begun(note.batch, reader, {key: places[one] for key, one in tables.items()}) for note in notes
-        ]
+        tables, rows = self._tables(every), {one.table_id: one for one in every}
+        sources = {key: rows[one] for key, one in tables.by_format_id.items()}
+        batches = [_begun(note.batch, self.readers, sources) for note in notes]
         reads = {batch.key: reads_of(batch, tables) for batch in batches}
         commits = _commits_with(reader, row.location or "", reads.keys())
         late = {batch_key(one) for one in commits if upto is not None and one.version > upto}
         early = {key: read for key, read in reads.items() if key not in late}
         return rows_told_late(row, commits, early, at=at), frozenset(reads.keys() & late)
 
+    def _tables(self, rows: Collection[TableRow]) -> KnownTables:
+        if len(self.remembered) > _REMEMBERED:
+            self.remembered.clear()
+        search = VersionSearch(rows, self.readers, self.remembered)
+        return KnownTables(by_format_id=tables_by_uuid(rows), find=search)
 
-def _begun(batch: StreamBatch, reader: TableReader, places: Mapping[str, str | None]) -> StreamBatch:
+
+def _begun(batch: StreamBatch, readers: Sequence[TableReader], tables: Mapping[str, TableRow]) -> StreamBatch:
     """The batch with the version it really began with: a RESTORE at which it was told to begin is passed over, where
-    the query skips such commits. `places` has locations of tables by their UUIDs."""
+    the query skips such commits. `tables` by their UUIDs."""
     version = batch.began.version
     if version is None or not batch.began.skips:
         return batch
     for source in batch.sources:
-        location = places.get(uuid_in(source.end) or "")
-        for commit in reader.commits(location, after=version - 1, upto=version) if location else ():
+        row = tables.get(uuid_in(source.end) or "")
+        if row is None or not row.location:
+            continue
+        reader = reader_of(readers, row.format)
+        for commit in reader.commits(row.location, after=version - 1, upto=version):
             if commit.data_change and commit.removed_files:
                 return replace(batch, began=Began(version=version + 1))
     return batch

@@ -163,7 +163,7 @@ def _cycle(
         notifier=notifier,
         metrics=metrics,
     )
-    harvest = StreamHarvest(store=store, storage=services.storage)
+    harvest = StreamHarvest(store=store, storage=services.storage, readers=services.readers)
     observer = Observer(
         readers=services.readers,
         inspector=services.inspection,

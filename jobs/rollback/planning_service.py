@@ -278,7 +278,7 @@ class Gatherer:
         return reader_of(self.readers, None if row is None else row.format)
 
     def _harvest(self) -> StreamHarvest:
-        return StreamHarvest(store=self.store, storage=self.storage)
+        return StreamHarvest(store=self.store, storage=self.storage, readers=self.readers)
 
     def _notes(self) -> StreamNotes:
         system = self.store.location(TABLES).rpartition("/")[0]

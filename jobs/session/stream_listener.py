@@ -4,13 +4,14 @@ Spark tells its listeners of each batch after its commit.
 Ours implements the interface that PySpark's own listeners have.
 A full queue drops events: then a declared checkpoint has to tell.
 
-Seen: queries of the attached session that write a Delta table by its own sink. `foreachBatch` is no sink of a table.
+Seen: queries of the attached session that write a Delta or an Iceberg table by its own sink. `foreachBatch` is no sink
+of a table.
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import orjson
@@ -21,6 +22,7 @@ from lakewarden.catalog.lineage.streams.offsets import NOT_SAID, Began, SourceOf
 from lakewarden.catalog.lineage.streams.session_notes import StreamNote
 from lakewarden.catalog.storage.file_store import canonical
 from lakewarden.jobs.engines.spark.errors import translated
+from lakewarden.jobs.session.iceberg.stream_tables import initial_offset, sink_location
 from lakewarden.jobs.session.jvm_queue import JvmQueue
 
 __all__ = ["StreamListener", "began_of", "note_of"]
@@ -32,6 +34,18 @@ _SOURCE: Final = "DeltaSource"
 _LEAF: Final = "StreamingExecutionRelation"
 _VERSION: Final = "StartingVersion"
 _DEED: Final = "tell of its streams"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Beginning:
+    """What a query began with."""
+
+    began: Began = NOT_SAID
+    initial: tuple[str | None, ...] = ()
+    """By source, its first offset."""
+
+
+_NOTHING_KNOWN: Final = _Beginning()
 
 
 class StreamListener:
@@ -46,7 +60,8 @@ class StreamListener:
             self._queries: Any = self._queue.session.streams()
             self._queries.addListener(self._listener)
             self._bus: Any = self._queue.session.sparkContext().listenerBus()
-        self._began: dict[str, Began] = {}
+        self._beginnings: dict[str, _Beginning] = {}
+        self._sinks: dict[tuple[str, str], str | None] = {}
 
     def drain(self) -> Sequence[StreamNote]:
         """See `SessionEvents`."""
@@ -66,34 +81,53 @@ class StreamListener:
 
     def _notes(self, told: Sequence[str]) -> Iterator[StreamNote]:
         for text in told:
-            note = note_of(text)
+            note = note_of(text, self._sink_at)
             if note is not None:
-                yield replace(note, batch=replace(note.batch, began=self._beginning(note.batch)))
+                yield replace(note, batch=self._begun(note.batch))
 
-    def _beginning(self, batch: StreamBatch) -> Began:
-        """What the query began with: known where its first batch was seen while it still runs."""
-        if batch.query_id not in self._began:
-            known = self._look(batch.query_id) if batch.epoch == 0 else NOT_SAID
-            self._began[batch.query_id] = known
-        return self._began[batch.query_id]
+    def _sink_at(self, run_id: str, description: str) -> str | None:
+        """Where a sink lies that is no Delta table; asked once for each run of a query."""
+        if (run_id, description) not in self._sinks:
+            try:
+                with translated(_DEED):
+                    found = sink_location(self._queue.session, self._queue.jvm, description)
+            except LakewardenError:
+                found = None  # its catalog does not answer: a declared checkpoint has to tell
+            self._sinks[run_id, description] = found
+        return self._sinks[run_id, description]
 
-    def _look(self, query_id: str) -> Began:
-        """The option `startingVersion` of a running query's Delta sources."""
+    def _begun(self, batch: StreamBatch) -> StreamBatch:
+        """With what the query began with: known where its first batch was seen while it still runs."""
+        if batch.query_id not in self._beginnings:
+            known = self._look(batch.query_id) if batch.epoch == 0 else _NOTHING_KNOWN
+            self._beginnings[batch.query_id] = known
+        known = self._beginnings[batch.query_id]
+        if len(known.initial) != len(batch.sources):
+            return replace(batch, began=known.began)
+        sources = (
+            replace(source, initial=told) for source, told in zip(batch.sources, known.initial, strict=True)
+        )
+        return replace(batch, began=known.began, sources=tuple(sources))
+
+    def _look(self, query_id: str) -> _Beginning:
+        """The option `startingVersion` of a running query's Delta sources, and the first offsets of others."""
         try:
             with translated(_DEED):
                 query = self._queries.get(query_id)
                 if query is None:
-                    return NOT_SAID
-                leaves = query.streamingQuery().logicalPlan().collectLeaves()
+                    return _NOTHING_KNOWN
+                every = query.streamingQuery().logicalPlan().collectLeaves()
+                leaves = [every.apply(number) for number in range(every.length())]
                 options = [
                     leaf.source().options()
-                    for leaf in (leaves.apply(number) for number in range(leaves.length()))
+                    for leaf in leaves
                     if leaf.getClass().getSimpleName() == _LEAF
                     and leaf.source().getClass().getSimpleName() == _SOURCE
                 ]
-                return began_of(options)
+                initial = tuple(initial_offset(leaf) for leaf in leaves if leaf.isStreaming())
+                return _Beginning(began=began_of(options), initial=initial)
         except LakewardenError:
-            return NOT_SAID  # the query has ended, or Spark keeps it elsewhere
+            return _NOTHING_KNOWN  # the query has ended, or Spark keeps it elsewhere
 
 
 def began_of(options: Sequence[Any]) -> Began:
@@ -108,11 +142,18 @@ def began_of(options: Sequence[Any]) -> Began:
     return Began(version=int(versions[0].get().version()), skips=bool(options[0].skipChangeCommits()))
 
 
-def note_of(text: str) -> StreamNote | None:
-    """What a progress event (JSON text) says of a batch in a Delta table; None if it says nothing of one. Pure."""
+def _nowhere(run_id: str, description: str) -> None:
+    return None
+
+
+def note_of(text: str, sink_at: Callable[[str, str], str | None] = _nowhere) -> StreamNote | None:
+    """What a progress event (JSON text) says of a batch in a table; None if it says nothing of one. `sink_at` tells
+    where a sink lies whose description names no place, by the id of the query's run. Pure but for that."""
     try:
         told = orjson.loads(text)
-        sink = _SINK.fullmatch(told["sink"]["description"])
+        description = told["sink"]["description"]
+        place = _SINK.fullmatch(description)
+        sink = sink_at(told["runId"], description) if place is None else canonical(place[1])
         if sink is None:
             return None
         batch = StreamBatch(
@@ -121,7 +162,7 @@ def note_of(text: str) -> StreamNote | None:
             sources=tuple(_source(one) for one in told["sources"]),
             stateful=bool(told.get("stateOperators")),
         )
-        return StreamNote(sink=canonical(sink[1]), batch=batch)
+        return StreamNote(sink=sink, batch=batch)
     except (ValueError, KeyError, TypeError, AttributeError, UsageError):
         return None  # a progress of a Spark of tomorrow: its batches are not known
 

@@ -21,6 +21,7 @@ from lakewarden.catalog.formats.delta.commit_kind import (
     named_properties,
     overwrites_all,
     restored_to,
+    streamed_batch,
 )
 from lakewarden.catalog.formats.port import Commit, Maintenance, Partition
 
@@ -63,8 +64,7 @@ class History:
 def read_commit(version: int, actions: Iterable[LogAction], written_at: datetime) -> ReadCommit:
     """One commit from its actions; `written_at` is its file's time."""
     info, metadata, protocol = CommitInfo(), None, None
-    added, removed, data_change = 0, 0, False
-    gained, lost = set[Partition](), set[Partition | None]()
+    added, removed, data_change, gained, lost = 0, 0, False, set[Partition](), set[Partition | None]()
     transactions: list[tuple[str, int]] = []
     for action in actions:
         if isinstance(action, AddFile):
@@ -118,6 +118,7 @@ def read_commit(version: int, actions: Iterable[LogAction], written_at: datetime
         transactions=tuple(transactions),
         redefines=metadata is not None or protocol is not None,
         ends_vacuum=info.operation == _VACUUM_END,
+        batch=streamed_batch(info.operation, info.parameters),
     )
     return ReadCommit(commit=commit, metadata=metadata, protocol=protocol)
 

@@ -10,8 +10,9 @@ import orjson
 from lakewarden.catalog.bounds import as_whole
 from lakewarden.catalog.formats.port import CommitKind, Partition
 
-__all__ = ["kind_of", "named_properties", "overwrites_all", "restored_to"]
+__all__ = ["kind_of", "named_properties", "overwrites_all", "restored_to", "streamed_batch"]
 
+_STREAM: Final = "STREAMING UPDATE"
 _RESTORE: Final = "RESTORE"
 _CREATE: Final = "CREATE TABLE"
 _CREATES: Final = frozenset({_CREATE, "CREATE OR REPLACE TABLE", "REPLACE TABLE"})
@@ -20,7 +21,7 @@ _CONTENT: Final[Mapping[str, CommitKind]] = {
     "UPDATE": CommitKind.UPDATE,
     "DELETE": CommitKind.DELETE,
     "TRUNCATE": CommitKind.DELETE,
-    "STREAMING UPDATE": CommitKind.APPEND,
+    _STREAM: CommitKind.APPEND,
     "COPY INTO": CommitKind.APPEND,
     "CREATE TABLE AS SELECT": CommitKind.REPLACE,
     "CREATE OR REPLACE TABLE AS SELECT": CommitKind.REPLACE,
@@ -147,6 +148,14 @@ def restored_to(operation: str, parameters: Mapping[str, str]) -> int | None:
     return as_whole(parameters.get("version", "").strip('" ')) if operation == _RESTORE else None
 
 
+def streamed_batch(operation: str, parameters: Mapping[str, str]) -> tuple[str, int] | None:
+    """The batch that a commit of the streaming sink holds: query and number; None for any other commit."""
+    if operation != _STREAM:
+        return None
+    query_id, epoch = parameters.get("queryId", ""), as_whole(parameters.get("epochId", ""))
+    return (query_id, epoch) if query_id and epoch is not None else None
+
+
 def named_properties(operation: str, parameters: Mapping[str, str]) -> tuple[str, ...] | None:
     """The properties that a commit set or unset; None where it does not say."""
     try:
@@ -161,7 +170,7 @@ def _content(
     operation: str, parameters: Mapping[str, str], removed: int, *, first: bool, whole: bool
 ) -> CommitKind:
     """What became of the rows."""
-    if operation == "STREAMING UPDATE" and parameters.get("outputMode") == "Complete":
+    if operation == _STREAM and parameters.get("outputMode") == "Complete":
         return CommitKind.OVERWRITE
     if operation != _WRITE:
         return _CONTENT.get(operation, CommitKind.UNKNOWN)

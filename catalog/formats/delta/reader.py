@@ -22,6 +22,8 @@ from lakewarden.catalog.formats.delta.replay import Replayed, metadata_of, repla
 from lakewarden.catalog.formats.delta.restore_target import restored_version
 from lakewarden.catalog.formats.delta.retention import DELTA_RETENTION
 from lakewarden.catalog.formats.delta.segment import LogListing, Segment, segment_of
+from lakewarden.catalog.formats.delta.streams.delta_source import DeltaSource
+from lakewarden.catalog.formats.delta.streams.delta_ways import DeltaWays
 from lakewarden.catalog.formats.heads import has_commit, time_of_head
 from lakewarden.catalog.formats.port import (
     Commit,
@@ -261,6 +263,8 @@ DELTA_FORMAT: Final = FormatSpec(
     reader=_reader,
     sign=Sign(folder=FOLDER),
     retention=DELTA_RETENTION,
+    stream_source=DeltaSource(),
+    stream_ways=DeltaWays(),
     provider="delta",
     kept=("_change_data/", "_delta_index/", "_symlink_format_manifest/"),
     mirrored_by=("delta.universalFormat.enabledFormats",),

@@ -29,6 +29,9 @@ _FILES: Final = ("added-data-files", "deleted-data-files", "added-delete-files",
 _TOTAL: Final = "total-data-files"
 """Who writes this, counts files at all."""
 _STAGED: Final = "wap.id"
+_QUERY: Final = "spark.sql.streaming.queryId"
+_EPOCH: Final = "spark.sql.streaming.epochId"
+"""Keys by which Spark's streaming sink says whose batch a snapshot is."""
 _PICKED: Final = "source-snapshot-id"
 _MANY_NAMES: Final = "overwrite"
 """Iceberg's operation of a snapshot that replaced rows: of UPDATE and MERGE, too."""
@@ -49,7 +52,8 @@ def commit_of(metadata: TableMetadata, snapshot: TableSnapshot, names: SnapshotN
     schema_id = snapshot.schema_id if parent is None else parent.schema_id
     engine = " ".join(told[key] for key in ("engine-name", "engine-version") if key in told)
     added, reading = told.get("added-records"), record_in(told)
-    told_kind = kind_told(reading.record, snapshot.operation)
+    batch = _batch(told)
+    told_kind = kind_told(reading.record, snapshot.operation) or _streamed_kind(batch, snapshot)
     rows = changed_rows(reading.record, told, {} if parent is None else parent.summary)
     return Commit(
         version=snapshot.sequence,
@@ -69,7 +73,7 @@ def commit_of(metadata: TableMetadata, snapshot: TableSnapshot, names: SnapshotN
         engine=engine or None,
         run_id=told.get(RUN_ID) if names.in_main or LEFT in told else None,
         installation=told.get(INSTALLATION),
-        transactions=_transactions(told),
+        transactions=_transactions(told, batch),
         lineage=reading.record,
         lineage_verdict=reading.verdict,
         format_id=metadata.uuid if snapshot.parent_id is None else None,
@@ -80,6 +84,8 @@ def commit_of(metadata: TableMetadata, snapshot: TableSnapshot, names: SnapshotN
         tags=names.tags,
         beside=not (names.in_main or names.was_main) and (bool(names.branches) or _STAGED in told),
         copied=_copied(metadata, told),
+        batch=batch,
+        own_id=str(snapshot.id),
     )
 
 
@@ -102,10 +108,23 @@ def _changes_columns(metadata: TableMetadata, snapshot: TableSnapshot, parent: T
     return any(one.schema_id != snapshot.schema_id for one in older)
 
 
-def _transactions(told: Mapping[str, str]) -> tuple[tuple[str, int], ...]:
+def _streamed_kind(batch: tuple[str, int] | None, snapshot: TableSnapshot) -> CommitKind | None:
+    """The sink's mode `complete` replaces all rows, each time; None for anything else."""
+    is_whole = batch is not None and snapshot.operation == _MANY_NAMES
+    return CommitKind.OVERWRITE if is_whole else None
+
+
+def _batch(told: Mapping[str, str]) -> tuple[str, int] | None:
+    """The batch that a streaming sink wrote."""
+    query, number = told.get(_QUERY), as_whole(told.get(_EPOCH, ""))
+    return (query, number) if query and number is not None else None
+
+
+def _transactions(told: Mapping[str, str], batch: tuple[str, int] | None) -> tuple[tuple[str, int], ...]:
     """The operation, or the batch of a query, that a snapshot was made for."""
     name, number = told.get(OPERATION_ID), as_whole(told.get(OPERATION_NUMBER, ""))
-    return () if name is None or number is None else ((name, number),)
+    operation = () if name is None or number is None else ((name, number),)
+    return operation if batch is None else (*operation, batch)
 
 
 def is_compaction(snapshot: TableSnapshot) -> bool:

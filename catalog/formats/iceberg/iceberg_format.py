@@ -7,6 +7,8 @@ from lakewarden.catalog.formats.iceberg.observation import ICEBERG
 from lakewarden.catalog.formats.iceberg.pointer import FOLDER
 from lakewarden.catalog.formats.iceberg.reader import IcebergReader
 from lakewarden.catalog.formats.iceberg.released import SNAPSHOT_AGE, seconds_kept
+from lakewarden.catalog.formats.iceberg.streams.iceberg_source import IcebergSource
+from lakewarden.catalog.formats.iceberg.streams.iceberg_ways import IcebergWays
 from lakewarden.catalog.formats.spec import FormatSpec, Sign
 from lakewarden.catalog.model.rows import Action
 from lakewarden.catalog.policy.retention_properties import RetentionProperties
@@ -49,5 +51,7 @@ ICEBERG_FORMAT: Final = FormatSpec(
     keeps_statistics=True,
     commits_tell_properties=False,
     has_branches=True,
+    stream_source=IcebergSource(),
+    stream_ways=IcebergWays(),
     sign=Sign(folder=FOLDER, endings=(".metadata.json", ".metadata.json.gz", "version-hint.text")),
 )

@@ -18,6 +18,7 @@ from lakewarden.catalog.lineage.streams.offsets import (
     Began,
     SourceOffsets,
     StreamBatch,
+    initial_file,
     parse_offsets,
 )
 from lakewarden.catalog.model.rows import TableRow
@@ -37,6 +38,7 @@ _PREFIX: Final = "stream."
 _CONTENT: Final = "none"
 _OFFSETS: Final = "offsets"
 _STATE: Final = "state"
+_SOURCES: Final = "sources"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -111,7 +113,11 @@ def read_batches(
     for epoch in epochs:
         ends = offsets.get(epoch)
         if ends is not None:
-            sources = _sources(offsets.get(epoch - 1), ends, offsets.get(0) if stateful else None)
+            told = _sources(offsets.get(epoch - 1), ends, offsets.get(0) if stateful else None)
+            whole = stateful or epoch == 0
+            sources = tuple(
+                _with_initial(store, number, one) if whole else one for number, one in enumerate(told)
+            )
             found[query_id, epoch] = StreamBatch(
                 query_id=query_id, epoch=epoch, sources=sources, stateful=stateful, began=began
             )
@@ -134,6 +140,17 @@ def _sources(
         SourceOffsets(start=start, end=end, first=one)
         for start, end, one in zip(begins, ends, first, strict=True)
     )
+
+
+def _with_initial(store: FileStore, number: int, source: SourceOffsets) -> SourceOffsets:
+    """A source of the query, with what it began with."""
+    path = initial_file(source.end)
+    if path is None:
+        return source
+    try:
+        return replace(source, initial=store.read(f"{_SOURCES}/{number}/{path}").decode().strip())
+    except (FileNotFoundError, ValueError):
+        return source
 
 
 def query_of(store: FileStore) -> str | None:

@@ -64,7 +64,7 @@ def _as_json(note: StreamNote) -> dict[str, Any]:
         "content": batch.began.content,
         "version": batch.began.version,
         "skips": batch.began.skips,
-        "sources": [[one.start, one.end, one.first] for one in batch.sources],
+        "sources": [_offsets(one) for one in batch.sources],
     }
 
 
@@ -87,8 +87,15 @@ def _note(body: Mapping[str, Any]) -> StreamNote:
     )
 
 
-def _source(start: object, end: object, first: object) -> SourceOffsets:
-    return SourceOffsets(start=_optional(start), end=_optional(end), first=_optional(first))
+def _offsets(source: SourceOffsets) -> list[str | None]:
+    told = [source.start, source.end, source.first]
+    return told if source.initial is None else [*told, source.initial]
+
+
+def _source(start: object, end: object, first: object, initial: object = None) -> SourceOffsets:
+    return SourceOffsets(
+        start=_optional(start), end=_optional(end), first=_optional(first), initial=_optional(initial)
+    )
 
 
 def _optional(value: object) -> str | None:

@@ -29,7 +29,7 @@ def record_lineage(services: Services, row: TableRow, *, actor: Actor) -> None:
         if health is None or health.version is None or known is None
         else SweptHead(health.version, known)
     )
-    harvest = StreamHarvest(store=services.store, storage=services.storage)
+    harvest = StreamHarvest(store=services.store, storage=services.storage, readers=services.readers)
     reader = reader_of(services.readers, row.format)
     try:
         rows = unswept_rows(reader, row, recorded, harvest, at=services.clock.now(), swept=swept)

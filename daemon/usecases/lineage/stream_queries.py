@@ -92,7 +92,7 @@ def _learned(
     """New rows for batches that are on record already; the sweep sees to the others."""
     recorded = [one.output_version for one in rows if one.confidence is not Confidence.PLAN]
     upto = max(recorded, default=-1)
-    harvest = StreamHarvest(store=services.store, storage=services.storage)
+    harvest = StreamHarvest(store=services.store, storage=services.storage, readers=services.readers)
     reads = harvest.reads(row, commits)
     found = rows_told_late(row, commits, reads, at=services.clock.now())
     late = [one for one in found if one.output_version <= upto]

@@ -2,12 +2,13 @@
 knows: the offsets of the batch say what came from its streams, the plan of its last execution what else it read.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from pyspark.sql import DataFrame
 
 from lakewarden.catalog.errors import LakewardenError, PreconditionError
+from lakewarden.catalog.formats.stream_sources import FindTable, KnownTable, KnownTables
 from lakewarden.catalog.lineage.streams.offsets import (
     NOT_SAID,
     SourceOffsets,
@@ -17,7 +18,9 @@ from lakewarden.catalog.lineage.streams.offsets import (
     reads_of,
     uuid_in,
 )
+from lakewarden.catalog.model.rows import TableFormat
 from lakewarden.jobs.engines.spark.errors import translated
+from lakewarden.jobs.session.iceberg.stream_tables import StreamedTable, initial_offset_of, table_streamed
 from lakewarden.jobs.session.plans import Plans, kind
 from lakewarden.jobs.session.reads import location_of, reads_of_leaf
 from lakewarden.jobs.session.stream_listener import began_of
@@ -83,10 +86,11 @@ def _running(plans: Plans, query: str) -> Any:
 
 def _reads_of_running(plans: Plans, running: Any, query: str, number: int) -> tuple[Read, ...]:
     sources = plans.sequence(running.sources())
+    tables = [table_streamed(leaf) for leaf in plans.leaves(running.logicalPlan())]
     batch = StreamBatch(
         query_id=query,
         epoch=number,
-        sources=_offsets(plans, running.offsetLog(), number),
+        sources=_offsets(plans, running.offsetLog(), number, sources),
         stateful=_has_state(plans, running.lastExecution().executedPlan()),
         began=began_of([one.options() for one in sources if kind(one) == _DELTA])
         if number == 0
@@ -94,20 +98,31 @@ def _reads_of_running(plans: Plans, running: Any, query: str, number: int) -> tu
     )
     if len(batch.sources) != len(sources):
         return (UNKNOWN,)
-    told = reads_of(batch, _places(sources, batch))
+    told = reads_of(batch, KnownTables(by_format_id=_places(sources, batch), find=_among(tables)))
     return tuple(dict.fromkeys((*_streamed(told), *_besides(plans, running.lastExecution().optimizedPlan()))))
 
 
-def _offsets(plans: Plans, log: Any, number: int) -> tuple[SourceOffsets, ...]:
+def _among(tables: Iterable[StreamedTable | None]) -> FindTable:
+    def find(format_: TableFormat, own_id: str, near: str | None) -> KnownTable | None:
+        found = (one.known(own_id, near) for one in tables if one is not None)
+        return next((one for one in found if one is not None), None)
+
+    return find
+
+
+def _offsets(plans: Plans, log: Any, number: int, sources: Sequence[Any]) -> tuple[SourceOffsets, ...]:
     """By source: where the batch begins and ends; `first` only matters to a query with state."""
     end = _told(plans, log, number)
     start = _told(plans, log, number - 1) if number else [None] * len(end)
     first = _told(plans, log, 0) if number else end
     if not (len(start) == len(end) == len(first)):
         start = first = [None] * len(end)  # purged: then everything up to the end counts as read
+    began = [initial_offset_of(one) for one in sources]
+    if len(began) != len(end):
+        began = [None] * len(end)
     return tuple(
-        SourceOffsets(start=begin, end=upto, first=initial)
-        for begin, upto, initial in zip(start, end, first, strict=True)
+        SourceOffsets(start=begin, end=upto, first=early, initial=initial)
+        for begin, upto, early, initial in zip(start, end, first, began, strict=True)
     )
 
 

@@ -3,7 +3,12 @@
 from dataclasses import replace
 from typing import Any
 
-from lakewarden.catalog.formats.delta.commit_kind import kind_of, named_properties, restored_to
+from lakewarden.catalog.formats.delta.commit_kind import (
+    kind_of,
+    named_properties,
+    restored_to,
+    streamed_batch,
+)
 from lakewarden.catalog.formats.heads import head_token
 from lakewarden.catalog.formats.port import Commit, Observation
 
@@ -28,6 +33,7 @@ def counted(*, version: int, **told: Any) -> Commit:
         "restored": restored_to(operation, parameters),
         "changed_properties": named_properties(operation, parameters),
         "ends_vacuum": operation == "VACUUM END",
+        "batch": streamed_batch(operation, parameters),
     }
     return Commit(version=version, **{**derived, **told})
 

@@ -189,7 +189,7 @@ class Sea(Lake):
         return self.spark.readStream.format("delta").options(**told).load(self.place(source))
 
     def _harvest(self) -> StreamHarvest:
-        return StreamHarvest(store=self.store, storage=lambda _: StorageOptions())
+        return StreamHarvest(store=self.store, storage=lambda _: StorageOptions(), readers=[self.reader])
 
     def _gatherer(self) -> Gatherer:
         return Gatherer(

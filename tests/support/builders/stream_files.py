@@ -76,7 +76,9 @@ class Creek:
         self.store.create(system_rows(self.store, now=self.clock.now(), actor="test"))
         self.fence = self.store.raise_fence("one", at_least=1)
         self.notes = StreamNotes(system, StorageOptions(), clock=self.clock)
-        self.harvest = StreamHarvest(store=self.store, storage=lambda _: StorageOptions())
+        self.harvest = StreamHarvest(
+            store=self.store, storage=lambda _: StorageOptions(), readers=[self.reader]
+        )
         self.cache = FleetCache(self.store, self.clock)
         self.source = LogWriter(root=self.folder / "source").create()
         self.sink = LogWriter(root=self.folder / "sink").create()

@@ -22,7 +22,7 @@ def main(folder: Path) -> None:
     clerk = StreamClerk(
         store=store,
         notes=StreamNotes(system, StorageOptions(), clock=clock),
-        harvest=StreamHarvest(store=store, storage=lambda _: StorageOptions()),
+        harvest=StreamHarvest(store=store, storage=lambda _: StorageOptions(), readers=[DeltaReader()]),
         cache=cache,
         readers=(DeltaReader(),),
         clock=clock,

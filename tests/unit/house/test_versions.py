@@ -30,7 +30,6 @@ ALLOWED: Final[Mapping[str, tuple[int, str]]] = {
     "catalog/lineage/reverted_reads.py": (1, ENDS),
     "catalog/lineage/rewritten_logs.py": (1, ENDS),
     "catalog/lineage/stream_batches.py": (2, OFFSETS),
-    "catalog/lineage/streams/offsets.py": (2, OFFSETS),
     "catalog/model/rollbacks.py": (3, ENDS),
     "catalog/registry/marks.py": (1, LAST),
     "jobs/actions/spec.py": (1, OWN),
@@ -169,8 +168,6 @@ OPERATIONS: Final = frozenset(
 SPEAKS_DELTA: Final = ("jobs/engines/spark", "jobs/session", "jobs/sql", "jobs/upsert")
 """Rooms about Spark's sessions, and the SQL that is run there: on Delta's tables."""
 ALLOWED_WORDS: Final[Mapping[str, str]] = {
-    "catalog/lineage/streams/offsets.py": "how Delta's sink says that a commit is a batch; "
-    "its offsets are read there, too",
     "catalog/lineage/versions.py": "metrics in which commits count their rows",
     "jobs/runs/log_stores.py": "settings by which sessions commit to a store",
 }

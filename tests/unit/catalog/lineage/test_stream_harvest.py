@@ -226,3 +226,14 @@ def test_a_uuid_names_the_live_table_that_has_it_and_none_if_two_have(creek: Cre
     assert uuid not in tables_by_uuid([source, copy])
     gone = [replace(copy, state=TableState.DROPPED), source]
     assert tables_by_uuid(gone)[uuid] == "id-source"
+
+
+def test_a_note_keeps_where_a_source_began(tmp_path: Path) -> None:
+    notes = StreamNotes(canonical(str(tmp_path)), StorageOptions())
+    sources = (
+        SourceOffsets(start=None, end=offset(2), initial=offset(1)),
+        SourceOffsets(start=None, end="5"),
+    )
+    note = StreamNote(sink="file:///s", batch=StreamBatch(query_id="q", epoch=0, sources=sources))
+    notes.put([note])
+    assert tuple(waiting(notes)) == (note,)

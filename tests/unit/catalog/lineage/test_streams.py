@@ -10,6 +10,7 @@ import pytest
 
 from lakewarden.catalog.errors import UsageError
 from lakewarden.catalog.formats.port import Commit
+from lakewarden.catalog.formats.stream_sources import KnownTables
 from lakewarden.catalog.lineage.edges import NOT_KNOWN, NOTHING
 from lakewarden.catalog.lineage.recording import rows_from, rows_of_upserts
 from lakewarden.catalog.lineage.streams.checkpoints import began_of, read_batches
@@ -32,7 +33,7 @@ from support.builders.commits import counted
 from support.builders.stream_files import checkpoint, offset
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
-TABLES = {"u-a": "a", "u-b": "b"}
+TABLES = KnownTables(by_format_id={"u-a": "a", "u-b": "b"})
 CONTENT = Began(content=True)
 
 

@@ -38,7 +38,7 @@ class Swept:
             self.reader,
             self.row,
             {self.row.format_ids[-1]: recorded},
-            StreamHarvest(store=FakeSystemStore(), storage=lambda _: StorageOptions()),
+            StreamHarvest(store=FakeSystemStore(), storage=lambda _: StorageOptions(), readers=()),
             at=NOW,
             swept=self.swept,
         )

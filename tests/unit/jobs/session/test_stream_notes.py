@@ -75,6 +75,22 @@ def test_what_is_no_batch_of_a_delta_table_is_passed_over(text: str) -> None:
     assert note_of(text) is None
 
 
+def test_a_sink_that_names_no_place_is_looked_for_once_the_run_is_known() -> None:
+    asked: list[tuple[str, str]] = []
+
+    def sink_at(run_id: str, description: str) -> str | None:
+        asked.append((run_id, description))
+        return "file:///lake/ice" if description == "iceberg.db.t" else None
+
+    found = note_of(progress(sink={"description": "iceberg.db.t"}), sink_at)
+    assert found is not None and found.sink == "file:///lake/ice"
+    assert note_of(progress(sink={"description": "ForeachBatchSink"}), sink_at) is None
+    assert note_of(progress(), sink_at) is not None and asked == [
+        ("r", "iceberg.db.t"),
+        ("r", "ForeachBatchSink"),
+    ]
+
+
 class FakeEvents:
     """Events a test makes up. Like the JVM's queue, they may be told by one thread and taken by another."""
 
