@@ -123,9 +123,8 @@ class Gatherer:
     def _gather(self, request: RollbackRequest) -> Gathered:
         tables = {row.table_id: row for row in self.store.rows(TABLES).all()}
         managed = {key: row for key, row in tables.items() if row.kind is RowKind.TABLE and row.location}
-        notes = tuple(
-            waiting(self._notes())
-        )  # before the rows: the daemon makes rows of notes, then forgets them
+        # Notes before the rows: the daemon makes rows of notes, then forgets them.
+        notes = tuple(waiting(self._notes()))
         rows, recorded, health = self._lineage(managed, notes)
         concerned = _concerned(_seeds(request, rows), rows, managed)
         logs = {
@@ -171,7 +170,8 @@ class Gatherer:
             plan=with_streams(
                 plan_rollback(request, graph, histories, facts),
                 self._streams(rows, histories, places),
-                {key: row.name for key, row in managed.items()},
+                managed,
+                histories,
             ),
             rows=managed,
             format_ids=ids,

@@ -35,7 +35,6 @@ ALLOWED: Final[Mapping[str, tuple[int, str]]] = {
     "jobs/actions/spec.py": (1, OWN),
     "jobs/actions/vacuum.py": (1, OWN),
     "jobs/rollback/execute/table_steps.py": (1, "what came since is appends on head's line, or a conflict"),
-    "jobs/rollback/plan/stream_advice.py": (1, OFFSETS),
     "jobs/rollback/plan/taint.py": (1, PLACES),
     "jobs/upsert/once.py": (1, "the end of a Delta session's own log"),
 }

@@ -15,11 +15,13 @@ from lakewarden.jobs.rollback.plan.model import RollbackPlan, Step
 from lakewarden.jobs.rollback.plan.request import BadVersions, RollbackRequest, ToVersion
 from lakewarden.jobs.rollback.plan.stream_advice import with_streams
 from lakewarden.jobs.rollback.report.render import as_json, as_tree
+from support.builders.iceberg_streams_by_hand import managed
 from support.builders.tables_by_hand import facts, history, plan
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 PAGE = Path(__file__).parents[4] / "docs" / "streams.md"
 NAMES = {"source": "db.source", "sink": "db.sink"}
+MANAGED = {key: managed(key, format_="delta") for key in NAMES}
 SOURCE = history("create", "append", "append", "append")
 BAD_LOAD = RollbackRequest(seeds=(ToVersion(table_id="source", version=2),), cascade=True)
 BEGIN = "`startingVersion` 4 and `skipChangeCommits`"
@@ -45,7 +47,7 @@ def row(
 
 def advised(sink: tuple[Version, ...], *rows: LineageRow) -> RollbackPlan:
     made = plan(BAD_LOAD, {"source": SOURCE, "sink": sink})
-    return with_streams(made, codec(LINEAGE).encode(rows), NAMES)
+    return with_streams(made, codec(LINEAGE).encode(rows), MANAGED)
 
 
 def advice(made: RollbackPlan, name: str) -> list[str]:
@@ -149,7 +151,7 @@ def test_where_files_are_taken_out_the_reader_begins_at_that_commit(after: int, 
     )
     known = [facts(name, intact=frozenset({1, 2, 3, 4})) for name in tables]
     rows = codec(LINEAGE).encode([row(1, 0, after), row(2, after, 3), row(3, 3, 4)])
-    made = with_streams(plan(request, tables, *known), rows, NAMES)
+    made = with_streams(plan(request, tables, *known), rows, MANAGED)
     assert {one.name: one.step for one in made.tables} == dict.fromkeys(NAMES.values(), Step.REMOVE_FILES)
     fails = "q (writes db.sink) reads it and fails at version 5. Stop it before `apply`"
     begin = "`startingVersion` 5 and `skipChangeCommits`"
