@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 from lakewarden.daemon.process.embedded_metastore import EmbeddedMetastore
 from support.builders.iceberg_streams import Rivers
 from support.builders.spark_iceberg import iceberg_catalogs
+from support.servers.metastores import without_system_tables
 
 pytestmark = [pytest.mark.spark, pytest.mark.metastore]
 SET_BACK = "ends with an error once main is set back. Stop it before `apply`, then"
@@ -292,3 +293,28 @@ def test_an_upserted_batch_says_in_its_commit_what_it_read(rivers: Rivers) -> No
     with rivers.attached() as lw:
         rivers.upserts(lw, "source", "sink")
     assert rivers.rows("sink") == [1, 2, 3]
+
+
+@pytest.mark.long
+def test_tables_of_the_metastore_are_found_by_their_names(
+    spark: SparkSession, metastore: EmbeddedMetastore, warehouse: Path, tmp_path: Path
+) -> None:
+    uri = without_system_tables(metastore.uri)
+    rivers = Rivers(spark, tmp_path, warehouse, "named_streams", uri)
+    spark.sql("CREATE NAMESPACE by_name.named_streams")
+    rivers.create("source")
+    rivers.create("sink")
+    rivers.insert("source", 1)
+    with rivers.attached():
+        rivers.flow("source", "sink")
+        bad = rivers.insert("source", 666)
+        rivers.flow("source", "sink")
+    assert rivers.told_by_notes("sink") == {0: [("source", 0, 1)], 1: [("source", 1, 2)]}
+    rivers.roll_back("source", bad)
+    rivers.rewind("sink", 1)
+    rivers.insert("source", 2)
+    rivers.flow("source", "sink")
+    assert rivers.rows("sink") == [1, 2]
+    for name in ("source", "sink"):
+        spark.sql(f"DROP TABLE {rivers.sql(name)}")
+    spark.sql("DROP NAMESPACE by_name.named_streams")

@@ -236,7 +236,7 @@ class IcebergEngine:
     def begin_epoch(
         self, location: str, *, restored: int, to: int, apps: Sequence[str], run_id: str
     ) -> int | None:
-        return None  # streams leave no numbers in Iceberg tables
+        return None  # a batch's number is in the snapshot that it made, and goes back with that
 
     def remove_files(
         self, location: str, *, requires: Head, versions: Sequence[int], record: LineageRecord

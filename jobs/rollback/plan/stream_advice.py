@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from types import MappingProxyType
-from typing import Final
+from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -19,7 +19,7 @@ from lakewarden.catalog.formats.registry import formats
 from lakewarden.catalog.formats.stream_ways import ReadingQuery, StreamWays
 from lakewarden.catalog.lineage.versions import Effect, Version
 from lakewarden.catalog.model.lineage_record import OPERATION, STATEMENT
-from lakewarden.catalog.model.rows import DELTA, Confidence, TableRow
+from lakewarden.catalog.model.rows import DELTA, UNKNOWN_PARENT, Confidence, TableRow
 from lakewarden.jobs.rollback.plan.model import RollbackPlan, Step, StreamAdvice, TablePlan
 
 __all__ = ["with_streams"]
@@ -87,6 +87,8 @@ class _Line:
                 one = self._by_number[version]
                 goes_back = one.effect is Effect.RESTORE and one.target is not None
                 before = one.target if goes_back else one.parent
+                if before == UNKNOWN_PARENT:
+                    break  # and what is older is told by its number
                 version = _BEFORE_ALL if before is None else before
             self._known[at] = frozenset(found), version
         return self._known[at]
@@ -163,7 +165,7 @@ def _readers(table: TablePlan, scene: _StreamScene) -> Iterator[StreamAdvice]:
 def _reader(table: TablePlan, sink_id: str, batches: pa.Table, scene: _StreamScene) -> ReadingQuery:
     """Of the queries that wrote one table from another the last one may still run; all of them brought its rows."""
     sink, line = scene.planned.get(sink_id), scene.line(table.table_id)
-    last = batches.sort_by("output_version").slice(batches.num_rows - 1).to_pylist()[0]
+    last = _last(batches, sink, scene)
     query_id, target = last["run_id"], table.from_version if table.to_version is None else table.to_version
     kept, lost, out = _kept_and_lost(sink, sink_id, batches, scene)
     upto = pc.max(kept["input_version"]).as_py()
@@ -185,6 +187,16 @@ def _reader(table: TablePlan, sink_id: str, batches: pa.Table, scene: _StreamSce
         head_at=line.made_at(table.from_version),
         target_at=line.made_at(table.to_version),
     )
+
+
+def _last(batches: pa.Table, sink: TablePlan | None, scene: _StreamScene) -> Mapping[str, Any]:
+    """The last batch that its table has, of those that were undone before none; of all where it has none."""
+    every: list[Mapping[str, Any]] = batches.sort_by("output_version").to_pylist()
+    if sink is not None:
+        line = scene.line(sink.table_id)
+        there = [one for one in every if line.has(one["output_version"], sink.from_version)]
+        every = there or every
+    return every[-1]
 
 
 def _kept_and_lost(

@@ -41,7 +41,6 @@ __all__ = ["Edge", "Rivers"]
 Edge = tuple[str, int | None, int | None]
 """(table, after, up to) of one input of a batch."""
 ROOT = actor("root", admin=True)
-_CATALOG = "by_path"
 _WEEK = timedelta(days=7)
 
 
@@ -53,6 +52,8 @@ class Rivers:
     folder: Path
     warehouse: Path
     database: str
+    uri: str | None = None
+    """The metastore that keeps the heads of Iceberg tables; None: their folders do."""
     ids: dict[str, str] = field(default_factory=dict)
     """By name."""
     formats: dict[str, str] = field(default_factory=dict)
@@ -67,26 +68,43 @@ class Rivers:
 
     @property
     def services(self) -> Services:
-        return open_services(home=self.home)
+        return open_services(home=self.home, flags=self._flags)
+
+    @property
+    def _flags(self) -> dict[str, str]:
+        return {} if self.uri is None else {"metastore.uri": self.uri}
+
+    @property
+    def _catalog(self) -> str:
+        return "by_path" if self.uri is None else "by_name"
 
     def create(self, name: str, format_: str = "iceberg") -> None:
         """An empty managed table."""
-        properties = "TBLPROPERTIES ('format-version'='2')" if format_ == "iceberg" else ""
+        # A metastore's locks are in tables that the embedded one does not have.
+        told = "'format-version'='2', 'engine.hive.lock-enabled'='false'"
+        properties = f"TBLPROPERTIES ({told})" if format_ == "iceberg" else ""
         self.formats[name] = format_
         self.spark.sql(f"CREATE TABLE {self.sql(name)} (id BIGINT) USING {format_} {properties}")
-        row = register(self.services.registry, str(self.place(name)), actor=ROOT, name=f"db.{name}").row
+        by_name = format_ == "iceberg" and self.uri is not None
+        where = f"{self.database}.{name}" if by_name else str(self.place(name))
+        row = register(self.services.registry, where, actor=ROOT, name=f"db.{name}").row
         self.ids[name] = row.table_id
 
     def sql(self, name: str) -> str:
         """The table as SQL names it."""
         if self.formats[name] == "iceberg":
-            return f"{_CATALOG}.{self.database}.{name}"
+            return f"{self._catalog}.{self.database}.{name}"
         return f"delta.`{self.place(name)}`"
 
     def place(self, name: str) -> Path:
         if self.formats[name] == "iceberg":
-            return self.warehouse / "hadoop" / self.database / name
+            folder = "hadoop" if self.uri is None else "hive"
+            return self.warehouse / folder / self._folder / name
         return self.folder / "delta" / name
+
+    @property
+    def _folder(self) -> str:
+        return self.database if self.uri is None else f"{self.database}.db"
 
     def insert(self, name: str, *ids: int, files: int = 1) -> int:
         """Somebody appends, in so many files. Returns the version."""
@@ -99,7 +117,9 @@ class Rivers:
         """Somebody makes one file of all."""
         options = "map('rewrite-all', 'true')"
         table = f"{self.database}.{name}"
-        self.spark.sql(f"CALL {_CATALOG}.system.rewrite_data_files(table => '{table}', options => {options})")
+        self.spark.sql(
+            f"CALL {self._catalog}.system.rewrite_data_files(table => '{table}', options => {options})"
+        )
 
     def head(self, name: str) -> int:
         services = self.services
@@ -168,7 +188,7 @@ class Rivers:
         """All that may expire, by Iceberg's own procedure."""
         table = f"{self.database}.{name}"
         when = "older_than => TIMESTAMP '2999-01-01 00:00:00', retain_last => 1"
-        self.spark.sql(f"CALL {_CATALOG}.system.expire_snapshots(table => '{table}', {when})")
+        self.spark.sql(f"CALL {self._catalog}.system.expire_snapshots(table => '{table}', {when})")
 
     def time_after(self, name: str) -> int:
         """The first millisecond after head was made."""
@@ -182,7 +202,7 @@ class Rivers:
         return self.folder / "checkpoints" / name
 
     def attached(self) -> Attached:
-        return lakewarden.attach(self.spark, home=self.home)
+        return lakewarden.attach(self.spark, home=self.home, settings=self._flags)
 
     def noted(self) -> tuple[StreamNote, ...]:
         """The notes that wait."""

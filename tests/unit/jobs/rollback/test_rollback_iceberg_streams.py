@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from lakewarden.catalog.lineage.versions import Version
-from lakewarden.catalog.model.rows import Confidence, LineageRow
+from lakewarden.catalog.model.rows import UNKNOWN_PARENT, Confidence, LineageRow
 from lakewarden.catalog.system.codec import codec
 from lakewarden.catalog.system.port import LINEAGE
 from lakewarden.jobs.rollback.plan.model import RollbackPlan, Step
@@ -27,6 +27,7 @@ SET_BACK = (
     "q (writes db.sink) reads it, and ends with an error once main is set back. Stop it before `apply`, then"
 )
 BEHIND = "q (writes db.sink) reads it, and has not read what goes back."
+GOES_ON = "it goes on from its checkpoint."
 REWIND = (
     "take its checkpoint back to before batch 7 and start it: it reads again from there, without what goes back. "
     "Keep a copy of the checkpoint for an undo."
@@ -129,6 +130,26 @@ def test_batches_of_an_earlier_rollback_say_nothing() -> None:
     )
     rows = (row(1, 0, 1), row(2, 1, 2), row(4, 1, 3))
     assert advice(advised(batched(sink, {1: 6, 2: 7, 4: 7}), *rows)) == [f"{SET_BACK} {REWIND}"]
+
+
+def test_batches_whose_snapshots_have_expired_are_in_the_table_by_their_numbers() -> None:
+    """Nothing tells what version 2 of the sink was made from, nor what version 2 of the source was."""
+    sink = history("create", "append <- source@0..1", "append <- source@1..2", "append <- source@2..3")[2:]
+    sink = (replace(sink[0], parent=UNKNOWN_PARENT), *sink[1:])
+    source = (replace(SOURCE[2], parent=UNKNOWN_PARENT), SOURCE[3])
+    rows = (row(1, 0, 1), row(2, 1, 2), row(3, 2, 3))
+    assert advice(advised(batched(sink, {3: 7}), *rows, source=source)) == [f"{SET_BACK} {REWIND}"]
+    oldest = (row(1, 0, 1), row(3, 1, 3))
+    assert advice(advised(batched(sink, {3: 7}), *oldest, source=source)) == [f"{SET_BACK} {REWIND}"]
+
+
+def test_a_batch_that_was_undone_before_is_not_the_last_one() -> None:
+    """Version 2 of the sink was undone by 3, and the query has not gone on since."""
+    sink = history(
+        "create", "append <- source@0..1", "append <- source@1..3", "RESTORE 1", "append <- source@3"
+    )
+    rows = (row(1, 0, 1), row(2, 1, 3))
+    assert advice(advised(sink, *rows)) == [f"{BEHIND} Stop it before `apply`, then just start it: {GOES_ON}"]
 
 
 def test_a_query_whose_source_goes_back_as_well_is_sent_there() -> None:
