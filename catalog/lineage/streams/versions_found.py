@@ -1,6 +1,7 @@
 """Which managed table has a version that an offset names, where the offset names no table."""
 
 from collections.abc import Iterable, Iterator, MutableMapping, Sequence
+from typing import Final
 
 from lakewarden.catalog.errors import UnavailableError, UnreadableError
 from lakewarden.catalog.formats.port import TableReader
@@ -11,10 +12,14 @@ from lakewarden.catalog.model.rows import GONE, RowKind, TableFormat, TableRow
 __all__ = ["VersionSearch"]
 
 
+_NOWHERE: Final = "in none of "
+
+
 class VersionSearch:
     """Looks through the tables of a format, each at most once, until one has the version.
 
-    `remembered` has the `table_id` where a version was found before: what comes after it is looked for there first.
+    `remembered` has the `table_id` where a version was found before: what comes after it is looked for there first. What
+    comes after a version that none of them had is in none either, until there are other tables.
     """
 
     def __init__(
@@ -28,6 +33,10 @@ class VersionSearch:
 
     def __call__(self, format_: TableFormat, own_id: str, near: str | None) -> KnownTable | None:
         """See `FindTable`."""
+        nowhere = f"{_NOWHERE}{hash(frozenset(row.table_id for row in self._rows if row.format == format_))}"
+        if near is not None and self._remembered.get(near) == nowhere:
+            self._remembered[own_id] = nowhere
+            return None
         away: UnavailableError | None = None
         for row in self._in_order(format_, own_id, near):
             try:
@@ -40,6 +49,7 @@ class VersionSearch:
                 return known
         if away is not None:
             raise away
+        self._remembered[own_id] = nowhere
         return None
 
     def _in_order(self, format_: TableFormat, own_id: str, near: str | None) -> Iterator[TableRow]:

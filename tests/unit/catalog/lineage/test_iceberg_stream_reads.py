@@ -212,6 +212,12 @@ def test_the_table_is_found_by_its_snapshots_and_looked_for_where_it_was_before(
     found = found_in(rows, shelf, remembered)("iceberg", "800", "700")
     assert found is not None and shelf.read == [location("b")], "nobody else is asked"
     assert found_in(rows, shelf, remembered)("iceberg", "999", None) is None
+    shelf.read.clear()
+    assert found_in(rows, shelf, remembered)("iceberg", "1000", "999") is None
+    assert shelf.read == [], "a source that nobody manages is looked for once, not at each of its batches"
+    shelf.tables["d"] = SnapshotTable(table_id="d").write(11)
+    found = found_in([*rows, managed("d")], shelf, remembered)("iceberg", "1100", "1000")
+    assert found is not None and found.table_id == "d", "until there are other tables"
 
 
 def test_a_table_that_is_broken_or_gone_hides_no_other_and_one_that_is_away_is_waited_for() -> None:
