@@ -10,7 +10,14 @@ from lakewarden.catalog.metastore.ownership import is_system_entry
 from lakewarden.catalog.metastore.port import OUR_ENTRIES, Metastore, head_file
 from lakewarden.catalog.model.identity import CatalogAddress
 from lakewarden.catalog.named_catalogs.port import TableCatalog
-from lakewarden.catalog.storage.file_store import StorageOptions, below, canonical, from_hadoop, open_store
+from lakewarden.catalog.storage.file_store import (
+    StorageOptions,
+    as_hadoop_says,
+    below,
+    canonical,
+    from_hadoop,
+    open_store,
+)
 from lakewarden.catalog.storage.named_files import lies_in
 from lakewarden.catalog.units import storable
 
@@ -41,17 +48,19 @@ def in_metastore(
     known: AbstractSet[str],
     *,
     named: Callable[[str], bool] = _any,
+    answers: Callable[[str], bool] = _any,
 ) -> Iterator[DiscoveredTable | None]:
     """Tables of the metastore with a name in `named` (`db.t`) that a reader understands and whose location is not in
     `known`, without any installation's system tables; None for each look without a result, to let the caller do
     something else in between.
 
-    What cannot be asked whether it is a table is one: whoever registers it hears why not, of it alone.
+    What cannot be asked whether it is a table is one: whoever registers it hears why not, of it alone. What lies where
+    nothing `answers` (a location as the entry spells it) is passed over: who asks there waits without an end.
     """
     for database in metastore.databases():
         for table in metastore.tables(database):
             if named(f"{database}.{table}") and not table.startswith(OUR_ENTRIES):
-                yield _entered(metastore, database, table, readers, known)
+                yield _entered(metastore, database, table, readers, known, answers)
 
 
 def _entered(
@@ -60,11 +69,14 @@ def _entered(
     table: str,
     readers: tuple[TableReader, ...],
     known: AbstractSet[str],
+    answers: Callable[[str], bool],
 ) -> DiscoveredTable | None:
     entry = metastore.get(database, table)
     if entry is None or entry.location is None or is_system_entry(entry):
         return None
     if entry.provider is None and head_file(entry.parameters) is None:
+        return None
+    if not answers(as_hadoop_says(entry.location)):
         return None
     location = from_hadoop(entry.location)
     if location in known or not _may_be_table(location, readers):

@@ -28,6 +28,7 @@ __all__ = [
     "FileEntry",
     "FileStore",
     "StorageOptions",
+    "as_hadoop_says",
     "below",
     "canonical",
     "from_hadoop",
@@ -85,7 +86,12 @@ def location_of(path: str) -> str:
 def from_hadoop(text: str) -> str:
     """The canonical location that Hadoop's text for a `Path` means, as engines write it into the metastore: nothing
     in it is percent-encoded."""
-    return canonical(text.removeprefix("file:") if text.startswith("file:/") else text)
+    return canonical(as_hadoop_says(text))
+
+
+def as_hadoop_says(text: str) -> str:
+    """Hadoop's text for a `Path` as a path or a URI of ours; nothing is resolved."""
+    return text.removeprefix("file:") if text.startswith("file:/") else text
 
 
 def below(location: str, path: str) -> str:

@@ -155,14 +155,8 @@ def _cycle(
 ) -> Cycle:
     settings, store, clock = services.settings, services.store, services.clock
     cache = FleetCache(store, clock)
-    recorder = RunRecorder(
-        store=store,
-        queue=services.queue,
-        cache=cache,
-        registry=services.registry,
-        notifier=notifier,
-        metrics=metrics,
-    )
+    questions = Questions(disks=services.disks)
+    recorder = _recorder(services, cache, notifier, metrics, questions)
     harvest = StreamHarvest(store=store, storage=services.storage, readers=services.readers)
     observer = Observer(
         readers=services.readers,
@@ -172,7 +166,6 @@ def _cycle(
         checks_every=settings.sweep_checks_every,
         streams=harvest,
     )
-    questions = Questions(disks=services.disks)
     return Cycle(
         CycleParts(
             queue=services.queue,
@@ -198,13 +191,27 @@ def _cycle(
             require=leadership.require,
             beat=vitals.beat,
             stopping=stopping.is_set,
-            streams=_clerk(services, cache, harvest).record,
-            writes=_write_clerk(services, cache).record,
+            streams=_clerk(services, cache, harvest, questions).record,
+            writes=_write_clerk(services, cache, questions).record,
             unrecorded=lambda fence: services.audit_spool.drain(store, fence=fence),
             no_spark=services.no_spark,
             disks=services.disks,
             questions=questions,
         )
+    )
+
+
+def _recorder(
+    services: Services, cache: FleetCache, notifier: Notifier, metrics: Metrics, questions: Questions
+) -> RunRecorder:
+    return RunRecorder(
+        store=services.store,
+        queue=services.queue,
+        cache=cache,
+        registry=services.registry,
+        notifier=notifier,
+        metrics=metrics,
+        questions=questions,
     )
 
 
@@ -238,7 +245,9 @@ def _hint_source(services: Services, cache: FleetCache, questions: Questions) ->
     )
 
 
-def _clerk(services: Services, cache: FleetCache, harvest: StreamHarvest) -> StreamClerk:
+def _clerk(
+    services: Services, cache: FleetCache, harvest: StreamHarvest, questions: Questions
+) -> StreamClerk:
     location = services.settings.system_location
     return StreamClerk(
         store=services.store,
@@ -247,10 +256,11 @@ def _clerk(services: Services, cache: FleetCache, harvest: StreamHarvest) -> Str
         cache=cache,
         readers=services.readers,
         clock=services.clock,
+        questions=questions,
     )
 
 
-def _write_clerk(services: Services, cache: FleetCache) -> WriteClerk:
+def _write_clerk(services: Services, cache: FleetCache, questions: Questions) -> WriteClerk:
     location = services.settings.system_location
     return WriteClerk(
         store=services.store,
@@ -258,6 +268,7 @@ def _write_clerk(services: Services, cache: FleetCache) -> WriteClerk:
         cache=cache,
         readers=services.readers,
         clock=services.clock,
+        questions=questions,
     )
 
 

@@ -18,16 +18,16 @@ from lakewarden.catalog.errors import FencedError, LakewardenError, MetastoreAwa
 from lakewarden.catalog.failpoints import reach
 from lakewarden.catalog.isolation import Stopped, Unforeseen, in_one_line, isolated
 from lakewarden.catalog.model.rollbacks import next_run_id
-from lakewarden.catalog.model.rows import Action, HealthRow, RunRow, TableState
+from lakewarden.catalog.model.rows import HealthRow, RunRow, TableState
 from lakewarden.catalog.policy.scopes import Governed
 from lakewarden.catalog.registry.discovery import DiscoveredTable
 from lakewarden.catalog.registry.service import Registry
 from lakewarden.catalog.state.port import Queue, Run, RunRequest
 from lakewarden.catalog.system.port import RUNS, Fence
 from lakewarden.daemon.control.adoption import Adoption
-from lakewarden.daemon.control.cycle_report import CycleReport, in_a_sentence
+from lakewarden.daemon.control.cycle_report import CycleReport, has_work, in_a_sentence
 from lakewarden.daemon.control.hints import HintSource, PendingHints
-from lakewarden.daemon.control.restore_cascade import CascadeDriver
+from lakewarden.daemon.control.restore_cascade import CascadeDriver, OpenRestores
 from lakewarden.daemon.control.returns import returned, take_back
 from lakewarden.daemon.control.rounds import Rounds
 from lakewarden.daemon.control.run_recorder import Ended, RunRecorder
@@ -42,7 +42,6 @@ from lakewarden.daemon.fleet.stores import Stores
 from lakewarden.daemon.telemetry.log import get_log
 from lakewarden.daemon.telemetry.metrics import Metrics
 from lakewarden.daemon.workers.lost_runs import Reaper
-from lakewarden.jobs.actions.answers import NotDue, WhyNot
 from lakewarden.jobs.actions.budget import Budget
 from lakewarden.jobs.actions.rollback import RollBack
 from lakewarden.jobs.planning.explain import summary
@@ -185,7 +184,7 @@ class Cycle:
             unfinished=len(unfinished),
             searching=self._adoption.searching,
             idle=made is not None
-            and not (unfinished or recorded or outdated or _has_work(made) or self._adoption.searching)
+            and not (unfinished or recorded or outdated or has_work(made) or self._adoption.searching)
             and parts.cache.governed().keys().isdisjoint(parts.cache.reverted_ranges.doubted() - passed_over),
         )
 
@@ -270,9 +269,14 @@ class Cycle:
         parts, begun = self.parts, False
         for one in self._guarded("restored tables", parts.cascade_driver.open) or ():
             parts.require(fence)
-            begun |= bool(self._guarded(one.row.name, partial(parts.cascade_driver.carry, one, fence)))
+            begun |= bool(self._guarded(one.row.name, partial(self._carried, one, fence)))
         if begun:
             parts.cache.refresh()
+
+    def _carried(self, one: OpenRestores, fence: Fence) -> bool:
+        """What it takes is read from the logs of all tables, whichever hang."""
+        self.parts.questions.require(each.row.location or "" for each in self.parts.cache.governed().values())
+        return self.parts.cascade_driver.carry(one, fence)
 
     def _plan(self, unfinished: Collection[Run]) -> Plan:
         parts, metastore = self.parts, self.parts.registry.metastore
@@ -380,16 +384,3 @@ class Cycle:
         metrics.set_counts(metrics.tables, Counter(one.row.state.value for one in cache.governed().values()))
         severities = Counter(found.severity.value for row in cache.healths() for found in row.findings)
         metrics.set_counts(metrics.findings, severities)
-
-
-def _has_work(made: Plan) -> bool:
-    """Whether another cycle would find something to do: runs are due, the budget keeps some back, or somebody has asked
-    for a conversion and is about to queue it."""
-    return bool(made.runs) or any(
-        one.answer.why in (WhyNot.BUDGET, WhyNot.AFTER_OTHER) or _is_asked_for(one.answer)
-        for one in made.waiting
-    )
-
-
-def _is_asked_for(answer: NotDue) -> bool:
-    return answer.action is Action.CONVERT and answer.why is WhyNot.QUEUED

@@ -4,10 +4,12 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from lakewarden.catalog.model.rows import Outcome, RunRow
+from lakewarden.catalog.model.rows import Action, Outcome, RunRow
 from lakewarden.catalog.units import count_of
+from lakewarden.jobs.actions.answers import NotDue, WhyNot
+from lakewarden.jobs.planning.planner import Plan
 
-__all__ = ["CycleReport", "in_a_sentence"]
+__all__ = ["CycleReport", "has_work", "in_a_sentence"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -79,3 +81,16 @@ def in_a_sentence(skipped: Mapping[str, str]) -> str | None:
         return None
     name = min(skipped)
     return f"{name}: {skipped[name]}" + (f" And {len(skipped) - 1} more." if len(skipped) > 1 else "")
+
+
+def has_work(made: Plan) -> bool:
+    """Whether another cycle would find something to do: runs are due, the budget keeps some back, or somebody has asked
+    for a conversion and is about to queue it."""
+    return bool(made.runs) or any(
+        one.answer.why in (WhyNot.BUDGET, WhyNot.AFTER_OTHER) or _is_asked_for(one.answer)
+        for one in made.waiting
+    )
+
+
+def _is_asked_for(answer: NotDue) -> bool:
+    return answer.action is Action.CONVERT and answer.why is WhyNot.QUEUED

@@ -77,7 +77,7 @@ class HintSource:
             except (
                 UnavailableError
             ) as error:  # its disk hangs: a sweep or a search finds it once that answers
-                get_log("hints").info("left alone", subject=subject, because=str(error))
+                get_log("hints").info("left alone", place=subject, because=str(error))
                 continue
             if known is not None:
                 look.add(known)

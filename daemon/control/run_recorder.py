@@ -5,7 +5,7 @@ twice. So a crash between any two steps costs nothing.
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import partial
 from typing import Final, assert_never
@@ -24,6 +24,7 @@ from lakewarden.catalog.system.codec import codec
 from lakewarden.catalog.system.port import RUNS, Fence, SystemStore
 from lakewarden.catalog.units import count_of
 from lakewarden.daemon.fleet.fleet_cache import FleetCache
+from lakewarden.daemon.fleet.questions import Questions
 from lakewarden.daemon.telemetry.metrics import Metrics
 from lakewarden.daemon.telemetry.webhook import Event, EventKind, Notifier
 from lakewarden.jobs.actions.registry import SPECS, decode
@@ -113,6 +114,8 @@ class RunRecorder:
     registry: Registry
     notifier: Notifier
     metrics: Metrics
+    questions: Questions = field(default_factory=Questions)
+    """Asks disks in time."""
 
     def record(self, fence: Fence, attempt: Attempt) -> tuple[RunRow, ...]:
         """Record every finished run. Returns their rows.
@@ -158,6 +161,7 @@ class RunRecorder:
         message = row.message or row.outcome
         match settlement:
             case Settlement.CONVERTED:
+                self.questions.require([self.registry.get(row.table_id).location or ""])
                 converted(self.registry, row.table_id)
             case Settlement.NOT_CONVERTED:
                 conversion_failed(self.registry, row.table_id, message)

@@ -6,7 +6,8 @@ the next sweep goes on. They overrule that the commit alone says nothing.
 
 from collections import defaultdict
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 
 from lakewarden.catalog.clock import Clock
 from lakewarden.catalog.errors import UnavailableError
@@ -21,6 +22,7 @@ from lakewarden.catalog.system.port import LINEAGE, Fence, SystemStore
 from lakewarden.catalog.units import count_of
 from lakewarden.daemon.control.noted_files import is_young, legible
 from lakewarden.daemon.fleet.fleet_cache import FleetCache
+from lakewarden.daemon.fleet.questions import Questions
 from lakewarden.daemon.telemetry.log import get_log
 
 __all__ = ["StreamClerk"]
@@ -36,6 +38,8 @@ class StreamClerk:
     cache: FleetCache
     readers: Sequence[TableReader]
     clock: Clock
+    questions: Questions = field(default_factory=Questions)
+    """Asks disks in time."""
 
     def record(self, fence: Fence) -> int:
         """Record what was noted; how many rows. Raises `UnavailableError` if the storage of the notes does
@@ -75,7 +79,8 @@ class StreamClerk:
         if upto is not None:
             reader = reader_of(self.readers, row.format)
             try:
-                return self.harvest.noted(noted, row, reader, at=self.clock.now(), upto=upto)
+                look = partial(self.harvest.noted, noted, row, reader, at=self.clock.now(), upto=upto)
+                return self.questions.one(row.location or "", look)
             except UnavailableError:
                 pass  # its storage is away: another time
         return (), [note.batch.key for note in noted]

@@ -7,8 +7,9 @@ the commit stays unknown.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from typing import Final
 
 from lakewarden.catalog.clock import Clock
@@ -24,6 +25,7 @@ from lakewarden.catalog.system.port import LINEAGE, Fence, SystemStore
 from lakewarden.catalog.units import count_of
 from lakewarden.daemon.control.noted_files import is_young, legible
 from lakewarden.daemon.fleet.fleet_cache import FleetCache
+from lakewarden.daemon.fleet.questions import Questions
 from lakewarden.daemon.telemetry.log import get_log
 
 __all__ = ["WriteClerk"]
@@ -50,6 +52,8 @@ class WriteClerk:
     cache: FleetCache
     readers: Sequence[TableReader]
     clock: Clock
+    questions: Questions = field(default_factory=Questions)
+    """Asks disks in time."""
 
     def record(self, fence: Fence) -> int:
         """Record what was noted; how many rows. Raises `UnavailableError` if the storage of the notes does
@@ -95,7 +99,8 @@ class WriteClerk:
 
     def _between(self, row: TableRow, location: str, note: WriteNote) -> Sequence[Commit] | None:
         """The commits to a table while a command ran; None if nobody can tell."""
-        newest = reader_of(self.readers, row.format).newest(location, count=_LOOKED_BACK)
+        look = partial(reader_of(self.readers, row.format).newest, location, count=_LOOKED_BACK)
+        newest = self.questions.one(location, look)
         if len(newest) == _LOOKED_BACK and _at(newest[0]) >= note.began:
             return None
         return [one for one in newest if note.began <= _at(one) <= note.ended]

@@ -105,8 +105,7 @@ class Observer:
     ) -> TableLook | None:
         """Look at one table; None if it did not move and nothing asks for more.
 
-        `must`: look even so (a hint, a finished run). `checks`: run the daily checks as well. Raises
-        `UnavailableError` when its storage does not answer: nothing is concluded from that.
+        `must`: look even so. `checks`: run the daily checks as well. Raises `UnavailableError` from a silent storage.
         """
         row, now = governed.row, self._clock.now()
         reader, location = reader_of(self._readers, row.format), row.location or ""
@@ -142,9 +141,8 @@ class Observer:
             ),
         )
         health = health_of(row, governed.policy, seen, findings, now=now, before=before)
-        health = replace(health, left_behind=self._left_behind(row, seen, before, lineage, rewritten))
-        if checks:
-            health = replace(health, checked_at=now)
+        behind = self._left_behind(row, seen, before, lineage, rewritten)
+        health = replace(health, left_behind=behind, checked_at=now if checks else health.checked_at)
         failed = probe if isinstance(seen, LogProblem) else None
         self._last.keep(row.table_id, LastLook(at=now, version=health.version, failed=failed))
         return TableLook(

@@ -45,6 +45,14 @@ class Questions:
         self._late |= {one.thing: one for one in late}
         return dict(done)
 
+    def require(self, places: Iterable[str]) -> None:
+        """Raise `UnavailableError` if one of these places is on a disk that hangs."""
+        wanted = tuple(places)
+        hanging = self.disks.ask(wanted)
+        held = next((one for one in wanted if self.disks.holds(one, hanging)), None)
+        if held is not None:
+            raise silent(held)
+
     def one(self, place: str, ask: Callable[[], T]) -> T:
         """The answer about one place. Raises `UnavailableError` where it does not answer."""
         answers = self.each([place], lambda _: ask())

@@ -2,11 +2,14 @@
 
 from collections import defaultdict
 from collections.abc import Generator, Iterator
+from functools import partial
 
-from lakewarden.catalog.errors import CatalogAwayError, EntryAwayError
+from lakewarden.catalog.errors import CatalogAwayError, EntryAwayError, LakewardenError
 from lakewarden.catalog.metastore.table_heads import address_in
 from lakewarden.catalog.model.identity import CatalogAddress
 from lakewarden.catalog.registry.discovery import DiscoveredTable, in_catalog, in_metastore, under_root
+from lakewarden.catalog.storage.file_store import spelled
+from lakewarden.catalog.storage.troubles import silent
 from lakewarden.catalog.system.port import TABLES
 from lakewarden.daemon.installation.services import Services
 
@@ -34,12 +37,23 @@ def _looks(services: Services, known: set[str]) -> Iterator[DiscoveredTable | No
     """Catalogs before roots: under a root lie tables of which only a catalog knows the head. A catalog that does not
     answer is said after the others, and the roots, were asked."""
     if services.metastore is not None:
-        yield from in_metastore(services.metastore, services.readers, known)
-    away = yield from _in_catalogs(services)
+        yield from in_metastore(
+            services.metastore, services.readers, known, answers=partial(_answers, services)
+        )
+    away: LakewardenError | None = yield from _in_catalogs(services)
     for root in services.settings.discovery_roots:
+        if not _answers(services, root):
+            away = away or silent(spelled(root))
+            continue
         yield from under_root(root, services.storage(root), services.readers, known)
     if away is not None:
         raise away
+
+
+def _answers(services: Services, location: str) -> bool:
+    """Whether a place is on no disk that hangs: who follows a link there waits for as long as it does."""
+    place = spelled(location)
+    return not services.disks.holds(place, services.disks.ask([place]))
 
 
 def _in_catalogs(services: Services) -> Generator[DiscoveredTable | None, None, CatalogAwayError | None]:

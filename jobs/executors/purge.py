@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Final
 
 from lakewarden.catalog.errors import ConflictError, PreconditionError, RefusedError, UnavailableError
@@ -32,8 +33,6 @@ from lakewarden.jobs.runs.port import JobContext, Report
 
 __all__ = ["purge"]
 
-
-_Batch = Callable[[Sequence[FileEntry]], Sequence[FileEntry]]
 
 _CAME_LATER: Final = "its files are deleted; what lies in its folder came later and stays"
 
@@ -220,15 +219,13 @@ def _delete(going: _Going, folder: TableFolder, begun: Begun) -> Deleted:
             f"{one.path} in the folder of {ctx.target.name} is another file by now; it and the rest stay."
         )
 
-    def deleted(files: Sequence[FileEntry], same: _Batch, point: str) -> Deleted:
-        return delete_files(ctx, store, files, same, on_batch=lambda: reach(point), on_another=refuse_another)
-
-    first = deleted(data, same_table, "purge.batch")
+    delete = partial(delete_files, ctx, store, on_another=refuse_another)
+    first = delete(data, same_table, on_batch=lambda: reach("purge.batch"))
     ctx.require_allowed()
     _require_mark(ctx, store)
     replace(begun, data_deleted=True).put(store)
     reach("purge.data_deleted")
-    second = deleted(folder.log, same_log, "purge.log_batch")
+    second = delete(folder.log, same_log, on_batch=lambda: reach("purge.log_batch"))
     ctx.require_allowed()
     if ctx.ledger is not None:
         ctx.ledger.note_deleted(ctx.target.table_id)

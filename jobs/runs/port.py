@@ -235,18 +235,12 @@ class Engine(Protocol):
         """Write a checkpoint of the version that is required; no commit. Never cleans the log."""
 
     def clean_log(
-        self,
-        location: str,
-        *,
-        keep_from: int,
-        proceed: Callable[[], None],
-        still_ours: Callable[[], None],
+        self, location: str, *, keep_from: int, proceed: Callable[[], None], still_ours: Callable[[], None]
     ) -> FileChange:
         """Delete the log entries that no version from `keep_from` on needs; no commit. What replaces them is compared
-        with them first; what it finds damaged is left alone and told in `problems`. Killed half-way it leaves
-        a readable table, and the next call goes on. `proceed` is called right before each bounded batch of
-        deletions, `still_ours` before each of them: what they raise ends the call. `version` of the answer is the
-        first version that can still be rebuilt, None if nothing was deleted."""
+        with them first; what is damaged stays and is told in `problems`. Killed half-way it leaves a readable table,
+        and the next call goes on. `proceed` is called before each bounded batch, `still_ours` before each deletion:
+        what they raise ends the call. `version`: the first that can still be rebuilt, None if nothing was deleted."""
 
     def join_manifests(self, location: str, *, requires: Head, run_id: str) -> FileChange:
         """Rewrite what lists head's files into as few files as their size allows, which are counted."""
@@ -255,8 +249,7 @@ class Engine(Protocol):
         """Drop the branches that runs of ours have left. Returns how many."""
 
     def forgotten_metadata(self, location: str, *, before: datetime) -> Sequence[FileEntry]:
-        """Files of metadata that head does not remember, and that were no head any more at a moment, in the order in
-        which they may go."""
+        """Files of metadata that head does not remember, and that were no head at a moment, in the order to go."""
 
     def statistics(
         self, location: str, *, version: int, columns: Sequence[str] | None, max_rows: int

@@ -252,12 +252,7 @@ class DeltaEngine:
             maintenance.checkpoint(self._spark(location), self._store(location), requires=at)
 
     def clean_log(
-        self,
-        location: str,
-        *,
-        keep_from: int,
-        proceed: Callable[[], None],
-        still_ours: Callable[[], None],
+        self, location: str, *, keep_from: int, proceed: Callable[[], None], still_ours: Callable[[], None]
     ) -> FileChange:
         return clean_log(
             self._store(location),

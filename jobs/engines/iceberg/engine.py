@@ -261,12 +261,7 @@ class IcebergEngine:
         _refuse("write checkpoints of Iceberg tables, which have none")
 
     def clean_log(
-        self,
-        location: str,
-        *,
-        keep_from: int,
-        proceed: Callable[[], None],
-        still_ours: Callable[[], None],
+        self, location: str, *, keep_from: int, proceed: Callable[[], None], still_ours: Callable[[], None]
     ) -> FileChange:
         _refuse("clean logs of Iceberg tables, which have none")
 

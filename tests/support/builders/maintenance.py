@@ -371,12 +371,7 @@ class AskedEngine:
 
     @_done_by
     def clean_log(
-        self,
-        location: str,
-        *,
-        keep_from: int,
-        proceed: Callable[[], None],
-        still_ours: Callable[[], None],
+        self, location: str, *, keep_from: int, proceed: Callable[[], None], still_ours: Callable[[], None]
     ) -> FileChange:
         self.asked.append(f"clean {keep_from}")
         return self.change

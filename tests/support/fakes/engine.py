@@ -234,12 +234,7 @@ class FakeEngine:
         rs_metadata.checkpoint(_rs(location), requires=_number(location, requires))
 
     def clean_log(
-        self,
-        location: str,
-        *,
-        keep_from: int,
-        proceed: Callable[[], None],
-        still_ours: Callable[[], None],
+        self, location: str, *, keep_from: int, proceed: Callable[[], None], still_ours: Callable[[], None]
     ) -> FileChange:
         return clean_log(
             _store(location),

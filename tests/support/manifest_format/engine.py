@@ -196,12 +196,7 @@ class ManifestEngine:
         """Every generation of a manifest is whole."""
 
     def clean_log(
-        self,
-        location: str,
-        *,
-        keep_from: int,
-        proceed: Callable[[], None],
-        still_ours: Callable[[], None],
+        self, location: str, *, keep_from: int, proceed: Callable[[], None], still_ours: Callable[[], None]
     ) -> FileChange:
         folder = _folder(location)
 

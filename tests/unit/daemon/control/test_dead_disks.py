@@ -1,21 +1,31 @@
 """A disk that never answers holds up no cycle: neither by a table that its users dropped, nor by a lost run, nor by a
 hint. What hangs is asked in a thread, and the other tables are looked at in the same cycle."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from datetime import timedelta
+from pathlib import Path
 from threading import Event
 
 import pytest
 
 from lakewarden.catalog.errors import UnavailableError
+from lakewarden.catalog.metastore.port import Entry
 from lakewarden.catalog.model.left_by_users import left
-from lakewarden.catalog.model.rows import TableState
+from lakewarden.catalog.model.rows import TableRow, TableState
+from lakewarden.catalog.registry.discovery import in_metastore
 from lakewarden.catalog.state.port import Hint, HintKind
-from lakewarden.catalog.system.port import TABLES
+from lakewarden.catalog.system.port import TABLES, Fence
 from lakewarden.daemon.control import hints
+from lakewarden.daemon.control.restore_cascade import OpenRestores
 from lakewarden.daemon.fleet.disks import Disks
 from lakewarden.daemon.fleet.questions import Questions
+from lakewarden.daemon.installation.services import open_services
+from lakewarden.daemon.usecases.discovery import candidates
+from lakewarden.daemon.usecases.init import initialise
 from support.builders.daemons import LEASE, World
+from support.builders.runs import delta_table
+from support.fakes.metastore import FakeMetastore
 
 LIMIT = 30
 """Seconds until a test that hangs says so."""
@@ -40,6 +50,23 @@ def hanging(world: World, place: str, back: Event) -> None:
 
     world.reader.is_table = asked  # type: ignore[method-assign]  # a disk that hangs
     world.cycle.parts.questions.longest = 0.2
+
+
+@dataclass
+class Restored:
+    """A table that somebody restored, and how often that was followed."""
+
+    row: TableRow
+    """The table."""
+    carried: int = 0
+    """So often."""
+
+    def open(self) -> Sequence[OpenRestores]:
+        return (OpenRestores(row=self.row, downstream=frozenset()),)
+
+    def carry(self, one: OpenRestores, fence: Fence) -> bool:
+        self.carried += 1
+        return False
 
 
 def until(world: World, is_so: Callable[[], bool]) -> None:
@@ -133,6 +160,49 @@ def test_a_question_without_an_answer_is_asked_once(back: Event) -> None:
         if answers:
             break
     assert answers == {"file:///dead/t": "FILE:///DEAD/T"}
+
+
+def test_a_restore_is_followed_once_all_disks_answer(world: World, back: Event) -> None:
+    """Which tables it concerns is read from the logs of all of them."""
+    driver = Restored(world.add("db.t", version=1))
+    world.add("db.far", lake="file:///dead", version=1)
+    parts = world.cycle.parts
+    world.cycle.parts = replace(parts, cascade_driver=driver)
+    world.sweep()
+    assert driver.carried == 1
+    parts.questions.disks = Disks(
+        patience=0.1, ask=lambda point: assert_back(back), points=lambda: ("/dead",)
+    )
+    report = world.sweep()
+    assert driver.carried == 1 and "file:///dead/db.far does not answer" in (report.left_out or "")
+    back.set()
+    until(world, lambda: driver.carried == 2)
+
+
+def test_discovery_passes_over_dead_roots_and_entries_and_says_so(tmp_path: Path, back: Event) -> None:
+    for name in ("alive", "dead"):
+        delta_table(tmp_path / name / "t", commits=1)
+    roots = f"{tmp_path}/dead,{tmp_path}/alive"
+    services = open_services(home=tmp_path / "home", flags={"discovery.roots": roots})
+    initialise(services, services.user)
+    dead = str(tmp_path / "dead")
+    services.disks = Disks(patience=0.1, ask=lambda point: assert_back(back), points=lambda: (dead,))
+    found = list[str]()
+    with pytest.raises(UnavailableError, match="dead does not answer"):
+        for one in candidates(services):
+            found += [] if one is None else [one.where]
+    assert found == [f"file://{tmp_path}/alive/t"]
+    metastore = FakeMetastore()
+    metastore.create_database("db")
+    for name in ("alive", "dead"):
+        place = f"file:{tmp_path}/{name}/t"
+        metastore.create(
+            Entry(database="db", table=name, location=place, provider="delta", table_type="EXTERNAL_TABLE")
+        )
+    looks = in_metastore(
+        metastore, services.readers, frozenset(), answers=lambda place: "/dead/" not in place
+    )
+    assert [one.where for one in looks if one is not None] == ["db.alive"]
 
 
 def test_what_a_question_raises_is_raised() -> None:

@@ -27,12 +27,7 @@ class _Between:
         return getattr(self.engine, name)
 
     def clean_log(
-        self,
-        location: str,
-        *,
-        keep_from: int,
-        proceed: Callable[[], None],
-        still_ours: Callable[[], None],
+        self, location: str, *, keep_from: int, proceed: Callable[[], None], still_ours: Callable[[], None]
     ) -> FileChange:
         self.meanwhile()
         return self.engine.clean_log(location, keep_from=keep_from, proceed=proceed, still_ours=still_ours)
