@@ -66,6 +66,6 @@ def test_a_table_that_came_under_hold_while_it_was_looked_at_does_not_count_as_d
         return "dropped by its users"
 
     del world.reader.tables[row.location or ""]
-    world.inspector.dropped = dropped  # type: ignore[method-assign, assignment]  # at that moment
+    world.inspector.dropped = dropped  # type: ignore[method-assign]  # at that moment
     world.sweep()
     assert world.row("db.t").state is not TableState.DROPPED
