@@ -42,7 +42,8 @@ def options_of_write(plans: Plans, plan: JavaPlan) -> Iterator[tuple[str, str]]:
     """What an analysed write is told by options, its table's (INSERT INTO t WITH ...) and its own."""
     name = kind(plan)
     if name in _INTO:
-        yield from dict(plan.table().options()).items()
+        given = plan.table().options()
+        yield from () if given.isEmpty() else dict(given).items()
         yield from plans.texts(plan.writeOptions()).items()
     elif name in _MADE:
         spec = plan.tableSpec()
