@@ -26,7 +26,7 @@ pytestmark = pytest.mark.spark
 
 STATEMENTS = 50
 LONG = 5_000
-IN_CAPITALS = 30
+IN_CAPITALS = 20
 CASE = "differ in nothing but case"
 
 
