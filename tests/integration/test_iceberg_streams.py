@@ -48,7 +48,7 @@ def test_a_stream_goes_back_with_its_source_and_goes_on_without_what_was_bad(riv
         bad = rivers.insert("source", 666)
         rivers.flow("source", "sink")
     planned = rivers.plan("source", bad)
-    rivers.recorded("sink")
+    rivers.recorded()
     assert rivers.advice(planned) == {
         "db.source": [f"{query} (writes db.sink) reads it, and {SET_BACK} {REWIND}"],
         "db.sink": [f"{query} wrote batch 1 of what is undone. Stop it before `apply`. {BESIDE}"],
@@ -62,7 +62,7 @@ def test_a_stream_goes_back_with_its_source_and_goes_on_without_what_was_bad(riv
     rivers.flow("source", "sink")
     assert (rivers.rows("sink"), rivers.batches("sink")) == ([1, 2, 3], {0: [1], 1: [2, 4]})
     rivers.declare("sink")
-    rivers.recorded("sink", after=2)
+    rivers.recorded()
     assert rivers.on_record("sink") == {1: [("source", 0, 2)], 2: [("source", 2, 3)], 4: [("source", 4, 5)]}
 
 
@@ -75,7 +75,7 @@ def test_both_ways_between_the_formats(rivers: Rivers, of: str, into: str) -> No
     query = rivers.flow("from", "to")
     bad = rivers.insert("from", 666)
     rivers.flow("from", "to")
-    rivers.recorded("to")
+    rivers.recorded()
     assert rivers.on_record("to") == {}
     rivers.declare("to")
     (found,) = rivers.learned("to")
@@ -152,7 +152,7 @@ def test_where_the_checkpoint_is_lost_a_moment_says_where_to_begin(rivers: River
     rivers.flow("source", "sink", checkpoint="new", stream_from_timestamp=told[1])
     assert (rivers.rows("source"), rivers.rows("sink")) == ([1, 2], [1, 2])
     rivers.declare("sink", "new")
-    rivers.recorded("sink")
+    rivers.recorded()
     assert rivers.on_record("sink")[4] == [("source", 3, 4)]
 
 
@@ -254,7 +254,7 @@ def test_what_a_batch_read_of_snapshots_that_expired_is_unknown(rivers: Rivers) 
     rivers.create("anew")
     rivers.flow("source", "anew")
     assert rivers.rows("anew") == [3], "what the oldest snapshot added, not what the table held before"
-    rivers.recorded("sink")
+    rivers.recorded()
     assert rivers.on_record("sink") == {1: [("?", None, None)], 2: [("?", None, None), ("source", None, 3)]}
 
 
@@ -283,7 +283,7 @@ def test_an_upserted_batch_says_in_its_commit_what_it_read(rivers: Rivers) -> No
         query = rivers.upserts(lw, "source", "sink")
         bad = rivers.insert("source", 666)
         rivers.upserts(lw, "source", "sink")
-    rivers.recorded("sink")
+    rivers.recorded()
     assert rivers.read_by_runs("sink") == {1: [("source", 0, 2)], 2: [("source", 2, 3)]}
     advice = rivers.advice(rivers.plan("source", bad))
     assert advice["db.source"] == [f"{query} (writes db.sink) reads it, and {SET_BACK} {REWIND}"]

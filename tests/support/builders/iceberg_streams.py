@@ -12,7 +12,6 @@ from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 import lakewarden
-from lakewarden.catalog.lineage.recording import rows_from
 from lakewarden.catalog.lineage.stream_batches import StreamHarvest
 from lakewarden.catalog.lineage.streams.checkpoints import StreamCheckpoint
 from lakewarden.catalog.lineage.streams.offsets import batch_key
@@ -23,7 +22,13 @@ from lakewarden.catalog.registry.register import register
 from lakewarden.catalog.storage.file_store import canonical, open_store
 from lakewarden.catalog.system.own_rows import system_rows
 from lakewarden.catalog.system.port import LINEAGE
+from lakewarden.daemon.control.stream_recorder import StreamClerk
+from lakewarden.daemon.control.sweep_writer import SweepWriter
+from lakewarden.daemon.fleet.fleet_cache import FleetCache
+from lakewarden.daemon.fleet.look import OnRecord
+from lakewarden.daemon.fleet.observer import Observer
 from lakewarden.daemon.installation.services import Services, open_services
+from lakewarden.daemon.telemetry.webhook import Silence
 from lakewarden.daemon.usecases.lineage.stream_queries import StreamQuery, learn_streams
 from lakewarden.daemon.usecases.rollbacks.rollback import rollbacks_of_services
 from lakewarden.jobs.engines.delta.engine import DeltaEngine
@@ -34,6 +39,7 @@ from lakewarden.jobs.rollback.plan.model import RollbackPlan
 from lakewarden.jobs.rollback.plan.request import BadVersions, RollbackRequest
 from lakewarden.jobs.session.attached import Attached
 from support.builders.callers import actor
+from support.builders.tables import FakeInspector
 from support.fakes.tools import SeveralFormats
 
 __all__ = ["Edge", "Rivers"]
@@ -57,6 +63,7 @@ class Rivers:
     ids: dict[str, str] = field(default_factory=dict)
     """By name."""
     formats: dict[str, str] = field(default_factory=dict)
+    _fences: int = 0
 
     def __post_init__(self) -> None:
         store = self.services.store
@@ -226,22 +233,45 @@ class Rivers:
         services = self.services
         return learn_streams(services, services.registry.resolve(f"db.{sink}"))
 
-    def recorded(self, sink: str, after: int = -1) -> None:
-        """The sweep, and the daemon's clerk, record what the table got after a version."""
+    def recorded(self) -> None:
+        """The daemon's sweep, and its clerk, record what tables got."""
         services = self.services
-        row = services.registry.resolve(f"db.{sink}")
-        reader = services.registry.reader_at(self.location(sink), sink)
-        commits = tuple(reader.commits(self.location(sink), after=after))
-        harvest, now = self._harvest(), services.clock.now()
-        told = harvest.reads(row, commits)
-        rows = [
-            *rows_from(row.table_id, commits, format_id=row.format_ids[-1], at=now, streams=told),
-            *harvest.noted(self.noted(), row, reader, at=now)[0],
+        store, clock, harvest = services.store, services.clock, self._harvest()
+        cache = FleetCache(store, clock)
+        cache.refresh()
+        observer = Observer(
+            readers=services.readers,
+            inspector=FakeInspector(),
+            store=store,
+            clock=clock,
+            checks_every=timedelta(days=1),
+            streams=harvest,
+        )
+        looks = [
+            observer.look(
+                governed,
+                cache.health(table_id),
+                must=False,
+                checks=False,
+                on_record=OnRecord(schema=cache.has_schema(table_id), lineage=cache.lineage_of(table_id)),
+            )
+            for table_id, governed in cache.governed().items()
+            if table_id in self.ids.values()
         ]
-        services.store.append(LINEAGE, rows, because="test")
-        notes = self._notes(services)
-        for name in notes.names():
-            notes.delete(name)
+        self._fences += 1
+        fence = store.raise_fence("daemon", at_least=self._fences)
+        writer = SweepWriter(store=store, cache=cache, notifier=Silence(), clock=clock)
+        writer.write([look for look in looks if look is not None], (), fence)
+        cache.refresh()
+        clerk = StreamClerk(
+            store=store,
+            notes=self._notes(services),
+            harvest=harvest,
+            cache=cache,
+            readers=services.readers,
+            clock=clock,
+        )
+        clerk.record(fence)
 
     def told_by_checkpoint(self, sink: str) -> dict[int, list[Edge]]:
         """By batch number, what the declared checkpoints tell."""
