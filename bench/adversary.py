@@ -1,4 +1,4 @@
-"""`python -m bench.adversary [--quick] [--minutes N] [--seed S] [--replay SEED] [--themes A,B] -o json`:
+"""`python -m bench.adversary [--quick] [--iceberg] [--minutes N] [--seed S] [--replay SEED] [--themes A,B] -o json`:
 an adversary at work.
 
 Random histories of commands, cycles, workers, strangers and accidents on real tables, judged after every step
@@ -7,7 +7,9 @@ adversary has to find it: `holes` are opened, `detected` found. `detection` says
 steps of its witness show it and, but for `--quick`, after how many steps `random` histories did, one stream
 of seeds from 0 for `--search` minutes at most (null: not within `searched` steps). What is wrong is shrunk,
 told on standard error, and listed in `findings`; ends with 1 if anything is,
-or if a hole is found by neither. `--replay` plays one seed and tells every step.
+or if a hole is found by neither. `--replay` plays one seed and tells every step. `--iceberg` plays with Iceberg tables
+beside Delta tables, on one session of Spark and a PostgreSQL for their catalog, and opens the holes of that side;
+pyiceberg writes, too, where it is installed.
 """
 
 import json
@@ -16,6 +18,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
@@ -24,9 +27,12 @@ from typing import Any, Final
 from bench.measure import parser_of
 from support.adversary.game import played, shrunk, told
 from support.adversary.holes import Hole, opened
+from support.adversary.iceberg.ice_stage import ice_stage
 from support.adversary.stage import Stage
-from support.adversary.themes import THEMES, chosen
-from support.adversary.witnesses import EVERY_HOLE, is_seen
+from support.adversary.themes import ICEBERG, OF_DELTA, chosen
+from support.adversary.witnesses import EVERY_HOLE, ICE_HOLES, is_seen
+from support.servers.postgres import running_postgres
+from support.servers.spark import start_spark
 
 __all__ = ["Search", "Tally", "detect", "hunt"]
 
@@ -47,9 +53,7 @@ class Tally:
     findings: list[dict[str, Any]] = field(default_factory=list)
 
 
-def hunt(
-    stage: Stage, seeds: Iterator[int], themes: Sequence[str] = tuple(THEMES), *, seconds: float
-) -> Tally:
+def hunt(stage: Stage, seeds: Iterator[int], themes: Sequence[str] = OF_DELTA, *, seconds: float) -> Tally:
     """Play seeds for so long. What is found is shrunk."""
     tally, until = Tally(), time.monotonic() + seconds
     for seed in seeds:
@@ -100,34 +104,48 @@ def main() -> int:
         "--replay", type=int, metavar="SEED", help="play one seed, shrink what is found, tell it"
     )
     parser.add_argument(
-        "--themes", default=",".join(THEMES), help="what histories are about, separated by commas"
+        "--themes", help="what histories are about, separated by commas (all of Delta's, or all of Iceberg's)"
     )
+    parser.add_argument("--iceberg", action="store_true", help="play with Iceberg tables, too")
     parser.add_argument(
         "--search", type=float, help=f"minutes to look for each hole at random ({SEARCH_MINUTES:g}; quick: 0)"
     )
     chosen_ = parser.parse_args()
-    themes = tuple(chosen_.themes.split(","))
-    with tempfile.TemporaryDirectory(prefix="lakewarden-adversary-") as folder:
-        stage = Stage(Path(folder))
+    known = ICEBERG if chosen_.iceberg else OF_DELTA
+    themes = known if chosen_.themes is None else tuple(chosen_.themes.split(","))
+    every = ICE_HOLES if chosen_.iceberg else EVERY_HOLE
+    with _stage(iceberg=chosen_.iceberg) as stage:
         if chosen_.replay is not None:
             return _replay(stage, chosen_.replay, themes)
         minutes = chosen_.minutes or (QUICK_MINUTES if chosen_.quick else MINUTES)
         tally = hunt(stage, count(chosen_.seed), themes, seconds=60 * minutes)
         search = SEARCH_MINUTES if chosen_.search is None else chosen_.search
         search = 0.0 if chosen_.quick and chosen_.search is None else search
-        table = [_detection(stage, hole, 60 * search) for hole in EVERY_HOLE]
+        table = [_detection(stage, hole, 60 * search) for hole in every]
     figures = {
         "histories": tally.histories,
         "steps": tally.steps,
         "faults": tally.faults,
         "findings": tally.findings,
-        "holes": len(EVERY_HOLE),
+        "holes": len(every),
         "detected": sum(_is_found(one) for one in table),
         "detection": table,
     }
     json.dump(figures, sys.stdout, indent=2)
     sys.stdout.write("\n")
     return 1 if tally.findings or figures["detected"] != figures["holes"] else 0
+
+
+@contextmanager
+def _stage(*, iceberg: bool) -> Iterator[Stage]:
+    with tempfile.TemporaryDirectory(prefix="lakewarden-adversary-") as folder:
+        if not iceberg:
+            yield Stage(Path(folder))
+            return
+        with running_postgres() as server:
+            spark = start_spark(Path(folder) / "warehouse")
+            yield ice_stage(Path(folder) / "stage", spark, server.fresh_url())
+            spark.stop()
 
 
 def _replay(stage: Stage, seed: int, themes: Sequence[str]) -> int:

@@ -7,7 +7,7 @@ import pytest
 from support.adversary.game import played, told
 from support.adversary.holes import Hole
 from support.adversary.stage import Stage, leave
-from support.adversary.witnesses import EVERY_HOLE, WITNESSES, is_seen, steps_of
+from support.adversary.witnesses import EVERY_HOLE, ICE_HOLES, WITNESSES, is_seen, steps_of
 from support.cases import mostly_long
 
 pytestmark = pytest.mark.heavy
@@ -27,4 +27,4 @@ def test_a_hole_is_seen_while_it_is_open_and_only_then(stage: Stage, hole: Hole)
 
 
 def test_every_hole_has_a_witness() -> None:
-    assert set(WITNESSES) == {hole.name for hole in EVERY_HOLE}
+    assert set(WITNESSES) == {hole.name for hole in (*EVERY_HOLE, *ICE_HOLES)}

@@ -8,17 +8,19 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import ClassVar
 
 import pyarrow.parquet as pq
 
 from support.adversary.reading import (
+    AGE,
     FILES_FOR,
     LOG_FOR,
     Commit,
     Snapshot,
     commits_of,
     place_of,
-    seconds_of,
+    seconds_set,
     versions_of,
 )
 
@@ -26,8 +28,8 @@ __all__ = ["DAY", "Book", "Facts", "Moment", "Pin", "Purging", "Scope", "Table"]
 
 DAY = 86400.0
 DEFAULTS = {"rollback.promise": 7 * DAY, "vacuum.retention": 7 * DAY, "log.retention": 30 * DAY}
-UNSET = {FILES_FOR: 7 * DAY, LOG_FOR: 30 * DAY}
-OF_PROPERTY = {FILES_FOR: "vacuum.retention", LOG_FOR: "log.retention"}
+UNSET = {FILES_FOR: 7 * DAY, LOG_FOR: 30 * DAY, AGE: 5 * DAY}
+OF_PROPERTY = {FILES_FOR: "vacuum.retention", LOG_FOR: "log.retention", AGE: "vacuum.retention"}
 LONGEST = 36_500 * DAY
 """No retention counts as longer."""
 SLACK = timedelta(seconds=5)
@@ -109,6 +111,7 @@ class Table:
     spoiled: bool = False
     places: set[Path] = field(default_factory=set)
     """Where it has ever been."""
+    is_delta: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         self.places.add(self.folder)
@@ -126,6 +129,58 @@ class Table:
     def now(self) -> Snapshot:
         return self.moments[self.head].snapshot if self.moments else Snapshot()
 
+    def is_there(self) -> bool:
+        return bool(versions_of(self.folder))
+
+    def is_behind(self) -> bool:
+        """Whether there are commits that are not entered."""
+        return versions_of(self.folder)[-1:] > [self.head]
+
+    def versions(self) -> list[int]:
+        """Those that somebody could go back to by their numbers, oldest first."""
+        return list(range(self.head + 1))
+
+    def told(self) -> list[int]:
+        """Those of which something is left that tells how they came about."""
+        return versions_of(self.folder)
+
+    def previous(self, version: int) -> int:
+        """The version before this one."""
+        return version - 1
+
+    def after(self, version: int) -> list[int]:
+        """What a rollback to a version takes back."""
+        return list(range(version + 1, self.head + 1))
+
+    def has(self, version: int) -> bool:
+        """Whether the version is a part of the table, as far as the book goes."""
+        return version in self.moments
+
+    def own_properties(self) -> Mapping[str, str]:
+        """The properties as they would stand without what the product has set."""
+        return self.moments[self.head].theirs
+
+    def synced(self, now: datetime, *, ours: bool) -> list[int] | None:
+        """Enter what is new on disk; None: the book reads Delta's log."""
+        return None
+
+    def rows_at(self, version: int) -> tuple[int, ...] | None:
+        """The rows of a version; None: the book knows them by its files."""
+        return None
+
+    @property
+    def address(self) -> str:
+        """What it is registered by."""
+        return str(self.folder)
+
+    def also_read(self) -> Iterator[str]:
+        """Files that somebody needs even where the table itself may be purged."""
+        return iter(())
+
+    def needed(self) -> Iterator[str]:
+        """Files that have to stay whatever the retention is, where the book does not know them by versions."""
+        return iter(())
+
 
 class Book:
     """Everything that is known, and what follows from it."""
@@ -137,6 +192,8 @@ class Book:
         self.scopes: dict[str, Scope] = {}
         self.arrivals: dict[Path, list[tuple[datetime, int]]] = {}
         self.precious: set[Path] = set()
+        self.foreign: set[Path] = set()
+        """Files in tables' folders that tables elsewhere read."""
         self._ids: dict[str, tuple[int, ...]] = {}
 
     @property
@@ -194,9 +251,14 @@ class Book:
 
     def open(self, folder: Path, *, clone_of: int | None = None) -> Table:
         """A new table at a folder."""
-        made = Table(key=len(self.known) + len(self.closed), folder=folder, clone_of=clone_of)
+        made = Table(key=self.next_key, folder=folder, clone_of=clone_of)
         self.tables.append(made)
         return made
+
+    @property
+    def next_key(self) -> int:
+        """Of the next table."""
+        return len(self.known) + len(self.closed)
 
     def close(self, table: Table) -> None:
         """It is gone, by a stranger's hand or by a lawful purge."""
@@ -217,6 +279,9 @@ class Book:
 
     def sync(self, table: Table, now: datetime, *, ours: bool) -> list[int]:
         """Enter the commits that are new on disk. Returns their versions."""
+        own = table.synced(now, ours=ours)
+        if own is not None:
+            return own
         new = []
         for commit in commits_of(table.folder, after=table.head):
             after = table.now.after(commit)
@@ -231,6 +296,9 @@ class Book:
 
     def rows(self, table: Table, version: int) -> Counter[int]:
         """The rows of a version, by id."""
+        own = table.rows_at(version)
+        if own is not None:
+            return Counter(own)
         found: Counter[int] = Counter()
         for path in table.moments[version].snapshot.files:
             found.update(self._ids.get(path.rpartition("/")[2], ()))
@@ -240,10 +308,11 @@ class Book:
         """Rows that others appended after a version and nobody but us has taken away."""
         found: Counter[int] = Counter()
         for version in sorted(one for one in table.moments if one > max(after, 0)):
-            moment, before = table.moments[version], table.moments.get(version - 1)
+            last = table.previous(version)
+            moment, before = table.moments[version], table.moments.get(last)
             if not moment.ours and before is not None:
-                found += self.rows(table, version) - self.rows(table, version - 1)
-                found -= self.rows(table, version - 1) - self.rows(table, version)
+                found += self.rows(table, version) - self.rows(table, last)
+                found -= self.rows(table, last) - self.rows(table, version)
         return found
 
     def held(self, table: Table) -> bool:
@@ -280,7 +349,7 @@ class Book:
 
     def window(self, table: Table, name: str) -> timedelta:
         """How long files (or log entries) of the past have to stay: the longest of what is asked for."""
-        own = min(seconds_of(table.now.properties.get(name)) or UNSET[name], LONGEST)
+        own = min(seconds_set(table.now.properties, name) or UNSET[name], LONGEST)
         if table.facts is None or table.facts.state != "active":
             return timedelta(seconds=own)
         key = OF_PROPERTY[name]
@@ -300,6 +369,9 @@ class Book:
         """The files (as the log names them) of all versions that have to stay, but for those that had gone before."""
         if table.clone_of is not None and table.facts is None:
             return  # a clone that nobody told us of cannot be protected, and the docs say so
+        if not table.is_delta:
+            yield from set(table.needed()) - table.gone
+            return
         first = self.protected_from(table, now)
         seen: set[str] = set(table.gone)
         for version in range(table.head, first - 1, -1):
@@ -318,13 +390,13 @@ class Book:
 
     def forget_missing(self) -> None:
         """What is not there now went lawfully, or was reported: it is not looked for again."""
-        for table in self.tables:
+        for table in list(self.tables):
             for moment in table.moments.values():
                 table.gone |= {
                     one for one in moment.snapshot.files if not place_of(table.folder, one).exists()
                 }
-            there = versions_of(table.folder)
-            if not there:
+            table.gone |= {one for one in table.needed() if not place_of(table.folder, one).exists()}
+            if not table.is_there():
                 self.close(table)
 
     def missing(self, table: Table, now: datetime) -> Iterable[str]:

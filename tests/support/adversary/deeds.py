@@ -6,7 +6,7 @@ from datetime import timedelta
 from support.adversary.book import Pin, Purging, Table
 from support.adversary.invariants import Finding
 from support.adversary.moves import move
-from support.adversary.reading import CLEANUP, FILES_FOR, LOG_FOR, seconds_of
+from support.adversary.reading import AGE, CLEANUP, FILES_FOR, LOG_FOR, seconds_of
 from support.adversary.stage import Said
 from support.adversary.world import World
 
@@ -14,12 +14,12 @@ __all__: list[str] = []
 
 GRACE = timedelta(days=7)
 UNDO = timedelta(days=7)
-KEPT = (FILES_FOR, LOG_FOR, CLEANUP)
+KEPT = (FILES_FOR, LOG_FOR, CLEANUP, AGE)
 
 
 @move(9, ours=True)
 def register(world: World, x: int, y: int, fault: int) -> object:
-    table = world.pick(x, lambda one: one.facts is None or y % 3 == 0)
+    table = world.pick_any(x, lambda one: one.facts is None or y % 3 == 0)
     if table is None:
         return False
 
@@ -28,9 +28,7 @@ def register(world: World, x: int, y: int, fault: int) -> object:
 
     asks = table.facts is None and y % 4 < 3
     named = ("--name", f"db.{table.folder.name.replace('-', '_')}{table.key}") if asks else ()
-    return world.command(
-        "tables", "register", str(table.folder), *named, "-o", "json", fault=fault, then=then
-    )
+    return world.command("tables", "register", table.address, *named, "-o", "json", fault=fault, then=then)
 
 
 _POLICIES: tuple[dict[str, str], ...] = (
@@ -153,7 +151,7 @@ def drop(world: World, x: int, y: int, fault: int) -> object:
     def then(said: Said) -> None:
         facts.state = "dropped"
         world.stamp_quietly()
-        theirs = table.moments[table.head].theirs
+        theirs = table.own_properties()
         left = {key for key in KEPT if table.now.properties.get(key) != theirs.get(key)}
         if left and not table.rewinding and "tries again" not in said.err:
             words = f"it was dropped, and {', '.join(sorted(left))} stay as we had set them"
@@ -179,7 +177,8 @@ def purge(world: World, x: int, y: int, fault: int) -> object:
 
     def then(said: Said) -> None:
         facts.state = "purging"
-        agreed()
+        if not fault:
+            agreed()  # the grace counts from when it was asked for, however long who asked stood still
 
     if fault:
         agreed()  # who is killed may have said so before
@@ -219,21 +218,49 @@ def order(world: World, x: int, y: int, fault: int) -> object:
         ("properties",),
         ("compact",),
     )
+    wanted = action[(0, 1, 0, 1, 1, 2, 3, 4)[y % 8]]
+    if wanted == ("log_care",) and not found[0].is_delta:
+        wanted = ("metadata_care",)
     world.stage.lead()
-    actor = world.stage.command(
-        "jobs", "run", facts.table_id, *action[(0, 1, 0, 1, 1, 2, 3, 4)[y % 8]], "-o", "json"
-    )
+    actor = world.stage.command("jobs", "run", facts.table_id, *wanted, "-o", "json")
     actor.interrupts = True
     return world.act(actor, fault)
+
+
+@move(0, ours=True)
+def foretell(world: World, x: int, y: int, fault: int) -> object:
+    """A dry run of a vacuum, which changes nothing, and then the vacuum, which deletes exactly what that said."""
+    found = world.managed(x)
+    if found is None:
+        return False
+    table, facts = found
+    words = ["jobs", "run", facts.table_id, "vacuum", *(["--full"] if y % 2 else []), "-o", "json"]
+    world.stage.rest()
+    before = world.digest()
+    told = world.act(world.stage.command(*words, "--dry-run"))
+    if told is None or told.code != 0:
+        return told
+    if world.digest()[table.folder.name] != before[table.folder.name]:
+        world.findings.append(Finding("dry run", facts.name, "it changed the table"))
+    world.deleted.clear()
+    done = world.act(world.stage.command(*words, "--consent"))
+    if done is not None and done.code == 0:
+        gone = sum(one.is_relative_to(table.folder) for one in world.deleted)
+        said, did = told.json["actual_files"] or 0, done.json["actual_files"] or 0
+        if not said == did == gone:
+            heard = f"{said} files were foretold, {did} are told as deleted, {gone} were"
+            world.findings.append(Finding("dry run", facts.name, heard))
+    return done
 
 
 @move(7, ours=True)
 def plan(world: World, x: int, y: int, fault: int) -> object:
     found = world.managed(x)
-    if found is None or found[0].head < 1:
+    if found is None or len(found[0].versions()) < 2:
         return False
     table, facts = found
-    head, target = table.head, y % table.head
+    head, older = table.head, table.versions()[:-1]
+    target = older[y % len(older)]
 
     def then(said: Said) -> None:
         if said.json.get("hash"):
@@ -253,12 +280,13 @@ def apply(world: World, x: int, y: int, fault: int) -> object:
     if table not in world.book.tables:
         return False
     table.rewinding, table.consented = True, table.head
+    consented = table.head
     world.rolled.append((text, table, head, target))
     world.stage.rest()
 
     def then(said: Said) -> None:
         if said.code == 0 and said.json.get("state") == "done":
-            _ended(world, table, target, f"rollback to {target}")
+            _ended(world, table, target, f"rollback to {target}", consented)
             table.pins.append(Pin(version=head, until=world.stage.now() + UNDO))
 
     actor = world.stage.command("rollback", "apply", text, "-o", "json")
@@ -282,14 +310,14 @@ def _again(world: World, x: int, fault: int, verb: str, state: str) -> object:
     text, table, head, target = world.rolled[x % len(world.rolled)]
     if table not in world.book.tables:
         return False
-    table.consented = table.head
+    table.consented = consented = table.head
     table.pins = [pin for pin in table.pins if pin.version != head]
     world.stage.rest()
     at = table.head
 
     def then(said: Said) -> None:
         if said.code == 0 and said.json.get("state") == state:
-            _ended(world, table, head if verb == "undo" else target, verb)
+            _ended(world, table, head if verb == "undo" else target, verb, consented)
 
     actor = world.stage.command("rollback", verb, text, "-o", "json")
     actor.then = then
@@ -297,14 +325,15 @@ def _again(world: World, x: int, fault: int, verb: str, state: str) -> object:
     return said if at <= table.head else None
 
 
-def _ended(world: World, table: Table, target: int, what: str) -> None:
-    """What was acknowledged as rolled back or undone holds the rows of `target`, and what others wrote since."""
+def _ended(world: World, table: Table, target: int, what: str, consented: int) -> None:
+    """What was acknowledged as rolled back or undone holds the rows of `target`, and what others wrote since.
+    `consented` was head when somebody asked for it."""
     world.stamp()
     world.stamp_quietly()
     if table not in world.book.tables or target not in table.moments:
         return
     since = [one for version, one in table.moments.items() if version > target and not one.ours]
-    after = [v for v, one in table.moments.items() if v > table.consented and not one.ours]
+    after = [v for v, one in table.moments.items() if v > consented and not one.ours]
     if after or (what == "undo" and since):
         return  # somebody wrote meanwhile: what is left then is for the invariant of rows
     if world.book.rows(table, table.head) != world.book.rows(table, target):

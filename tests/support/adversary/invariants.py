@@ -1,18 +1,18 @@
 """What must hold, whatever happens: judged from the book, the disk and the deletions, after every step."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
 from support.adversary.book import OF_PROPERTY, UNSET, Book, Table
 from support.adversary.disasters.queue_file import at_work_since
-from support.adversary.reading import LOG, LOG_FOR, place_of, rebuilt, seconds_of, versions_of
+from support.adversary.reading import LOG, LOG_FOR, place_of, rebuilt, seconds_set
 
 __all__ = ["Finding", "Judge"]
 
-_COUNTED = (".parquet", ".json", ".csv")
+_COUNTED = (".parquet", ".json", ".csv", ".avro")
 _OURS_TO_REMOVE = ("_lakewarden", ".")
 
 
@@ -31,8 +31,11 @@ class Finding:
 class Judge:
     """Judges each step. `now` is the world's clock."""
 
-    def __init__(self, book: Book, home: Path) -> None:
-        self._book, self._home = book, home
+    def __init__(
+        self, book: Book, home: Path, more: "Callable[[Table, list[int], datetime, bool], Iterator[Finding]]"
+    ) -> None:
+        """`more` judges tables that are not Delta's."""
+        self._book, self._home, self._more = book, home, more
         self._logs: dict[int, tuple[object, ...]] = {}
         self._retention: dict[int, int] = {}
 
@@ -50,6 +53,14 @@ class Judge:
                 return self._say("a file that is needed", table, f"{name}, which it reads, is deleted")
         if inside is None:
             return None
+        if str(real) in set(inside.also_read()):
+            return self._say(
+                "a file that is needed", inside, f"{name}, which its second name reads, is deleted"
+            )
+        if real in self._book.foreign:
+            return self._say(
+                "a file that is needed", inside, f"{name}, which a table elsewhere reads, is deleted"
+            )
         since = at_work_since(self._home, inside.folder) if inside.folder in self._book.arrivals else None
         if since is not None and not self._book.was_there(inside, since):
             return self._say("forbidden", inside, f"{name} is deleted by a run decided on another table")
@@ -84,17 +95,21 @@ class Judge:
         """After a step (`ours`: it was the product's): files, logs, contents and retention of every table."""
         for table in list(self._book.tables):
             new = self._book.sync(table, now, ours=ours)
-            if ours:
+            if not table.is_delta:
+                yield from self._more(table, new, now, ours)
+            elif ours:
                 yield from self._contents(table, new)
+            if ours:
                 yield from self._lowered(table, new)
                 yield from self._files(table, now)
+            if ours and table.is_delta:
                 yield from self._log(table, now)
             if new:
                 self._retention[table.key] = table.head
         self._book.forget_missing()
 
     def _files(self, table: Table, now: datetime) -> Iterator[Finding]:
-        if not versions_of(table.folder):
+        if not table.is_there():
             facts = table.facts
             if self._book.purges(table, now) and facts is not None:
                 facts.state = "purged"
@@ -161,11 +176,11 @@ class Judge:
 
     def _lowered(self, table: Table, new: list[int]) -> Iterator[Finding]:
         """A retention that an owner set stands unless somebody asked for less."""
-        if table.facts is None or table.rewinding or not new:
+        if table.facts is None or table.rewinding or (table.is_delta and not new):
             return
         for name, key in OF_PROPERTY.items():
             wanted = table.asked.get(name)
-            found = seconds_of(table.now.properties.get(name)) or UNSET[name]
+            found = seconds_set(table.now.properties, name) or UNSET[name]
             if wanted is not None and found < wanted and not self._book.asked_for(table, key):
                 yield self._say(
                     "retention", table, f"{name} went from {wanted:.0f} s to {found:.0f} s, unasked"

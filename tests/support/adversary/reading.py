@@ -14,6 +14,7 @@ from urllib.parse import unquote
 import pyarrow.parquet as pq
 
 __all__ = [
+    "AGE",
     "CLEANUP",
     "FILES_FOR",
     "LOG",
@@ -25,6 +26,7 @@ __all__ = [
     "place_of",
     "rebuilt",
     "seconds_of",
+    "seconds_set",
     "versions_of",
 ]
 
@@ -32,6 +34,8 @@ LOG = "_delta_log"
 FILES_FOR = "delta.deletedFileRetentionDuration"
 LOG_FOR = "delta.logRetentionDuration"
 CLEANUP = "delta.enableExpiredLogCleanup"
+AGE = "history.expire.max-snapshot-age-ms"
+"""Iceberg's, in milliseconds."""
 _UNITS = {"second": 1, "minute": 60, "hour": 3600, "day": 86400, "week": 604800}
 
 
@@ -119,6 +123,14 @@ def seconds_of(text: str | None) -> float | None:
     except (ValueError, KeyError):
         return None
     return sum(pairs) if pairs else None
+
+
+def seconds_set(properties: Mapping[str, str], name: str) -> float | None:
+    """A retention that a table's properties ask for; None for what is absent or odd."""
+    text = properties.get(name)
+    if name != AGE:
+        return seconds_of(text)
+    return int(text) / 1000 if text is not None and text.isdigit() else None
 
 
 def _replayed(folder: Path, start: Snapshot, first: int, last: int) -> Snapshot:

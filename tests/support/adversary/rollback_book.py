@@ -16,6 +16,7 @@ from pathlib import Path
 from deltalake import DeltaTable
 
 from support.adversary.book import Book, Table
+from support.adversary.iceberg.ice_book import IceTable
 from support.adversary.invariants import Finding
 from support.adversary.reading import LOG, versions_of
 
@@ -157,7 +158,8 @@ class RollbackBook:
         fate = self.fates[table.key, version]
         if fate.cause in (Cause.SAME, Cause.RESTORED):
             return False
-        return version == 0 or self._book.rows(table, version) != self._book.rows(table, version - 1)
+        last = table.previous(version)
+        return last < 0 or self._book.rows(table, version) != self._book.rows(table, last)
 
     def asked_for_nothing(self, rewind: Rewind, listed: dict[int, set[int]]) -> Iterator[Finding]:
         """A plan asks only for what somebody could miss. `listed` by table: the versions that it says are lost."""
@@ -181,7 +183,7 @@ class RollbackBook:
             for row in _rows(self._system / "lineage", "output_id", "output_version", "output_format_id")
         }
         for table in self._managed():
-            there = set(versions_of(table.folder))
+            there = set(table.told())
             for version, moment in table.moments.items():
                 facts = table.facts
                 if facts is None or version not in there or table.key in self.absurd:
@@ -267,10 +269,11 @@ class RollbackBook:
             first = min(ours)
             if self._others(rewind, table, first):
                 continue
-            if self._book.rows(table, table.head) != self._book.rows(table, first - 1):
+            last = table.previous(first)
+            if self._book.rows(table, table.head) != self._book.rows(table, last):
                 words = (
                     f"rollback {rewind.text[:6]} is undone, and head {table.head} does not hold "
-                    f"the rows of {first - 1}"
+                    f"the rows of {last}"
                 )
                 yield self._say("undone", table, words)
 
@@ -288,7 +291,7 @@ class RollbackBook:
         if rewind is None or fate.target is None:
             return
         kept = set(self._way(table, fate.target))
-        for one in self.live(table, version - 1):
+        for one in self.live(table, table.previous(version)):
             lost = self.fates[table.key, one]
             if one in kept or not self.is_content(table, one):
                 continue
@@ -321,11 +324,11 @@ class RollbackBook:
         while (table.key, version) in self.fates:
             yield version
             fate = self.fates[table.key, version]
-            version = fate.target if fate.target is not None else version - 1
+            version = fate.target if fate.target is not None else table.previous(version)
 
     def _fate(self, table: Table, version: int) -> Fate:
         here = (table.key, version)
-        parent = self.fates.get((table.key, version - 1))
+        parent = self.fates.get((table.key, table.previous(version)))
         before = frozenset[Place]() if parent is None else parent.whole
         cause, target, told, mark = self._told(table, version)
         rewind = None if mark is None else mark["id"]
@@ -344,6 +347,8 @@ class RollbackBook:
     def _told(self, table: Table, version: int) -> tuple[Cause, int | None, bool, re.Match[str] | None]:
         """What a commit says of itself: cause, target of a RESTORE, whether it carries a record,
         the mark of a rollback."""
+        if isinstance(table, IceTable):
+            return self._told_by_summary(table, version)
         info = _info(table.folder, version)
         operation = str(info.get("operation", ""))
         parameters = info.get("operationParameters") or {}
@@ -363,6 +368,24 @@ class RollbackBook:
         if version == 0 or mode == "overwrite" or "REPLACE" in operation:
             return Cause.ANEW, None, told, mark
         return (Cause.ADDED if mode == "append" else Cause.CHANGED), None, told, mark
+
+    def _told_by_summary(
+        self, table: IceTable, version: int
+    ) -> tuple[Cause, int | None, bool, re.Match[str] | None]:
+        """The same of a snapshot."""
+        shot = table.shots[version]
+        mark = _MARK.match(shot.summary.get("lakewarden.run_id", ""))
+        target = table.restored(version)
+        if target is not None:
+            return Cause.RESTORED, target, True, mark
+        operation, record = shot.summary.get("operation", ""), shot.summary.get("lakewarden.lineage")
+        if operation == "replace" or table.moments[version].ours:
+            return Cause.SAME, None, True, mark
+        first = table.previous(version) < 0
+        if first or (record is not None and json.loads(record)["operation"] == "overwrite"):
+            return Cause.ANEW, None, record is not None, mark
+        cause = Cause.ADDED if operation == "append" else Cause.CHANGED
+        return cause, None, record is not None, mark
 
     def _say(self, invariant: str, table: Table, words: str) -> Finding:
         name = table.folder.name if table.facts is None else f"{table.folder.name} ({table.facts.name})"

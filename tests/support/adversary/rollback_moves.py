@@ -10,7 +10,14 @@ from support.adversary.book import Facts, Table
 from support.adversary.invariants import Finding
 from support.adversary.moves import move
 from support.adversary.rollback_book import Agreed, Cause, Place, Rewind
-from support.adversary.rollback_writes import Input, absurd_properties, derive, property_commit
+from support.adversary.rollback_writes import (
+    RECORD,
+    Input,
+    absurd_properties,
+    derive,
+    property_commit,
+    record,
+)
 from support.adversary.stage import Said
 from support.adversary.world import World
 
@@ -42,7 +49,7 @@ def found(world: World, x: int, y: int, fault: int) -> object:
 @move(0, ours=True)
 def recreate(world: World, x: int, y: int, fault: int) -> object:
     """A table is dropped and made anew at its place: another UUID, versions from 0."""
-    old = _any(world, x)
+    old = world.pick(x, lambda one: one.facts is not None and one.facts.state == "active")
     if old is None:
         return False
     folder, head = old.folder, old.head
@@ -79,7 +86,7 @@ def empty(world: World, x: int, y: int, fault: int) -> object:
 @move(0, ours=False)
 def note(world: World, x: int, y: int, fault: int) -> object:
     """A commit of properties alone."""
-    table = _any(world, x)
+    table = world.pick(x, lambda one: one.facts is not None and one.facts.state == "active")
     if table is None:
         return False
     property_commit(table.folder, "delta.checkpointInterval", str(10 + y % 7))
@@ -90,7 +97,7 @@ def note(world: World, x: int, y: int, fault: int) -> object:
 @move(0, ours=False)
 def spoil(world: World, x: int, y: int, fault: int) -> object:
     """A stranger sets absurd properties on his table."""
-    table = _any(world, x)
+    table = world.pick(x, lambda one: one.facts is not None and one.facts.state == "active")
     if table is None:
         return False
     absurd_properties(table.folder, _ABSURD[y % len(_ABSURD)])
@@ -260,10 +267,11 @@ def _seeds(
     if y % 3 == 1:
         bad = places[(y // 3) % len(places)]
         return ["--bad", str(bad)], [(table.key, bad)], {}
-    target = (y // 3) % table.head
+    older = table.versions()[:-1]
+    target = older[(y // 3) % len(older)]
     content = [
         version
-        for version in range(target + 1, table.head + 1)
+        for version in table.after(target)
         if world.rewinds.fates[table.key, version].cause not in (Cause.SAME, Cause.RESTORED)
     ]
     return ["--to-version", str(target)], [(table.key, one) for one in content], {table.key: target}
@@ -322,7 +330,7 @@ def _content(world: World, table: Table) -> list[int]:
     world.findings += world.rewinds.catch_up()
     return [
         version
-        for version in range(1, table.head + 1)
+        for version in table.versions()[1:]
         if world.rewinds.fates[table.key, version].cause not in (Cause.SAME, Cause.RESTORED)
         and not table.moments[version].ours
     ]
@@ -330,7 +338,7 @@ def _content(world: World, table: Table) -> list[int]:
 
 def _known(world: World) -> Iterator[tuple[Table, Facts]]:
     for table in world.book.tables:
-        if table.facts is not None and table.facts.state == "active" and table.moments:
+        if table.facts is not None and table.facts.state == "active" and table.versions():
             yield table, table.facts
 
 
@@ -347,13 +355,18 @@ def _reads(
         return []
     chosen = {x % len(sources), (x + y) % len(sources)} if y % 3 == 0 else {x % len(sources)}
     return [
-        (table, facts, (y // 3) % (table.head + 1) if late or y % 7 == 6 else table.head)
+        (table, facts, _some(table.versions(), y // 3) if late or y % 7 == 6 else table.head)
         for table, facts in (sources[number] for number in sorted(chosen))
     ]
 
 
+def _some(versions: Sequence[int], y: int) -> int:
+    return versions[y % len(versions)]
+
+
 def _input(table: Table, facts: Facts, version: int) -> Input:
-    return facts.table_id, table.folder, version, table.moments[version].snapshot.uuid
+    kind = "delta" if table.is_delta else "iceberg"
+    return facts.table_id, table.folder, version, table.moments[version].snapshot.uuid, kind
 
 
 def _derived(world: World, x: int, y: int, mode: str, rows: int, *, late: bool = False) -> object:
@@ -367,11 +380,32 @@ def _derived(world: World, x: int, y: int, mode: str, rows: int, *, late: bool =
 def _written(
     world: World, table: Table, mode: str, rows: int, reads: Sequence[tuple[Table, Facts, int]]
 ) -> object:
-    derive(world.stranger, table.folder, mode, rows, [_input(*one) for one in reads])
+    inputs = [_input(*one) for one in reads]
+    if table.is_delta:
+        derive(world.stranger, table.folder, mode, rows, inputs)
+    elif world.ices is None or not rows:
+        return False
+    else:
+        write = world.ices.append if mode == "append" else world.ices.overwrite
+        write(table.folder, told={RECORD: record(mode, inputs)})
     world.wrote(table)
     world.rewinds.reads[table.key, table.head] = tuple((one.key, version) for one, _, version in reads)
     world.said = f"{table.folder.name}@{table.head} from {[f'{o.folder.name}@{v}' for o, _, v in reads]}"
     return True
+
+
+@move(0, ours=True)
+def found_ice(world: World, x: int, y: int, fault: int) -> object:
+    """Somebody makes an Iceberg table from others, and has it registered."""
+    if world.ices is None or len(world.book.tables) >= 5:
+        return False
+    reads = _reads(list(_known(world)), x, y)
+    table = world.open_ice(named=x % 3 == 0)
+    world.ices.create(table.folder, {})
+    world.ices.append(table.folder, told={RECORD: record("append", [_input(*one) for one in reads])})
+    world.wrote(table)
+    world.rewinds.reads[table.key, table.head] = tuple((one.key, version) for one, _, version in reads)
+    return _register(world, table)
 
 
 def _registered(world: World, folder: Path, reads: Sequence[tuple[Table, Facts, int]]) -> object:
@@ -385,5 +419,5 @@ def _register(world: World, table: Table) -> object:
     def then(said: Said) -> None:
         world.book.registered(table, said.json["table_id"], said.json["name"])
 
-    name = f"db.{table.folder.name}"
-    return world.command("tables", "register", str(table.folder), "--name", name, "-o", "json", then=then)
+    name = f"db.{table.folder.name.replace('-', '_')}"
+    return world.command("tables", "register", table.address, "--name", name, "-o", "json", then=then)

@@ -10,39 +10,49 @@ import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, write_deltalake
 
 from support.adversary.reading import LOG, versions_of
-from support.adversary.stranger import Stranger
+from support.adversary.stranger import AFTERWARDS, Stranger
 
-__all__ = ["Input", "absurd_properties", "derive", "property_commit"]
+__all__ = ["RECORD", "Input", "absurd_properties", "derive", "property_commit", "record"]
 
-Input = tuple[str, Path, int, str | None]
-"""A table's id, its folder, the version that was read, the UUID that it had then."""
-_RECORD = "lakewarden.lineage"
+Input = tuple[str, Path, int, str | None, str]
+"""A table's id, its folder, the version that was read, the UUID that it had then, its format."""
+RECORD = "lakewarden.lineage"
+"""The key of the record, in a commit of delta-rs as in the summary of a snapshot."""
 
 
 def derive(stranger: Stranger, folder: Path, mode: str, rows: int, reads: Sequence[Input]) -> None:
     """Append to a table, or overwrite it, and say what was read."""
-    record = {
-        "v": 1,
-        "run_id": uuid.uuid4().hex,
-        "operation": "append" if mode == "append" else "overwrite",
-        "user": "ana",
-        "inputs": list(_inputs(reads)),
-    }
-    properties = CommitProperties(custom_metadata={_RECORD: json.dumps(record)}, max_commit_retries=0)
+    properties = CommitProperties(custom_metadata={RECORD: record(mode, reads)}, max_commit_retries=0)
     data = stranger.rows(rows) if rows else pa.table({"id": pa.array([], pa.int64())})
     write_deltalake(
         str(folder),
         data,
         mode="append" if mode == "append" else "overwrite",
         commit_properties=properties,
+        post_commithook_properties=AFTERWARDS,
     )
+
+
+def record(mode: str, reads: Sequence[Input]) -> str:
+    """What a write says about itself."""
+    told = {
+        "v": 1,
+        "run_id": uuid.uuid4().hex,
+        "operation": "append" if mode == "append" else "overwrite",
+        "user": "ana",
+        "inputs": list(_inputs(reads)),
+    }
+    return json.dumps(told)
 
 
 def property_commit(folder: Path, name: str, value: str) -> None:
     """A commit of metadata alone: `delta-rs` keeps properties of names that it does not know, too."""
     plainly = CommitProperties(max_commit_retries=0)
     DeltaTable(folder).alter.set_table_properties(
-        {name: value}, raise_if_not_exists=False, commit_properties=plainly
+        {name: value},
+        raise_if_not_exists=False,
+        commit_properties=plainly,
+        post_commithook_properties=AFTERWARDS,
     )
 
 
@@ -63,6 +73,6 @@ def absurd_properties(folder: Path, properties: Mapping[str, str]) -> None:
 
 
 def _inputs(reads: Iterable[Input]) -> Iterable[dict[str, object]]:
-    for table_id, folder, version, format_id in reads:
-        told = {"table_id": table_id, "location": folder.as_uri(), "format": "delta", "version": version}
+    for table_id, folder, version, format_id, kind in reads:
+        told = {"table_id": table_id, "location": folder.as_uri(), "format": kind, "version": version}
         yield told if format_id is None else {**told, "format_id": format_id}

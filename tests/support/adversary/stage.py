@@ -9,6 +9,7 @@ database's and the workers' monotonic ones follow it.
 import io
 import json
 import shutil
+import sqlite3
 import sys
 import threading
 import time
@@ -39,15 +40,19 @@ from lakewarden.daemon.usecases.runs import leaving, waiting
 from lakewarden.daemon.workers.pool import worker_config
 from lakewarden.jobs.engines.registry import InstalledTools
 from lakewarden.jobs.rollback.execute import interference
-from lakewarden.jobs.runs.worker_config import read_config
+from lakewarden.jobs.runs.worker_config import WorkerConfig, read_config
 from lakewarden.jobs.worker import process
 from lakewarden.jobs.worker.run_lines import RunLines
 from lakewarden.jobs.worker.runner import Runner
 from support.adversary.actors import Actor, Said, Words, here
 from support.adversary.engine import PlainEngine
+from support.adversary.iceberg.ice_catalog import Pointers
+from support.adversary.iceberg.ice_clock import EPOCH
 from support.crashes.killed import Killed
 
-__all__ = ["Actor", "Said", "Stage", "leave"]
+__all__ = ["ICEBERG", "Actor", "Said", "Stage", "also_prepare", "leave"]
+
+ICEBERG: Final = "iceberg"
 
 FLAGS: Final = {
     "run.heartbeat": "20 s",
@@ -152,11 +157,23 @@ class Stage:
 
     _current: "Stage | None" = None
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        spark: Any = None,
+        engine: Callable[[WorkerConfig], Any] | None = None,
+        pointers: Pointers | None = None,
+    ) -> None:
+        """`spark`, `engine`, `pointers`: the session, the engine and the catalog of Iceberg tables, where such play,
+        too."""
         self.folder, self.home, self.lake = folder, folder / "home", folder / "lake"
+        self.spark, self._engine, self.pointers = spark, engine, pointers
+        self.epoch = timedelta(0) if spark is None else EPOCH
         self.beside = folder / "beside"  # disks that are away, backups
-        self.offset = timedelta(0)
+        self.offset = self.epoch
         self.on_point: Callable[[Actor, str], None] = lambda actor, point: None
+        self.on_look: Callable[[Path], None] = lambda folder: None
         self.frozen: list[Actor] = []
         self.dead: list[Actor] = []
         self.acting: Actor | None = None
@@ -169,7 +186,7 @@ class Stage:
         """An installation as `init` leaves it, and an empty lake."""
         template = self.folder / "template"
         self._service = None
-        self.offset = timedelta(0)
+        self.offset = self.epoch
         self.hired = {}
         for path in (self.home, self.lake, self.beside):
             shutil.rmtree(path, ignore_errors=True)
@@ -178,6 +195,9 @@ class Stage:
             shutil.copytree(self.home, template)
         else:
             shutil.copytree(template, self.home)
+        if self.pointers is not None:
+            self.pointers.clear()
+            (self.home / "lakewarden.toml").write_text(self.pointers.section)
         self.lake.mkdir(parents=True)
         self.beside.mkdir()
 
@@ -202,9 +222,10 @@ class Stage:
         if actor is not None:
             self.hired[name] = actor
         config = read_config(worker_config(services.settings, name))
-        made = process._runner(
-            config, InstalledTools(config, {DELTA: PlainEngine(services.clock)}), RunLines(config)
-        )
+        engines: dict[str, Any] = {DELTA: PlainEngine(services.clock)}
+        if self._engine is not None:
+            engines[ICEBERG] = self._engine(config)
+        made = process._runner(config, InstalledTools(config, engines), RunLines(config))
         journal: Any = made.rollbacks
         rollbacks = None if journal is None else replace(journal, patience=_SOON)
         return replace(
@@ -290,6 +311,12 @@ class Stage:
         actor.do = do
         return actor
 
+    @classmethod
+    def look(cls, location: str) -> None:
+        """The product is about to read the metadata of a table."""
+        if cls._current is not None:
+            cls._current.on_look(Path(location.removeprefix("file://")))
+
     def lead(self) -> None:
         """A daemon leads, if there are system tables to lead: commands leave their runs to its workers."""
         if self._service is None:
@@ -367,6 +394,7 @@ def _opened(**_: object) -> Services:
     return stage.services(here.actor)
 
 
+_also: list[tuple[Any, str, Any]] = []
 _before: list[tuple[Any, str, Any]] = []
 """What `_prepare` replaced: of which object, by which name, and what it was."""
 
@@ -389,10 +417,17 @@ def _prepare() -> None:
         (leaving, "_LOOK", 0.02),
         (leaving, "_PATIENCE", 5.0),
         (interference, "_POLL", 0.01),
+        *_also,
     ):
         _before.append((owner, name, getattr(owner, name)))
         setattr(owner, name, value)
     event.listen(Pool, "connect", _clocked)
+
+
+def also_prepare(*seams: tuple[Any, str, Any]) -> None:
+    """What else is replaced for as long as there are stages: of which object, by which name, and by what."""
+    leave()
+    _also[:] = seams
 
 
 def leave() -> None:
@@ -403,7 +438,10 @@ def leave() -> None:
     if _before:
         event.remove(Pool, "connect", _clocked)
     _before.clear()
+    _also.clear()
 
 
 def _clocked(connection: Any, record: Any) -> None:
+    if not isinstance(connection, sqlite3.Connection):
+        return  # a catalog's database: nothing there goes by its clock
     connection.create_function("julianday", 1, lambda text: _now().timestamp() / 86400 + 2440587.5)

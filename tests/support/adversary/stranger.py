@@ -13,11 +13,14 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from deltalake import CommitProperties, DeltaTable, write_deltalake
+from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, write_deltalake
 
 from support.adversary.reading import LOG, is_table, place_of, rebuilt, versions_of
 
-__all__ = ["Stranger"]
+__all__ = ["AFTERWARDS", "Stranger"]
+
+AFTERWARDS = PostCommitHookProperties(create_checkpoint=True, cleanup_expired_logs=False)
+"""delta-rs would clean logs by the machine's clock, not by the world's."""
 
 _SCHEMA = json.dumps(
     {"type": "struct", "fields": [{"name": "id", "type": "long", "nullable": True, "metadata": {}}]}
@@ -36,22 +39,42 @@ class Stranger:
         return pa.table({"id": pa.array(range(first, first + count), pa.int64())})
 
     def append(self, folder: Path) -> None:
-        write_deltalake(str(folder), self.rows(), mode="append", commit_properties=_plainly())
+        write_deltalake(
+            str(folder),
+            self.rows(),
+            mode="append",
+            commit_properties=_plainly(),
+            post_commithook_properties=AFTERWARDS,
+        )
 
     def overwrite(self, folder: Path) -> None:
-        write_deltalake(str(folder), self.rows(), mode="overwrite", commit_properties=_plainly())
+        write_deltalake(
+            str(folder),
+            self.rows(),
+            mode="overwrite",
+            commit_properties=_plainly(),
+            post_commithook_properties=AFTERWARDS,
+        )
 
     def delete(self, folder: Path, odd: int) -> None:
-        DeltaTable(folder).delete(f"id % 3 = {odd % 3}", commit_properties=_plainly())
+        DeltaTable(folder).delete(
+            f"id % 3 = {odd % 3}", commit_properties=_plainly(), post_commithook_properties=AFTERWARDS
+        )
 
     def compact(self, folder: Path) -> None:
-        DeltaTable(folder).optimize.compact(commit_properties=_plainly())
+        DeltaTable(folder).optimize.compact(
+            commit_properties=_plainly(), post_commithook_properties=AFTERWARDS
+        )
 
     def restore(self, folder: Path, version: int) -> None:
-        DeltaTable(folder).restore(version, commit_properties=_plainly())
+        DeltaTable(folder).restore(
+            version, commit_properties=_plainly(), post_commithook_properties=AFTERWARDS
+        )
 
     def properties(self, folder: Path, properties: Mapping[str, str]) -> None:
-        DeltaTable(folder).alter.set_table_properties(dict(properties), commit_properties=_plainly())
+        DeltaTable(folder).alter.set_table_properties(
+            dict(properties), commit_properties=_plainly(), post_commithook_properties=AFTERWARDS
+        )
 
     def checkpoint(self, folder: Path) -> None:
         DeltaTable(folder).create_checkpoint()

@@ -7,13 +7,14 @@ still, `work!6` at its sixth failpoint, `order*3` is chosen so much more often.
 
 import random
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from support.adversary import deeds, happenings, rollback_moves
 from support.adversary.disasters import catalog_moves, disks
+from support.adversary.iceberg.ice_themes import ICE_THEMES
 from support.adversary.moves import MOVES, Step
+from support.adversary.theme import Theme
 
-__all__ = ["DISASTERS", "PLAYED", "ROLLBACKS", "THEMES", "Theme", "chosen"]
+__all__ = ["DISASTERS", "ICEBERG", "OF_DELTA", "PLAYED", "ROLLBACKS", "THEMES", "Theme", "chosen"]
 
 _KNOWN = (deeds, happenings, rollback_moves, disks, catalog_moves)
 """They enter their moves into the table when they are imported."""
@@ -22,17 +23,6 @@ _FAULTY = 0.15
 """Share of the product's steps that a fault hits, where a history has faults."""
 _ROUNDS = (1, 5)
 _MEANWHILE = (0, 4)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Theme:
-    """`begins`: the first steps. Then in rounds: one of `decides`, some moves of `meanwhile`, one of `acts`."""
-
-    begins: str
-    decides: tuple[str, ...]
-    meanwhile: str
-    acts: tuple[str, ...]
-
 
 _BORN = "make:1 register"
 _AGED = f"{_BORN} overwrite append wait:2"
@@ -217,9 +207,14 @@ THEMES |= {
 }  # fmt: skip
 DISASTERS = ("unplugged", "swapping", "recovering")
 """About what is away, or lost, or somewhere else."""
+OF_DELTA = tuple(THEMES)
+"""What a stage without Spark plays."""
+THEMES |= ICE_THEMES
+ICEBERG = tuple(ICE_THEMES)
+"""With Iceberg tables; they need a stage with Spark."""
 
 
-def chosen(seed: int, themes: Sequence[str] = tuple(THEMES)) -> list[Step]:
+def chosen(seed: int, themes: Sequence[str] = OF_DELTA) -> list[Step]:
     """The steps of a seed; about one of these themes."""
     chance = random.Random(seed)
     theme = THEMES[chance.choice(list(themes))]

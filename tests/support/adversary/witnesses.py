@@ -10,15 +10,17 @@ from support.adversary import themes
 from support.adversary.disasters.holes import DISASTER_HOLES
 from support.adversary.game import History, played
 from support.adversary.holes import HOLES, Hole, opened
+from support.adversary.iceberg.ice_holes import ICE_HOLES, ICE_WITNESSES
 from support.adversary.moves import Step
 from support.adversary.rollback_holes import ROLLBACK_HOLES
 from support.adversary.stage import Stage
 
-__all__ = ["EVERY_HOLE", "WITNESSES", "is_seen", "steps_of"]
+__all__ = ["EVERY_HOLE", "ICE_HOLES", "WITNESSES", "is_seen", "steps_of"]
 
 _KNOWN = themes
 """Moves are in the table once it is imported."""
 EVERY_HOLE: Final = (*HOLES, *ROLLBACK_HOLES, *DISASTER_HOLES)
+"""Those that Delta tables show. `ICE_HOLES` need a stage with Spark."""
 _OLD = "make:1 register:1 overwrite append wait:2"
 """A table with files that a vacuum may take."""
 _TWO = "found found load make_from"
@@ -61,6 +63,7 @@ WITNESSES: Final = {
     "3.7": "found load sweep recreate:1 sweep",
     "4 door": "found spoil_policy",
     "4 names": "found trespass",
+    **ICE_WITNESSES,
 }
 
 

@@ -2,7 +2,8 @@
 
 import hashlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from datetime import datetime
 from pathlib import Path
 
 from deltalake import DeltaTable
@@ -10,6 +11,11 @@ from deltalake import DeltaTable
 from support.adversary import deletions
 from support.adversary.book import Book, Facts, Table
 from support.adversary.disasters.catalog_book import CatalogBook
+from support.adversary.iceberg.ice_book import IceTable
+from support.adversary.iceberg.ice_clock import IceClock
+from support.adversary.iceberg.ice_judge import IceJudge
+from support.adversary.iceberg.ice_reading import forget
+from support.adversary.iceberg.ice_stranger import IceStranger
 from support.adversary.invariants import Finding, Judge
 from support.adversary.reading import versions_of
 from support.adversary.rollback_book import RollbackBook
@@ -26,11 +32,15 @@ class World:
 
     def __init__(self, stage: Stage) -> None:
         self.stage, self.book, self.stranger = stage, Book(), Stranger()
-        self.judge = Judge(self.book, stage.home)
+        self.judge = Judge(self.book, stage.home, self._judge_more)
+        self.ice_judge, self.ice_clock = IceJudge(self.book), IceClock()
         self.rewinds = RollbackBook(self.book, stage.home / "system")
         self.catalog = CatalogBook(self.book, stage.home)
+        self.ices = None if stage.spark is None else IceStranger(stage.spark, self.stranger, stage.pointers)
         self.findings: list[Finding] = []
         self.faults = 0
+        self.deleted: list[Path] = []
+        """What was deleted, but for hidden files."""
         self.plans: list[tuple[str, Table, int, int]] = []
         self.rolled: list[tuple[str, Table, int, int]] = []
         self.made = 0
@@ -38,6 +48,8 @@ class World:
         self._full = 0
         self._catalog = -1
         stage.on_point = lambda actor, point: self.stamp()
+        stage.on_look = self._looked_at
+        forget()
         deletions.listen(self._deleted, self._is_full)
 
     def close(self) -> None:
@@ -53,14 +65,33 @@ class World:
         return f"t{self.made}"
 
     def pick(self, x: int, fits: Callable[[Table], bool] = lambda table: True) -> Table | None:
-        """One of the tables that fit."""
+        """One of the Delta tables that fit."""
+        return self.pick_any(x, lambda one: one.is_delta and fits(one))
+
+    def pick_any(self, x: int, fits: Callable[[Table], bool] = lambda table: True) -> Table | None:
+        """One of the tables that fit, of whichever format."""
         fitting = [one for one in self.book.tables if fits(one)]
         return fitting[x % len(fitting)] if fitting else None
+
+    def pick_ice(self, x: int, fits: Callable[[IceTable], bool] = lambda table: True) -> IceTable | None:
+        """One of the Iceberg tables that fit."""
+        found = self.pick_any(x, lambda one: isinstance(one, IceTable) and fits(one))
+        return found if isinstance(found, IceTable) else None
+
+    def open_ice(self, *, named: bool = False) -> IceTable:
+        """A new Iceberg table of the book's, at a folder of its own; `named`: the catalog keeps its head."""
+        table = IceTable(
+            key=self.book.next_key,
+            folder=self.folder(f"{self.new_name()}-{'named' if named else 'ice'}"),
+            pointers=self.stage.pointers if named else None,
+        )
+        self.book.tables.append(table)
+        return table
 
     def managed(self, x: int, *states: str) -> tuple[Table, Facts] | None:
         """One of the managed tables in one of these states (active if none is named)."""
         wanted = states or ("active",)
-        table = self.pick(x, lambda one: one.facts is not None and one.facts.state in wanted)
+        table = self.pick_any(x, lambda one: one.facts is not None and one.facts.state in wanted)
         return None if table is None or table.facts is None else (table, table.facts)
 
     def read_anew(self) -> None:
@@ -70,12 +101,25 @@ class World:
     def stamp(self) -> None:
         """What was just committed was committed now, by the world's clock."""
         for table in self.book.tables:
+            self._stamp(table)
+
+    def _looked_at(self, folder: Path) -> None:
+        table = self.book.at(folder)
+        if table is not None and not table.is_delta:
+            self._stamp(table)
+
+    def _stamp(self, table: Table) -> None:
+        if table.is_delta:
             self.stranger.stamp(table.folder, self.stage.now())
+        else:
+            self.ice_clock.stamp(table.folder, self.stage.now(), self.stage.offset)
 
     def wrote(self, table: Table) -> None:
         """A stranger has committed to a table."""
-        self.stranger.stamp(table.folder, self.stage.now())
+        self._stamp(table)
         self.book.sync(table, self.stage.now(), ours=False)
+        if isinstance(table, IceTable):
+            self.findings += self.ice_judge.seen(table, self.stage.now())
 
     def settle_strange(self) -> None:
         """After a stranger's step: what is missing now is his doing."""
@@ -125,7 +169,7 @@ class World:
         """A command of which a refusal has to change nothing, but for one thing. `then` hears of it once it has ended
         well; `facts` are not sure any more if it is killed."""
         actor = self.stage.command(*words)
-        before = self._digest()
+        before = self.digest()
 
         def ended(said: Said) -> None:
             if said.code == 0 and then is not None:
@@ -138,7 +182,7 @@ class World:
             facts.sure = False
         said = self.act(actor, fault)
         if said is not None and said.code != 0 and fault == 0 and not said.waited:
-            after = self._digest()
+            after = self.digest()
             what = [name for name, one in after.items() if before.get(name) != one and name != but]
             if what:
                 words_ = f"`{' '.join(words)}` was refused ({said.code}) and changed {', '.join(what)}"
@@ -187,6 +231,8 @@ class World:
 
     def _deleted(self, path: Path) -> None:
         if self.stage.acting is not None and path.is_relative_to(self.stage.lake):
+            if not path.name.startswith((".", "_")):
+                self.deleted.append(path)
             self.stamp_quietly()
             found = self.judge.deletion(path, self.stage.now())
             if found is not None and all(
@@ -197,9 +243,16 @@ class World:
     def stamp_quietly(self) -> None:
         """Commits that were made since the last look belong to the book before anything is judged by it."""
         for table in self.book.tables:
-            if versions_of(table.folder)[-1:] > [table.head]:
+            if table.is_behind():
+                self._stamp(table)
                 self.findings += self.judge.world(self.stage.now(), ours=True)
                 return
+
+    def _judge_more(self, table: Table, new: list[int], now: datetime, ours: bool) -> Iterator[Finding]:
+        if isinstance(table, IceTable) and ours:
+            yield from self.ice_judge.after(table, new, now)
+        elif isinstance(table, IceTable):
+            yield from self.ice_judge.seen(table, now)
 
     def _is_full(self, path: Path) -> bool:
         if self.stage.acting is None or not self._full or not path.is_relative_to(self.stage.folder):
@@ -212,7 +265,8 @@ class World:
             return True
         return False
 
-    def _digest(self) -> dict[str, str]:
+    def digest(self) -> dict[str, str]:
+        """What there is: of the system tables and of each table's folder."""
         system = self.stage.home / "system"
         look = _listing if self.catalog.broken else _content
         found = {f"lakewarden.{name}": look(system / name) for name in _WATCHED}

@@ -14,6 +14,12 @@ APART = (
     "rollback_writes",
     "disasters.catalog_book",
     "disasters.queue_file",
+    "iceberg.ice_reading",
+    "iceberg.ice_book",
+    "iceberg.ice_judge",
+    "iceberg.ice_stranger",
+    "iceberg.ice_clock",
+    "iceberg.ice_catalog",
 )
 _OURS = "support.adversary."
 
