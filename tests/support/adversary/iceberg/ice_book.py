@@ -46,6 +46,8 @@ class IceTable(Table):
     shots: dict[int, IceShot] = field(default_factory=dict)
     """By number."""
     numbers: dict[int, int] = field(default_factory=dict)
+    ruined: set[int] = field(default_factory=set)
+    """What somebody wrote to a table of which half was lawfully gone."""
     pointers: Pointers | None = None
     """The catalog that keeps its head, by its folder's name; None: its folder does."""
     second: IceView | None = None
@@ -202,7 +204,13 @@ class IceTable(Table):
 
     def _enter(self, shot: IceShot, now: datetime, *, ours: bool) -> None:
         assert self.view is not None, "it was read"
-        self.wholes[shot.id], self.contents[shot.number] = whole_of(shot), rows_of(shot)
+        try:
+            self.wholes[shot.id], self.contents[shot.number] = whole_of(shot), rows_of(shot)
+        except OSError:
+            if ours:
+                raise
+            self.wholes[shot.id], self.contents[shot.number] = frozenset(), ()
+            self.ruined.add(shot.id)
         self.shots[shot.number], self.numbers[shot.id] = shot, shot.number
         self.left[shot.id] = now
         if shot.parent is not None:

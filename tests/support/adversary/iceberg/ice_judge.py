@@ -47,6 +47,8 @@ class IceJudge:
     def _whole(self, table: IceTable, view: IceView) -> Iterator[Finding]:
         """Every snapshot that anybody can go to has its files and its rows, less what others have deleted."""
         for shot in view.shots.values():
+            if shot.id in table.ruined:
+                continue
             try:
                 files, rows = whole_of(shot), rows_of(shot)
             except OSError as missing:

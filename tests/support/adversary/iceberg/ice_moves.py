@@ -2,6 +2,9 @@
 
 from collections.abc import Callable
 
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+
 from support.adversary.book import DAY
 from support.adversary.iceberg.ice_book import IceTable, is_ours
 from support.adversary.iceberg.ice_py import is_installed, written_by_pyiceberg
@@ -194,7 +197,7 @@ def ice_share(world: World, x: int, y: int, fault: int) -> object:
 @move(0, ours=False)
 def ice_second_name(world: World, x: int, y: int, fault: int) -> object:
     """Somebody gives a table of the catalog a second name there; it is taken away again another time."""
-    table = world.pick_ice(x, lambda one: one.pointers is not None and one.view is not None)
+    table = world.pick_ice(x, lambda one: one.pointers is not None and one.file is not None)
     if table is None or table.pointers is None or table.view is None:
         return False
     name = f"second_{table.entry}"
@@ -210,7 +213,7 @@ def ice_second_name(world: World, x: int, y: int, fault: int) -> object:
 @move(0, ours=False)
 def ice_py(world: World, x: int, y: int, fault: int) -> object:
     """pyiceberg writes to a table of the catalog: appends, overwrites, deletes, expires, sets properties, tags."""
-    table = world.pick_ice(x, lambda one: one.pointers is not None)
+    table = world.pick_ice(x, lambda one: one.pointers is not None and one.file is not None)
     if table is None or table.pointers is None or table.view is None or not is_installed():
         return False
     world.said = written_by_pyiceberg(table, table.pointers, world.stranger, y, world.stage.now())
@@ -242,9 +245,16 @@ def _named(table: IceTable, y: int, name: Callable[[int], object]) -> object:
 
 
 def _written(world: World, x: int, write: Callable[[IceStranger, IceTable], object]) -> object:
-    table = world.pick_ice(x)
-    if table is None or world.ices is None or write(world.ices, table) is False:
+    table = world.pick_ice(x, lambda one: one.file is not None)
+    if table is None or world.ices is None:
         return False
-    world.said = table.folder.name
+    try:
+        if write(world.ices, table) is False:
+            return False
+    except (Py4JJavaError, PySparkException) as refused:
+        if table.facts is None or table.facts.state != "purging":
+            raise
+        world.said = f"failed: {str(refused)[:200]}"  # half of its files are gone, and lawfully
+    world.said = world.said or table.folder.name
     world.wrote(table)
     return True
