@@ -18,8 +18,8 @@ _NOWHERE: Final = "in none of "
 class VersionSearch:
     """Looks through the tables of a format, each at most once, until one has the version.
 
-    `remembered` has the `table_id` where a version was found before: what comes after it is looked for there first. What
-    comes after a version that none of them had is in none either, until there are other tables.
+    `remembered` has the `table_id` where a version was found before: what comes after it is looked for there first.
+    What comes after a version that none of them had is in none either, until there are other tables.
     """
 
     def __init__(
