@@ -170,14 +170,17 @@ def _rest_of(going: _Going, begun: Begun) -> TableFolder:
     if whole and ctx.reader.is_table(ctx.target.location):
         return _agreed_folder(going, begun)
     _refuse_inner(ctx, folder.inner)
-    strangers = [entry for entry in folder.log if signature(entry) not in begun.log] or list(folder.unknown)
-    if strangers:
+    _refuse_later(ctx, [one for one in folder.log if signature(one) not in begun.log] or folder.unknown)
+    return folder
+
+
+def _refuse_later(ctx: JobContext, later: Sequence[FileEntry]) -> None:
+    """What somebody wrote into the folder since its deletion began is nobody's to delete, nor is what tells of it."""
+    if later:
         raise RefusedError(
-            f"{strangers[0].path} came into the folder of {ctx.target.name} while it was deleted; "
-            "the rest stays.",
+            f"{later[0].path} came into the folder of {ctx.target.name} while it was deleted; the rest stays.",
             hint="Move it away.",
         )
-    return folder
 
 
 def _delete(going: _Going, folder: TableFolder, begun: Begun) -> Deleted:
@@ -203,6 +206,8 @@ def _delete(going: _Going, folder: TableFolder, begun: Begun) -> Deleted:
     def same_log(batch: Sequence[FileEntry]) -> Sequence[FileEntry]:
         _require_mark(ctx, store)
         _refuse_links(ctx, batch)
+        log = look_into(store, ctx.target.format, None).log
+        _refuse_later(ctx, [one for one in log if signature(one) not in begun.log])
         entry.refuse_names(kept=False)
         if is_log_whole and batch[0] == folder.log[0]:
             same_head()  # for the last time: from now on the log tells nothing any more

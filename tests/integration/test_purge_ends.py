@@ -128,6 +128,21 @@ def test_a_table_made_anew_where_nothing_of_the_old_one_is_left_stays_and_the_pu
     estate.must("tables", "register", str(folder), "--name", "db.new")
 
 
+def test_who_writes_while_the_log_is_about_to_go_keeps_the_log(
+    estate: Estate, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The worker is not killed: it goes on, and sees what came."""
+
+    def write(reached: str) -> None:
+        if reached == "purge.data_deleted":
+            write_deltalake(str(folder), numbers(100), mode="overwrite")
+
+    monkeypatch.setattr(failpoints, "listener", write)
+    done = again(estate)
+    assert done.outcome is Outcome.FAILED and "came into the folder" in (done.message or ""), done
+    assert rows(folder) == list(range(100, 110))
+
+
 def test_what_nobody_can_tell_apart_is_left_and_a_command_ends_it(
     estate: Estate, folder: Path, killed_at: Kill
 ) -> None:
