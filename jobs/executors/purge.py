@@ -297,8 +297,9 @@ def _unmark(going: _Going, folder: TableFolder) -> None:
     if not _is_ours(going.ctx):
         return
     there = {entry.path: signature(entry) for entry in going.store.tree()}
-    same = all(there.get(entry.path) == signature(entry) for entry in (*folder.data, *folder.log))
-    whole = same and there.keys() >= {entry.path for entry in folder.unknown}
+    same = all(there.get(entry.path) == signature(entry) for entry in folder.data)
+    # What names the table's head is another file after each commit, and unknown files are somebody else's.
+    whole = same and there.keys() >= {entry.path for entry in (*folder.log, *folder.unknown)}
     if whole and going.entry.put_back():
         going.store.delete(MARKER)
 
