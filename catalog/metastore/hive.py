@@ -282,7 +282,12 @@ class HiveMetastore:
         request = NotificationEventRequest(lastEvent=after, maxEvents=limit)
         told = self._pool.call("tell what changed", lambda client: client.get_next_notification(request))
         return tuple(
-            Notification(int(event.eventId), event.eventType, event.dbName or "", event.tableName or "")
+            Notification(
+                int(event.eventId),
+                event.eventType,
+                (event.dbName or "").lower(),
+                (event.tableName or "").lower(),  # whoever made the table may have spelled it otherwise
+            )
             for event in told.events or ()
         )
 

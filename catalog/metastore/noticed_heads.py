@@ -9,9 +9,8 @@ changes that are made at once one number (HIVE-16886).
 """
 
 import time
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Final
 
 from lakewarden.catalog.metastore.port import Metastore, Notification
@@ -38,9 +37,15 @@ class _KnownHeads:
     """When all are read again, by the monotonic clock."""
     asked: frozenset[str]
     files: Mapping[str, str]
-    others: frozenset[tuple[str, str]] = field(default=frozenset())
-    """Tables (database, name) that were altered, are there, and were not asked for: no table asked for was given such
-    a name, and as long as it is there none can be."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """Notifications that were read once for all databases."""
+
+    after: int
+    newest: int
+    events: tuple[Notification, ...] = ()
 
 
 class NoticedHeads:
@@ -48,81 +53,60 @@ class NoticedHeads:
 
     def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._monotonic = monotonic
-        self._read: dict[str, _KnownHeads] = {}
+        self._known: dict[str, _KnownHeads] = {}
+        self._told = _Told(after=-1, newest=-1)
 
     def metadata_files(self, metastore: Metastore, database: str, tables: Sequence[str]) -> Mapping[str, str]:
         """Table -> the metadata file that its entry names, of those that name one. Raises `UnavailableError`."""
-        newest, before = metastore.newest_notification(), self._read.pop(database, None)
+        newest, before = metastore.newest_notification(), self._known.pop(database, None)
         if newest is None:
             return metastore.metadata_files(database, tables)
         if before is None or self._monotonic() >= before.until or not before.asked.issuperset(tables):
-            kept = frozenset[tuple[str, str]]() if before is None else before.others
-            now = self._whole(metastore, database, tables, newest, kept)
+            now = self._whole(metastore, database, frozenset(tables), newest)
+        elif newest == before.newest:
+            now = before
         else:
             now = self._since(metastore, database, before, newest)
-        self._read[database] = now
+        self._known[database] = now
         return now.files
 
     def forget(self) -> None:
         """Read all entries at the next question."""
-        self._read.clear()
+        self._known.clear()
 
-    def _whole(
-        self,
-        metastore: Metastore,
-        database: str,
-        tables: Iterable[str],
-        newest: int,
-        others: frozenset[tuple[str, str]],
-    ) -> _KnownHeads:
-        asked = frozenset(tables)
+    def _whole(self, metastore: Metastore, database: str, asked: frozenset[str], newest: int) -> _KnownHeads:
         files = metastore.metadata_files(database, sorted(asked))
-        ours = {(database, table) for table in asked}
-        return _KnownHeads(
-            newest=newest,
-            until=self._monotonic() + _WHOLE,
-            asked=asked,
-            files=files,
-            others=frozenset(_those_there(metastore, others - ours)),
-        )
+        return _KnownHeads(newest=newest, until=self._monotonic() + _WHOLE, asked=asked, files=files)
 
     def _since(self, metastore: Metastore, database: str, before: _KnownHeads, newest: int) -> _KnownHeads:
         """What they name now: of those that notifications speak of, read again."""
-        if newest == before.newest:
-            return before
-        told = metastore.notifications(after=max(0, before.newest - _AGAIN), limit=_AT_ONCE)
-        known = {table.lower(): table for table in before.asked}
-        renamed = {
-            (database_of, table)
-            for _, kind, database_of, table in told
-            if kind == _ALTERED and not (database_of == database and table in known)
-        }
-        others = before.others - _gone(told)
-        if (
-            not _complete(told, before.newest, newest)
-            or any(kind in _NO_TABLE and of == database for _, kind, of, _ in told)
-            or not renamed <= others
+        told = self._since_then(metastore, max(0, before.newest - _AGAIN), newest)
+        if not _are_all(told, before.newest, newest) or any(
+            one.kind in _NO_TABLE and one.database == database for one in told
         ):
-            return self._whole(metastore, database, before.asked, newest, others | renamed)
-        moved = {known[table] for _, _, of, table in told if of == database and table in known}
-        files = {table: file for table, file in before.files.items() if table not in moved}
+            return self._whole(metastore, database, before.asked, newest)
+        known = {table.lower(): table for table in before.asked}
+        here = {one.table for one in told if one.database == database and one.table in known}
+        gone = set[str]()
+        if any(
+            one.kind == _ALTERED and not (one.database == database and one.table in known) for one in told
+        ):
+            # One of ours may have got that name: the old one is not told.
+            gone = known.keys() - {name.lower() for name in metastore.tables(database)}
+        moved = {known[name] for name in here - gone}
+        left = {known[name] for name in gone}
+        files = {table: file for table, file in before.files.items() if table not in moved | left}
         files |= metastore.metadata_files(database, sorted(moved)) if moved else {}
-        return _KnownHeads(newest=newest, until=before.until, asked=before.asked, files=files, others=others)
+        return replace(before, newest=newest, files=files)
+
+    def _since_then(self, metastore: Metastore, after: int, newest: int) -> tuple[Notification, ...]:
+        if (self._told.after, self._told.newest) != (after, newest):
+            self._told = _Told(after, newest, metastore.notifications(after=after, limit=_AT_ONCE))
+        return self._told.events
 
 
-def _complete(told: Sequence[Notification], known: int, newest: int) -> bool:
-    """Whether these are all that came after the last one known: none was cleaned away, and no more are to be read."""
-    numbers = {number for number, _, _, _ in told}
-    return len(told) < _AT_ONCE and numbers.issuperset(range(known + 1, newest + 1))
-
-
-def _gone(told: Sequence[Notification]) -> frozenset[tuple[str, str]]:
-    return frozenset((of, table) for _, kind, of, table in told if kind == "DROP_TABLE")
-
-
-def _those_there(metastore: Metastore, others: Iterable[tuple[str, str]]) -> Iterable[tuple[str, str]]:
-    by_database = defaultdict[str, set[str]](set)
-    for database, table in others:
-        by_database[database].add(table)
-    for database, names in by_database.items():
-        yield from ((database, name) for name in names.intersection(metastore.tables(database)))
+def _are_all(told: Sequence[Notification], known: int, newest: int) -> bool:
+    """Whether these are all that came after the last one known: none was cleaned away, no more are to be read, and the
+    numbers are still of the same metastore, which may have been put back from a backup."""
+    numbers = {one.number for one in told}
+    return known < newest and len(told) < _AT_ONCE and numbers.issuperset(range(known + 1, newest + 1))

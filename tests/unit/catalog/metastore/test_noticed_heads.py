@@ -98,34 +98,73 @@ def test_a_table_that_was_given_another_name_is_missed_although_only_the_new_nam
     assert set(stage.told()) == set(WHOLE)
 
 
-def test_tables_that_nobody_asks_for_are_no_reason_to_read_all_more_than_once() -> None:
+def test_of_tables_that_nobody_asks_for_the_names_are_asked_alone() -> None:
     stage = Stage()
+    stage.create_database("b")
     stage.create(entry("other"))
+    stage.create(entry("x", "b"))
     stage.told()
     for number in range(4):
         stage.commit("other", f"file:/other/metadata/{number}.metadata.json")
+        stage.commit("x", f"file:/x/metadata/{number}.metadata.json", "b")
         stage.told()
-    assert stage.read == [WHOLE, WHOLE], (
-        "once, since the name could have been given to one that was asked for"
-    )
-    stage.drop("a", "other")
-    stage.rename("u", "other")
-    assert set(stage.told()) == {"t", "v"}, "the name was free again"
+    assert stage.read == [WHOLE]
 
 
-def test_a_name_in_another_database_that_became_free_is_told_from_one_that_is_taken() -> None:
+def test_a_table_that_goes_to_a_name_that_was_another_ones_is_missed() -> None:
     stage = Stage()
     stage.create_database("b")
     stage.create(entry("x", "b"))
     stage.told()
     stage.commit("x", "file:/x/metadata/1.metadata.json", "b")
     stage.told()
-    del stage._entries["b", "x"]
-    stage._tell("ALTER_TABLE", ("b", "y"))
-    stage.told()
+    stage.drop("b", "x")
     del stage._entries["a", "u"]
     stage._tell("ALTER_TABLE", ("b", "x"))
     assert set(stage.told()) == {"t", "v"}
+
+
+def test_names_that_are_swapped_and_swapped_back_name_their_own_files() -> None:
+    stage = Stage()
+    stage.create(entry("b"))
+    stage.commit("b", "file:/b/metadata/1.metadata.json")
+    stage.told()
+    stage.drop("a", "u")
+    stage.rename("b", "u")
+    assert stage.told()["u"] == "file:/b/metadata/1.metadata.json"
+    for number in range(60):
+        stage._tell("ADD_PARTITION", ("z", f"since_{number}"))
+    stage.told()
+    stage.rename("u", "b")
+    assert set(stage.told()) == {"t", "v"}
+
+
+def test_all_are_read_from_a_metastore_that_was_put_back() -> None:
+    stage = Stage()
+    stage.told()
+    stage.commit("u", "file:/u/metadata/1.metadata.json")
+    stage.told()
+    del stage._events[-3:]
+    stage._entries["a", "u"] = entry("u")
+    assert stage.told()["u"] == "file:/u/metadata/0.metadata.json"
+
+
+def test_notifications_are_read_once_for_all_databases(monkeypatch: pytest.MonkeyPatch) -> None:
+    stage, asked = Stage(), list[int]()
+    stage.create_database("b")
+    stage.create(entry("x", "b"))
+    plain = stage.notifications
+
+    def noted(*, after: int, limit: int) -> tuple[Notification, ...]:
+        asked.append(after)
+        return plain(after=after, limit=limit)
+
+    monkeypatch.setattr(stage, "notifications", noted)
+    for _ in range(2):
+        for database, tables in (("a", WHOLE), ("b", ("x",))):
+            stage.noticed.metadata_files(stage, database, tables)
+        stage._tell("ADD_PARTITION", ("z", "z"))
+    assert len(asked) == 1
 
 
 @pytest.mark.parametrize("kind", ["ALTER_DATABASE", "DROP_DATABASE"])
