@@ -17,6 +17,8 @@ class Begun:
     table_id: str
     log: frozenset[str]
     data_deleted: bool = False
+    started: bool = False
+    """Whether the first file may have gone."""
     unknown: frozenset[str] = frozenset()
     """The signatures of the unknown files that somebody agreed to delete."""
 
@@ -42,6 +44,7 @@ class Begun:
                 table_id=told["table_id"],
                 log=frozenset(told["log"]),
                 data_deleted=told.get("data_deleted") is True,
+                started=told.get("started") is not False,
                 unknown=frozenset(told.get("unknown", ())),
             )
         except (ValueError, KeyError, TypeError, AttributeError, FileNotFoundError):
@@ -53,6 +56,7 @@ class Begun:
             "table_id": self.table_id,
             "log": sorted(self.log),
             "data_deleted": self.data_deleted,
+            "started": self.started,
             "unknown": sorted(self.unknown),
         }
         store.write(MARKER, json.dumps(told).encode())

@@ -96,7 +96,7 @@ def _purged(ctx: JobContext, action: Purge, entry: GoingEntry) -> Report:
             observe_at(ctx, action.requires)  # a table without data has no batch before that of its log
         deleted = _delete(going, folder, begun)
     except (PreconditionError, RefusedError):
-        _unmark(going, folder)
+        _unmark(going)
         raise
     return Report(
         message=f"deleted {count_of(deleted.files, 'file')} ({about_bytes(deleted.bytes)})",
@@ -188,29 +188,36 @@ def _delete(going: _Going, folder: TableFolder, begun: Begun) -> Deleted:
     data = (*folder.data, *folder.unknown)
     is_log_whole = begun.log.issubset(map(signature, folder.log))
 
+    def start() -> None:
+        mark = _mark(ctx, store)
+        if not mark.started:
+            replace(mark, started=True).put(store)
+
     def same_head() -> None:
         seen = observe_at(ctx, going.action.requires)
         refuse_needed(ctx.target.name, seen)
         refuse_shared(ctx.target.name, store, seen)
 
     def same_table(batch: Sequence[FileEntry]) -> Sequence[FileEntry]:
-        _require_mark(ctx, store)
+        _mark(ctx, store)
         _refuse_links(ctx, batch)
         refuse_outer(ctx)
         _refuse_readers(ctx, going.readers)
         _refuse_inner(ctx, inner_tables_at(store, (one.path for one in batch)))
         entry.refuse_names(kept=False)
         same_head()
+        start()
         return batch
 
     def same_log(batch: Sequence[FileEntry]) -> Sequence[FileEntry]:
-        _require_mark(ctx, store)
+        _mark(ctx, store)
         _refuse_links(ctx, batch)
         log = look_into(store, ctx.target.format, None).log
         _refuse_later(ctx, [one for one in log if signature(one) not in begun.log])
         entry.refuse_names(kept=False)
         if is_log_whole and batch[0] == folder.log[0]:
             same_head()  # for the last time: from now on the log tells nothing any more
+        start()
         return batch
 
     def refuse_another(one: FileEntry) -> None:
@@ -227,8 +234,7 @@ def _delete(going: _Going, folder: TableFolder, begun: Begun) -> Deleted:
     delete = partial(delete_files, ctx, store, on_another=refuse_another)
     first = delete(data, same_table, on_batch=lambda: reach("purge.batch"))
     ctx.require_allowed()
-    _require_mark(ctx, store)
-    replace(begun, data_deleted=True).put(store)
+    replace(_mark(ctx, store), data_deleted=True).put(store)
     reach("purge.data_deleted")
     second = delete(folder.log, same_log, on_batch=lambda: reach("purge.log_batch"))
     ctx.require_allowed()
@@ -243,13 +249,15 @@ def _delete(going: _Going, folder: TableFolder, begun: Begun) -> Deleted:
     return Deleted(files=first.files + second.files, bytes=first.bytes + second.bytes)
 
 
-def _require_mark(ctx: JobContext, store: FileStore) -> None:
-    """A folder that was removed and made anew has lost it."""
-    if Begun.at(store, ctx.target.table_id) is None:
+def _mark(ctx: JobContext, store: FileStore) -> Begun:
+    """Our mark. A folder that was removed and made anew has lost it."""
+    mark = Begun.at(store, ctx.target.table_id)
+    if mark is None:
         raise ConflictError(
             f"The mark of the deletion of {ctx.target.name} is gone from its folder: it was made anew meanwhile, "
             "or somebody stopped the deletion. What is there stays."
         )
+    return mark
 
 
 def _refuse_others(ctx: JobContext, action: Purge, seen: Observation) -> None:
@@ -291,16 +299,13 @@ def _refuse_inner(ctx: JobContext, inner: Sequence[str]) -> None:
         raise inner_table(ctx.target.name, inner[0])
 
 
-def _unmark(going: _Going, folder: TableFolder) -> None:
+def _unmark(going: _Going) -> None:
     """A deletion that was stopped before its first file has not begun. Whoever lost his claim leaves that to whoever
     has it now."""
     if not _is_ours(going.ctx):
         return
-    there = {entry.path: signature(entry) for entry in going.store.tree()}
-    same = all(there.get(entry.path) == signature(entry) for entry in folder.data)
-    # What names the table's head is another file after each commit, and unknown files are somebody else's.
-    whole = same and there.keys() >= {entry.path for entry in (*folder.log, *folder.unknown)}
-    if whole and going.entry.put_back():
+    begun = Begun.at(going.store, going.ctx.target.table_id)
+    if begun is not None and not begun.started and going.entry.put_back():
         going.store.delete(MARKER)
 
 

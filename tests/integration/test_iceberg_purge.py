@@ -323,6 +323,24 @@ def test_a_name_that_comes_amid_the_deletion_stops_it(
     assert done.outcome is Outcome.SUCCEEDED and estate.is_over(catalogued), done
 
 
+def test_a_second_name_after_the_first_file_gives_nothing_back(
+    estate: GoingEstate, catalogued: GoingTable
+) -> None:
+    """The next attempt finds all that the first has left, and that is not the table."""
+    estate.order(catalogued)
+    killed_here("purge.batch", lambda: estate.attempt(catalogued))
+    estate.give_up()
+    left, second = listed(catalogued.root), f"{catalogued.entry.rpartition('.')[0]}.second"
+    catalogued.point(second, catalogued.head)
+    assert "what one of two names deletes" in refused(estate.attempt(catalogued))
+    assert listed(catalogued.root) == left and (catalogued.root / MARKER).exists()
+    said = estate.says("tables", "undrop", catalogued.name)
+    assert said.code == 4 and "has begun" in said.err, said.err
+    catalogued.point(second, None)
+    done = estate.attempt(catalogued)
+    assert done.outcome is Outcome.SUCCEEDED and estate.is_over(catalogued), done
+
+
 @pytest.mark.parametrize("when", mostly_long(["before", "purge.entry_taken"], ["purge.entry_taken"]))
 def test_a_table_made_anew_under_its_name_stays(
     estate: GoingEstate, catalogued: GoingTable, monkeypatch: pytest.MonkeyPatch, when: str
