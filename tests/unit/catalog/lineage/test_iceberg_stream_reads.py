@@ -212,12 +212,42 @@ def test_the_table_is_found_by_its_snapshots_and_looked_for_where_it_was_before(
     found = found_in(rows, shelf, remembered)("iceberg", "800", "700")
     assert found is not None and shelf.read == [location("b")], "nobody else is asked"
     assert found_in(rows, shelf, remembered)("iceberg", "999", None) is None
-    shelf.read.clear()
     assert found_in(rows, shelf, remembered)("iceberg", "1000", "999") is None
-    assert shelf.read == [], "a source that nobody manages is looked for once, not at each of its batches"
+    shelf.read.clear()
+    for own, near in (("1001", "1000"), ("1002", "1001"), ("1001", "1000"), ("1003", "999")):
+        assert found_in(rows, shelf, remembered)("iceberg", own, near) is None
+    assert shelf.read == [], "a source that nobody manages is not looked for at each of its batches"
     shelf.tables["d"] = SnapshotTable(table_id="d").write(11)
     found = found_in([*rows, managed("d")], shelf, remembered)("iceberg", "1100", "1000")
     assert found is not None and found.table_id == "d", "until there are other tables"
+
+
+@pytest.mark.parametrize("why", ["an old head", "broken"])
+def test_a_batch_that_was_not_found_once_does_not_hide_the_next(why: str) -> None:
+    """A head may have been asked a moment before the batch's snapshot came."""
+    source = SnapshotTable(table_id="b").write(7)
+    shelf, remembered, rows = Shelf({"b": source}), dict[str, str](), [managed("b")]
+    assert found_in(rows, shelf, remembered)("iceberg", "700", None) is not None
+    if why == "broken":
+        shelf.troubles[location("b")] = UnreadableError("broken")
+    for own, near in (("800", "700"), ("800", "700"), ("900", "800")):
+        assert found_in(rows, shelf, remembered)("iceberg", own, near) is None
+    shelf.troubles.clear()
+    source.write(8).write(9).write(10)
+    found = found_in(rows, shelf, remembered)("iceberg", "1000", "900")
+    assert found is not None and found.table_id == "b"
+
+
+def test_the_first_batch_that_came_before_its_head_was_asked_does_not_hide_the_next() -> None:
+    source = SnapshotTable(table_id="b").write(1)
+    shelf, remembered, rows = Shelf({"b": source}), dict[str, str](), [managed("b")]
+    assert found_in(rows, shelf, remembered)("iceberg", "700", None) is None
+    source.write(7)
+    assert found_in(rows, shelf, remembered)("iceberg", "800", "700") is None
+    source.write(8)
+    for own, near in (("800", "700"), ("700", None)):
+        found = found_in(rows, shelf, remembered)("iceberg", own, near)
+        assert found is not None and found.table_id == "b"
 
 
 def test_a_table_that_is_broken_or_gone_hides_no_other_and_one_that_is_away_is_waited_for() -> None:
