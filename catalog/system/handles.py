@@ -112,12 +112,12 @@ class Handles:
         with self._lock:
             waiting = idle.get(table.name)
             warm = waiting.pop() if waiting else None
-        if warm is not None and self._commit(table, warm.version) != warm.commit:
-            # Removed, or put back from a backup, under our feet: what is known is of no use.
-            self._forget()
-            warm = None
-        if warm is None:
-            return self._warm(table, open_at(self.location(table), self._options, name=table.name))
+        there = None if warm is None else self._commit(table, warm.version)
+        if warm is None or there != warm.commit:
+            fresh = self._warm(table, open_at(self.location(table), self._options, name=table.name))
+            if warm is not None and (there is not None or fresh.version < warm.version):
+                self._forget()  # put back from a backup under our feet; else its log was just cleaned
+            return fresh
         if not self.store(table).exists(commit_path(warm.version + 1)):
             return warm  # without asking delta-rs, which would list the whole log to see it
         with answering(table.name):

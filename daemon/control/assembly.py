@@ -175,7 +175,7 @@ def _cycle(
             reaper=_reaper(services, pool, questions),
             recorder=recorder,
             hints=_hint_source(services, cache, questions),
-            caretaker=_caretaker(store, cache, recorder, clock),
+            caretaker=_caretaker(store, cache, recorder, clock, vitals),
             registry=services.registry,
             metrics=metrics,
             budget=services.budget,
@@ -272,6 +272,10 @@ def _write_clerk(services: Services, cache: FleetCache, questions: Questions) ->
     )
 
 
-def _caretaker(store: SystemStore, cache: FleetCache, recorder: RunRecorder, clock: Clock) -> Caretaker:
+def _caretaker(
+    store: SystemStore, cache: FleetCache, recorder: RunRecorder, clock: Clock, vitals: Vitals
+) -> Caretaker:
     standings = StoredStandings(store)
-    return Caretaker(store=store, cache=cache, recorder=recorder, clock=clock, standings=standings)
+    return Caretaker(
+        store=store, cache=cache, recorder=recorder, clock=clock, standings=standings, beat=vitals.beat
+    )

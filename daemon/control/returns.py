@@ -1,5 +1,6 @@
 """Tables that their users dropped and made again at the same place: nightly jobs do that. They keep their rows."""
 
+from collections import defaultdict
 from collections.abc import Iterable
 
 from lakewarden.catalog.errors import LakewardenError, UnavailableError
@@ -16,16 +17,21 @@ __all__ = ["returned", "take_back"]
 
 def returned(registry: Registry, rows: Iterable[TableRow], questions: Questions) -> list[TableRow]:
     """Those at whose places there are tables again, as far as these answer."""
-    by_place = {row.location or "": row for row in rows}
+    by_place = defaultdict[str, list[TableRow]](list)
+    for row in rows:
+        by_place[row.location or ""].append(row)
 
-    def is_there(place: str) -> bool:
-        try:
-            return reader_of(registry.readers, by_place[place].format).is_table(place)
-        except LakewardenError:
-            return False
+    def there(place: str) -> list[TableRow]:
+        return [row for row in by_place[place] if _is_there(registry, row, place)]
 
-    there = questions.each(by_place, is_there)
-    return [row for place, row in by_place.items() if there.get(place)]
+    return [row for found in questions.each(by_place, there).values() for row in found]
+
+
+def _is_there(registry: Registry, row: TableRow, place: str) -> bool:
+    try:
+        return reader_of(registry.readers, row.format).is_table(place)
+    except LakewardenError:
+        return False
 
 
 def take_back(registry: Registry, row: TableRow) -> bool:

@@ -44,8 +44,8 @@ class SweepWriter:
 
     def standing(self, looks: Sequence[TableLook]) -> tuple[TableLook, ...]:
         """The looks that are still of their rows, as these are stored now."""
-        rows = self.store.rows(TABLES) if looks else None
-        return tuple(look for look in looks if rows is not None and look.is_of(rows.get(look.table_id)))
+        rows = _stored(self.store.rows(TABLES), looks) if looks else {}
+        return tuple(look for look in looks if look.is_of(rows.get(look.table_id)))
 
     def write(self, looks: Sequence[TableLook], recorded: Iterable[RunRow], fence: Fence) -> int:
         """Write what changed. Returns the number of tables whose health did."""
@@ -104,7 +104,8 @@ class SweepWriter:
             return
 
         def resolve(rows: Rows[TableRow]) -> Iterable[TableRow]:
-            held = ((rows.get(look.table_id), look) for look in changing)
+            stored = _stored(rows, changing)
+            held = ((stored.get(look.table_id), look) for look in changing)
             return [
                 resolved_row(row, _allowed(rows, row, look), now)
                 for row, look in held
@@ -176,3 +177,8 @@ def _late(looks: Iterable[TableLook], cache: FleetCache) -> Iterator[tuple[Table
 
 def _changes(row: TableRow | None, look: TableLook, now: datetime) -> bool:
     return row is not None and resolved_row(row, look, now) != row
+
+
+def _stored(rows: Rows[TableRow], looks: Iterable[TableLook]) -> Mapping[str, TableRow]:
+    """The rows of the tables that were looked at, by `table_id`: asked for at once."""
+    return {row.table_id: row for row in rows.stored((look.table_id,) for look in looks).values()}

@@ -2,9 +2,9 @@
 under the fence, because no worker may write them. What may be done is asked anew right before it, as of any run."""
 
 import uuid
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
-from functools import partial
 from typing import Any, Final
 
 from lakewarden.catalog.clock import Clock
@@ -42,6 +42,8 @@ class Caretaker:
     recorder: RunRecorder
     clock: Clock
     standings: Standings
+    beat: Callable[[], None] = lambda: None
+    """Says that the main loop goes on."""
 
     def takes(self, run: PlannedRun) -> bool:
         """Whether a planned run is done here and not by a worker."""
@@ -86,7 +88,11 @@ class Caretaker:
             ordered=request.is_ordered,
         )
         table = self._table(request.location)
-        proceed = partial(guard.ask, request.table_id, request.name, request.location)
+
+        def proceed() -> None:
+            self.beat()
+            guard.ask(request.table_id, request.name, request.location)
+
         proceed()
         note = Note(actor=DAEMON.name, because=request.because, run_id=request.run_id, fence=fence)
         match action:

@@ -243,6 +243,7 @@ class WorkerPool:
         self._log.warning("worker killed", worker=slot.name, because="its run was no longer its own")
         if not self._kill(slot.process):
             slot.process = None
+            self._failed(slot, code=None)
         self._bury(slot)
         return True
 
@@ -260,10 +261,14 @@ class WorkerPool:
         code = None if slot.process is None else slot.process.poll()
         if code is None:
             return
-        now, slot.process = self._monotonic(), None
+        slot.process = None
         if code == 0:
             slot.failures = 0
             return
+        self._failed(slot, code)
+
+    def _failed(self, slot: _Slot, code: int | None) -> None:
+        now = self._monotonic()
         slot.failures = 1 if now - slot.started_at >= _PROVEN else slot.failures + 1
         pause = min(_FIRST_PAUSE * 2 ** min(slot.failures - 1, 20), _LONGEST_PAUSE)
         slot.not_before = now + pause

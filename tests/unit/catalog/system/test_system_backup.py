@@ -12,11 +12,12 @@ import pytest
 from deltalake import DeltaTable
 
 from lakewarden.catalog.errors import ConsentError, RefusedError, UnreadableError
+from lakewarden.catalog.formats.delta.log_names import commit_path
 from lakewarden.catalog.model.rows import RowKind
 from lakewarden.catalog.storage.file_store import StorageOptions, canonical
 from lakewarden.catalog.system.codec import codec
 from lakewarden.catalog.system.commits import Note, commit
-from lakewarden.catalog.system.handles import open_at
+from lakewarden.catalog.system.handles import open_at, opened
 from lakewarden.catalog.system.own_rows import system_rows
 from lakewarden.catalog.system.port import HEALTH, RUNS, SYSTEM_TABLES, TABLES, SystemTable
 from lakewarden.catalog.system.recovery.backup import (
@@ -299,6 +300,17 @@ def test_who_has_a_table_open_that_is_put_back_sees_what_was_put_back(
     warm.edit(TABLES, lambda _: [table_row(8)], because="goes on")
     ids = [row.table_id for row in opened_at(home).rows(TABLES).all()]
     assert len(ids) == len(set(ids)) and table_row(90).table_id not in ids
+
+
+@pytest.mark.heavy
+def test_a_log_that_was_only_cleaned_up_is_the_same_table(store: DeltaSystemStore, home: Path) -> None:
+    """A handle that nobody used for days stands at a version whose entry is gone."""
+    before = store.rows(RUNS).at
+    other = opened_at(home)
+    other.append(RUNS, [sample(RUNS, 9)], because="later")
+    opened(other, RUNS)[0].create_checkpoint()
+    (home / "runs" / commit_path(before[1])).unlink()
+    assert store.rows(RUNS).at == (before[0], before[1] + 1)
 
 
 @pytest.mark.heavy

@@ -126,7 +126,8 @@ def test_whose_run_is_lost_is_killed_whoever_settled_it(
 def test_one_that_not_even_a_kill_ends_makes_room_for_another(monkeypatch: pytest.MonkeyPatch) -> None:
     """It waits for a disk that hangs."""
     launch, names = launcher(DEAF)
-    pool = WorkerPool(launch, count=1, prefix="w")
+    now = [0.0]
+    pool = WorkerPool(launch, count=1, prefix="w", monotonic=lambda: now[0])
     pool.tend(1)
     (slot,) = pool._slots
     undead = slot.process
@@ -135,6 +136,9 @@ def test_one_that_not_even_a_kill_ends_makes_room_for_another(monkeypatch: pytes
     with monkeypatch.context() as deaf:
         deaf.setattr(pool_module, "_signal_group", lambda process, number: None)
         pool.follow([claimed("a", "w-0")], {"a"})
+    pool.tend(1)
+    assert names == ["w-0"], "as after any failure, there is a pause"
+    now[0] += 2
     pool.tend(1)
     assert names == ["w-0", "w-0"] and pool.alive == 1 and undead.poll() is None
     undead.kill()
