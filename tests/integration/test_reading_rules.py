@@ -124,6 +124,11 @@ WRITES = (
         "WITH q AS (SELECT TRANSFORM(a) USING 'touch {}/touched' AS (b) FROM t) SELECT * FROM t "
         "WHERE a IN (SELECT b FROM q)"
     ),
+    (
+        "SELECT count(*) OVER w FROM t WINDOW w AS (PARTITION BY (SELECT max(a) FROM t TIMESTAMP AS OF "
+        "(SELECT CAST(b AS TIMESTAMP) FROM (SELECT TRANSFORM(1) USING 'touch {}/touched' AS (b STRING)))))"
+    ),
+    "SELECT count(*) OVER w FROM t WINDOW w AS (PARTITION BY (SELECT max(value) FROM text.`{}/secret`))",
     "SELECT * FROM text.`{}/secret`",
     "SELECT * FROM delta.`{}/secret`",
     "SELECT (SELECT max(value) FROM text.`{}/secret`)",

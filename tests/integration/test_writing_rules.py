@@ -95,6 +95,8 @@ RUNS: dict[str, list[tuple[Any, ...]]] = {
     "CACHE TABLE IDENTIFIER('kept') AS SELECT x FROM IDENTIFIER('made')": [],
     "SELECT * FROM kept": [(7,)],
     "ALTER TABLE t ADD CONSTRAINT few CHECK (length(CAST(k AS STRING)) < 9 AND a IS NOT NULL)": [],
+    "SELECT sum(a) OVER w FROM t WINDOW w AS (PARTITION BY k ORDER BY a)": [(10,)],
+    "CREATE TABLE days (x INT, y INT GENERATED ALWAYS AS (abs(x))) USING delta": [],
     "DECLARE VARIABLE name = 't'": [],
     "SET VAR name = (SELECT max('x') FROM IDENTIFIER('t'))": [],
 }
@@ -147,6 +149,23 @@ REFUSED = (
     f"ALTER TABLE t ADD CONSTRAINT c CHECK ((SELECT max(line) FROM ({PROGRAM})) IS NULL)",
     "ALTER TABLE t ADD CONSTRAINT c CHECK (one() IS NULL)",
     "ALTER TABLE t ADD CONSTRAINT c CHECK (IDENTIFIER('two')() IS NULL)",
+    f"SELECT count(*) OVER w FROM t WINDOW w AS (PARTITION BY (SELECT max(line) FROM ({PROGRAM})))",
+    (
+        "SELECT count(*) OVER w FROM t WINDOW w AS (PARTITION BY (SELECT max(k) FROM t TIMESTAMP AS OF "
+        f"(SELECT CAST(line AS TIMESTAMP) FROM ({PROGRAM}))))"
+    ),
+    "CREATE VIEW ran AS SELECT count(*) OVER w FROM t WINDOW w AS (PARTITION BY (SELECT max(k) FROM t))",
+    (
+        "CREATE TABLE n (x INT) USING delta TBLPROPERTIES ('delta.constraints.c' = "
+        f'"(SELECT max(line) FROM ({PROGRAM})) > x")'
+    ),
+    "CREATE TABLE n (x INT) USING delta OPTIONS ('delta.constraints.c' = 'x > 0')",
+    "CREATE OR REPLACE TABLE n USING delta TBLPROPERTIES ('Delta.Constraints.c' = 'x > 0') AS SELECT 1 AS x",
+    "CREATE TABLE n LIKE t TBLPROPERTIES ('delta.constraints.c' = 'k > 0')",
+    "CREATE TABLE n SHALLOW CLONE t TBLPROPERTIES ('delta.constraints.c' = 'k > 0')",
+    "CREATE TABLE n SHALLOW CLONE t LOCATION '{}'",
+    f"CREATE TABLE n (x INT, y STRING GENERATED ALWAYS AS ((SELECT max(line) FROM ({PROGRAM})))) USING delta",
+    "CREATE TABLE n (x INT, y STRING GENERATED ALWAYS AS (one())) USING delta",
     f"OPTIMIZE t WHERE (SELECT max(line) FROM ({PROGRAM})) IS NULL",
     f"VACUUM t USING INVENTORY ({PROGRAM})",
     "VACUUM t USING INVENTORY delta.`{}`",

@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 
 from lakewarden.catalog.errors import NotAllowedError
 from lakewarden.jobs.session.judgement.listed_functions import keep_listed
-from lakewarden.jobs.session.judgement.moments import require_plain_moment
+from lakewarden.jobs.session.judgement.moments import require_plain_moment, require_plain_windows
 from lakewarden.jobs.session.judgement.plan_tables import PlanTables, QueriedTable
 from lakewarden.jobs.session.judgement.statement_kinds import QUERIES, StatementKind, kind_of
 from lakewarden.jobs.session.plans import JavaPlan, Plans, kind
@@ -174,6 +174,8 @@ class Reading:
             if node.children().isEmpty() and name not in _NAMED:
                 raise _refused(f"{name} that is no table of the catalog")
             relation = node
+            if name == "WithWindowDefinition":
+                require_plain_windows(self._plans, node, _refused)
             if name == "RelationTimeTravel":
                 require_plain_moment(self._plans, node, _refused)
                 relation = node.relation()

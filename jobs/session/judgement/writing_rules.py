@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from lakewarden.catalog.errors import NotAllowedError
 from lakewarden.catalog.policy.property_requests import is_request
 from lakewarden.jobs.session.judgement.listed_functions import FUNCTIONS, keep_listed
-from lakewarden.jobs.session.judgement.moments import require_plain_moment
+from lakewarden.jobs.session.judgement.moments import require_plain_moment, require_plain_windows
 from lakewarden.jobs.session.judgement.plan_tables import PlanTables
 from lakewarden.jobs.session.judgement.statement_kinds import QUERIES, StatementKind, kind_of
 from lakewarden.jobs.session.plans import JavaPlan, Plans, kind
@@ -88,6 +88,8 @@ _STORED: Final = frozenset({"parquet", "orc", "textfile", "sequencefile"})
 """Likewise, for STORED AS."""
 _PLACES: Final = ("path", "url", "uri", "file", "location", "class", "provider", "codec")
 """An option whose name has one of these may name a place or a program."""
+_CONSTRAINTS: Final = "delta.constraints."
+"""Properties that are CHECK constraints; ALTER TABLE ... ADD CONSTRAINT makes them by a statement that is judged."""
 _PROPERTIES: Final = (".class", "_handler", "-impl", ".impl", "location", ".path", ".schema.url")
 """A property of a table whose name ends like this may do so."""
 
@@ -128,10 +130,16 @@ class Writing:
                 self._require_inventory(node)
             elif name == "RelationTimeTravel":
                 require_plain_moment(self._plans, node, _refused)
+            elif name == "WithWindowDefinition":
+                require_plain_windows(self._plans, node, _refused)
+            elif name == "CloneTableStatement":
+                self._require_clone(node)
             elif self._is_placed(name, node):
                 raise _refused("LOCATION")
             elif name in _SPECIFIED:
                 self._require_specified(node.tableSpec())
+                if not name.endswith("AsSelect"):
+                    self._require_generated(node)
                 if name.startswith("Replace"):
                     _require_no_policy(self._plans.texts(node.tableSpec().properties()))
             elif name in ("CreateTableLikeCommand", "SetTableProperties"):
@@ -185,6 +193,18 @@ class Writing:
                     if name.lower() not in FUNCTIONS:
                         raise _refused(f"the function {name} in a condition")
 
+    def _require_clone(self, clone: JavaPlan) -> None:
+        if clone.targetLocation().isDefined():
+            raise _refused("LOCATION")
+        _require_plain_properties(self._plans.texts(clone.tablePropertyOverrides()))
+
+    def _require_generated(self, made: JavaPlan) -> None:
+        """Of columns that are computed from others by a text."""
+        for column in self._plans.sequence(made.columns()):
+            text = self._plans.option(column.generationExpression())
+            if text is not None:
+                self._require_condition(str(text))
+
     def _require_inventory(self, vacuum: JavaPlan) -> None:
         """VACUUM USING INVENTORY: Delta asks a query for it, or a table."""
         query, table = (
@@ -211,8 +231,6 @@ class Writing:
                 return bool(node.properties().contains("location"))
             case "CreateTableLikeCommand":
                 return bool(node.fileFormat().locationUri().isDefined())
-            case "CloneTableStatement":
-                return bool(node.targetLocation().isDefined())
             case "AddPartitions":
                 return any(part.location().isDefined() for part in self._plans.sequence(node.parts()))
             case _ if name in _SPECIFIED:
@@ -254,13 +272,16 @@ class Writing:
 
 def _require_plain_options(options: Iterable[str]) -> None:
     for option in options:
-        if any(part in option.lower() for part in _PLACES):
+        if any(part in option.lower() for part in _PLACES) or option.lower().startswith(_CONSTRAINTS):
             raise _refused(f"the option {option}")
 
 
 def _require_plain_properties(properties: Iterable[str]) -> None:
-    """A property may say where files are written, which class does that, and where an entry's rows are."""
+    """A property may say where files are written, which class does that, where an entry's rows are, and what Delta asks
+    of each row that anybody writes."""
     for key in properties:
+        if key.lower().removeprefix("option.").startswith(_CONSTRAINTS):
+            raise _refused(f"the property {key}")
         if key.lower().endswith(_PROPERTIES):
             raise _refused(f"the property {key}")
 

@@ -38,7 +38,7 @@ class ExplainedWrites:
 
     def compiled(self, done: Compiled, write: RowsWrite | None) -> tuple[str, ...]:
         """Of a statement that becomes one step; nothing where it becomes several."""
-        if len(done.steps) > 1:
+        if len(done.steps) > 1 or self.ways is None:
             return ()
         session: Any = self.plans.cloned(self.plans.spark._jsparkSession)
         mean_what_is_written(session, done.dialect)

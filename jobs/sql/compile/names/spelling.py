@@ -22,11 +22,15 @@ __all__ = [
 ]
 
 _DOT_ABOVE: Final = "\u0307"
+_READ_BY: Final = (exp.From, exp.Join, exp.CTE, exp.Merge, exp.Insert, exp.Delete, exp.Update, exp.Lateral)
+"""Around a query whose columns others read."""
+_AFTER: Final = frozenset({"order", "group", "having", "qualify", "distinct"})
+"""Parts of a query that see what it gives."""
 _LONGEST: Final = 63
 """Bytes of a name in PostgreSQL."""
 _HINT: Final = "Write them alike if they are one, else give one of them another name."
 _HINT_OF_COLUMNS: Final = (
-    "Write them alike if they are one, else whose each of them is, t.k, or give one of them another name."
+    "Write them alike if they are one, else say whose each is (t.k), or give one of them another name."
 )
 
 
@@ -81,7 +85,7 @@ def refuse_unclear_columns(
     if dialect is not Dialect.POSTGRES:
         return
     spelled: dict[str, set[str]] = {}
-    made = (_seen(name, dialect, tables=False) for name in _results(tree))
+    made = (_seen(name, dialect, tables=False) for name, _ in _results(tree))
     for name in {*made, *(one.name for schema in schemas.values() for one in schema)}:
         spelled.setdefault(_key(name), set()).add(name)
     natural = next((join for join in tree.find_all(exp.Join) if join.method == "NATURAL"), None)
@@ -96,7 +100,7 @@ def refuse_unclear_columns(
         if _seen(column, dialect, tables=False) == column.name.lower():
             continue
         several = sorted(spelled.get(_key(column.name), ()))
-        if len(several) > 1:
+        if len(several) > 1 and not _is_of_its_tables(column, schemas):
             raise wrong_in(
                 column,
                 f"{_written(column)} is one of {' and '.join(several)}, which differ in nothing but case.",
@@ -139,20 +143,66 @@ def _refuse_names_cut_alike(tree: exp.Expr) -> None:
 
 
 def _columns_that_differ(tree: exp.Expr, dialect: Dialect) -> tuple[_Spelled, _Spelled] | None:
-    """A result of a query, and a column without its table: it may be another one."""
-    given = [_of((one,), dialect, tables=False) for one in _results(tree)]
-    read = [_of((one,), dialect, tables=False) for one in _without_table(tree)]
-    both = {name.key for name in read} & {name.key for name in given}
-    return next((pair for pair in _pairs([*given, *read]) if pair[0].key in both), None)
+    """A result of a query, and a column without its table that sees it: it may be another one."""
+    read: dict[str, list[exp.Identifier]] = {}
+    for one in _without_table(tree):
+        read.setdefault(_key(one.name), []).append(one)
+    for name, query in _results(tree):
+        for one in read.get(_key(name.name), ()):
+            if query is not None and not _sees(one, query):
+                continue
+            given, asked = (_of((each,), dialect, tables=False) for each in (name, one))
+            if given.seen != asked.seen:
+                return given, asked
+    return None
 
 
-def _results(tree: exp.Expr) -> list[exp.Identifier]:
-    """The names that a statement gives columns, and those that columns of queries have anyway."""
-    made = [one.args["alias"] for one in tree.find_all(exp.Alias)]
-    listed = (one for query in tree.find_all(exp.Select) for one in query.expressions)
-    made += [one.this for one in listed if isinstance(one, exp.Column)]
-    made += [name for one in tree.find_all(exp.TableAlias) for name in one.columns]
-    return [one for one in made if isinstance(one, exp.Identifier)]
+def _results(tree: exp.Expr) -> list[tuple[exp.Identifier, exp.Select | None]]:
+    """The names that queries give their columns, and the query; None for names that rows are given from outside."""
+    found: list[tuple[exp.Identifier, exp.Select | None]] = []
+    for query in tree.find_all(exp.Select):
+        for one in query.expressions:
+            name = one.args.get("alias") if isinstance(one, exp.Alias) else one.this
+            if isinstance(one, exp.Alias | exp.Column) and isinstance(name, exp.Identifier):
+                found.append((name, query))
+    named = (name for one in tree.find_all(exp.TableAlias) for name in one.columns)
+    return [*found, *((name, None) for name in named if isinstance(name, exp.Identifier))]
+
+
+def _is_read(query: exp.Select) -> bool:
+    """Whether columns of a query are columns of others: not where its values or rows are only compared."""
+    above = query.parent
+    while isinstance(above, exp.Subquery | exp.SetOperation | exp.Paren | exp.Table):
+        above = above.parent
+    return above is None or isinstance(above, _READ_BY)
+
+
+def _sees(column: exp.Identifier, query: exp.Select) -> bool:
+    """Whether a column may be a result of a query: it reads what the query gives, or sorts or groups its rows."""
+    node: exp.Expr | None = column
+    while node is not None and node.parent is not query:
+        node = node.parent
+    return _is_read(query) if node is None else node.arg_key in _AFTER
+
+
+def _is_of_its_tables(column: exp.Identifier, schemas: Mapping[TableName, TableSchema]) -> bool:
+    """Whether the query in which a column stands reads tables alone, which spell it as it is written here."""
+    query = column.find_ancestor(exp.Select)
+    if query is None or isinstance(column.parent, exp.Join):
+        return False
+    root = query.root()
+    queries = {_key(cte.alias) for cte in root.find_all(exp.CTE)}
+    begun = query.args.get("from_")
+    read = [*([] if begun is None else [begun.this]), *(join.this for join in query.args.get("joins") or ())]
+    spelled = set[str]()
+    for table in read:
+        if not isinstance(table, exp.Table) or _key(table.name) in queries:
+            return False
+        schema = schemas.get(TableName(parts=tuple(part.name for part in table.parts)))
+        if schema is None:
+            return False
+        spelled.update(one.name for one in schema if _key(one.name) == _key(column.name))
+    return spelled == {_seen(column, Dialect.POSTGRES, tables=False)}
 
 
 def _without_table(tree: exp.Expr) -> list[exp.Identifier]:

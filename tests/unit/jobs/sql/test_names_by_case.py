@@ -191,6 +191,22 @@ def test_nor_does_postgresql_without_quotes() -> None:
         ),
         ("postgres", 'DELETE FROM t WHERE EXISTS (SELECT 1 FROM v WHERE v."K" = t.k)', "v.k = t.k"),
         ("postgres", "DELETE FROM t WHERE EXISTS (SELECT 1 FROM v WHERE b = K)", "v.b = v.k"),
+        (
+            "postgres",
+            'UPDATE t SET a = q.e FROM (SELECT "K" AS k, b AS e FROM v) q WHERE t.k = q.k',
+            "SELECT v.k AS k, v.b AS e FROM v AS v",
+        ),
+        (
+            "postgres",
+            'WITH q AS (SELECT "K" AS k, b AS e FROM v) UPDATE t SET a = q.e FROM q WHERE t.k = q.k',
+            "SELECT v.k AS k, v.b AS e FROM v AS v",
+        ),
+        ("postgres", 'DELETE FROM v WHERE "K" IN (SELECT k FROM s)', "v.k IN (SELECT s.k AS k FROM s AS s)"),
+        (
+            "postgres",
+            'DELETE FROM t USING (SELECT b, abs(k) AS "K" FROM s) q WHERE t.k = q."K"',
+            "ABS(s.k) AS k FROM s AS s",
+        ),
     ],
 )
 def test_what_cannot_be_taken_for_another_name_passes(dialect: str, text: str, found: str) -> None:
