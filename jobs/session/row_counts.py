@@ -51,7 +51,8 @@ def counts_of(commit: Commit) -> RowCounts:
     metrics = commit.metrics
     updated = _number(metrics, _UPDATED, default=0)
     inserts = any(name in metrics for name in _INSERTS)
-    inserted = _inserted(metrics, default=None if inserts else 0)
+    # Of a write by a condition that wrote no row Delta tells the files alone.
+    inserted = _inserted(metrics, default=None if inserts and commit.added_files else 0)
     deletes_none = inserts and commit.removed_files == 0
     deleted = _number(metrics, _DELETED, default=0 if deletes_none or "numUpdatedRows" in metrics else None)
     return RowCounts(

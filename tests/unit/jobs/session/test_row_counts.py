@@ -83,3 +83,9 @@ def test_rows_that_were_only_copied_are_no_inserted_ones_there_either() -> None:
     overwrite = counted({"numOutputRows": "100", "numCopiedRows": "99", "numRemovedFiles": "1"}, removed=1)
     known = with_rows_before(overwrite, 101, 100)
     assert (known.num_deleted_rows, known.num_inserted_rows, known.num_affected_rows) == (2, 1, 3)
+
+
+def test_a_condition_that_takes_rows_away_and_puts_none_is_counted_too() -> None:
+    gone = counted({"numFiles": "0", "numRemovedFiles": "1"}, added=0, removed=1)
+    known = with_rows_before(gone, 3, 2)
+    assert (known.num_deleted_rows, known.num_inserted_rows, known.num_affected_rows) == (1, 0, 1)
