@@ -28,8 +28,11 @@ def warehouse(
     spark: SparkSession, metastore: EmbeddedMetastore, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Path]:
     place = tmp_path_factory.mktemp("warehouse")
+    catalogs = spark._jsparkSession.sessionState().catalogManager()
+    catalogs.reset()  # Spark keeps a catalog of this name that another file has used
     with iceberg_catalogs(spark, metastore.uri, place):
         yield place
+    catalogs.reset()
 
 
 @pytest.fixture
