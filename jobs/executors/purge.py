@@ -220,18 +220,7 @@ def _delete(going: _Going, folder: TableFolder, begun: Begun) -> Deleted:
         start()
         return batch
 
-    def refuse_another(one: FileEntry) -> None:
-        if one in folder.unknown:
-            raise RefusedError(
-                f"{one.path} in the folder of {ctx.target.name} was written to since it was looked at, and nobody "
-                "agreed to delete it as it is now; the rest stays.",
-                hint=f"Move it away. {how_to_stop(ctx.target.table_id)}",
-            )
-        raise ConflictError(
-            f"{one.path} in the folder of {ctx.target.name} is another file by now; it and the rest stay."
-        )
-
-    delete = partial(delete_files, ctx, store, on_another=refuse_another)
+    delete = partial(delete_files, ctx, store, on_another=partial(_refuse_another, ctx, folder))
     first = delete(data, same_table, on_batch=lambda: reach("purge.batch"))
     ctx.require_allowed()
     replace(_mark(ctx, store), data_deleted=True).put(store)
@@ -247,6 +236,18 @@ def _delete(going: _Going, folder: TableFolder, begun: Begun) -> Deleted:
     ctx.engine.delete_empty_folders(ctx.target.location, (*folder.folders, ""))
     reach("purge.deleted")
     return Deleted(files=first.files + second.files, bytes=first.bytes + second.bytes)
+
+
+def _refuse_another(ctx: JobContext, folder: TableFolder, one: FileEntry) -> None:
+    if one in folder.unknown:
+        raise RefusedError(
+            f"{one.path} in the folder of {ctx.target.name} was written to since it was looked at, and nobody "
+            "agreed to delete it as it is now; the rest stays.",
+            hint=f"Move it away. {how_to_stop(ctx.target.table_id)}",
+        )
+    raise ConflictError(
+        f"{one.path} in the folder of {ctx.target.name} is another file by now; it and the rest stay."
+    )
 
 
 def _mark(ctx: JobContext, store: FileStore) -> Begun:
