@@ -226,13 +226,15 @@ def test_the_table_is_found_by_its_snapshots_and_looked_for_where_it_was_before(
 def test_a_batch_that_was_not_found_once_does_not_hide_the_next(why: str) -> None:
     """A head may have been asked a moment before the batch's snapshot came."""
     source = SnapshotTable(table_id="b").write(7)
-    shelf, remembered, rows = Shelf({"b": source}), dict[str, str](), [managed("b")]
+    troubles = dict[str, Exception]()
+    shelf = Shelf({"b": source}, troubles=troubles)
+    remembered, rows = dict[str, str](), [managed("b")]
     assert found_in(rows, shelf, remembered)("iceberg", "700", None) is not None
     if why == "broken":
-        shelf.troubles[location("b")] = UnreadableError("broken")
+        troubles[location("b")] = UnreadableError("broken")
     for own, near in (("800", "700"), ("800", "700"), ("900", "800")):
         assert found_in(rows, shelf, remembered)("iceberg", own, near) is None
-    shelf.troubles.clear()
+    troubles.clear()
     source.write(8).write(9).write(10)
     found = found_in(rows, shelf, remembered)("iceberg", "1000", "900")
     assert found is not None and found.table_id == "b"
