@@ -250,11 +250,9 @@ class Service:
             parts.pool.tend(0)
         else:
             try:
-                runs = parts.queue.unfinished()
-                expired = {run.request.run_id for run in parts.queue.expired()}
+                runs = parts.pool.look(parts.queue)
             except UnavailableError:  # the next sweep will say so
                 return
-            parts.pool.follow(runs, expired)
             waiting = sum(run.state is RunState.QUEUED for run in runs)
             parts.pool.tend(min(parts.workers, len(runs)) if waiting else 0)
             parts.metrics.unfinished.set(len(runs))

@@ -274,9 +274,7 @@ class Services:
             workers.tend(count)
             while not ended.wait(_TEND_SECONDS):
                 with suppress(UnavailableError):  # workers that live ask the queue themselves
-                    workers.follow(
-                        self.queue.unfinished(), {one.request.run_id for one in self.queue.expired()}
-                    )
+                    workers.look(self.queue)
                     workers.tend(count)
 
         tender = threading.Thread(target=tend, name="workers", daemon=True)

@@ -82,13 +82,12 @@ class WorkerHost:
         """One look at the queue. What does not answer is waited for: workers that live ask it themselves."""
         parts = self.parts
         try:
-            runs, expired = parts.queue.unfinished(), {run.request.run_id for run in parts.queue.expired()}
+            runs = parts.pool.look(parts.queue)
         except OutdatedError:
             raise
         except (UnavailableError, ConflictError) as error:
             self._silence(str(error))
             return
-        parts.pool.follow(runs, expired)
         ours = [run for run in runs if run.request.runtime in parts.formats]
         waiting = sum(run.state is RunState.QUEUED for run in ours)
         wanted = min(parts.count, parts.pool.held + waiting) if waiting else 0

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import BinaryIO, Final
 
 from lakewarden.catalog.private_files import private_folder, private_opener
-from lakewarden.catalog.state.port import Run
+from lakewarden.catalog.state.port import Queue, Run
 from lakewarden.daemon.settings.settings import Settings
 from lakewarden.daemon.telemetry.log import get_log
 from lakewarden.jobs.runs.catalog_conf import catalog_conf
@@ -167,6 +167,13 @@ class WorkerPool:
     def held(self) -> int:
         """Runs that its workers had when the queue was last looked at."""
         return sum(len(slot.held) for slot in self._slots)
+
+    def look(self, queue: Queue) -> tuple[Run, ...]:
+        """The unfinished runs of a queue, once workers whose run is theirs no more are ended. Raises
+        `UnavailableError`."""
+        runs = queue.unfinished()
+        self.follow(runs, {run.request.run_id for run in queue.expired()})
+        return runs
 
     def follow(self, runs: Iterable[Run], expired: Container[str]) -> None:
         """End workers whose run is theirs no more: its lease is over, or somebody else settled it and it waits, or is
