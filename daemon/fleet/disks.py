@@ -58,6 +58,11 @@ class Disks:
         """Whether a location is on one of these mount points."""
         return bool(points) and self._point_of(location) in points
 
+    def held(self, locations: Collection[str]) -> str | None:
+        """The first of these locations that is on a mount point which hangs: they are asked now."""
+        hanging = self.ask(locations)
+        return next((one for one in locations if self.holds(one, hanging)), None)
+
     def _point_of(self, location: str) -> str | None:
         if location not in self._found:
             path = local_path(location)

@@ -47,9 +47,7 @@ class Questions:
 
     def require(self, places: Iterable[str]) -> None:
         """Raise `UnavailableError` if one of these places is on a disk that hangs."""
-        wanted = tuple(places)
-        hanging = self.disks.ask(wanted)
-        held = next((one for one in wanted if self.disks.holds(one, hanging)), None)
+        held = self.disks.held(tuple(places))
         if held is not None:
             raise silent(held)
 

@@ -289,7 +289,7 @@ class Services:
     def require_answer(self) -> None:
         """Raise `UnavailableError` if the system tables are on a disk that hangs: a reader would wait for ever."""
         location = self.settings.system_location
-        if self.disks.holds(location, self.disks.ask([location])):
+        if self.disks.held([location]) is not None:
             raise silent(location)
 
     def require_initialised(self) -> None:

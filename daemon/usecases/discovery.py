@@ -52,8 +52,7 @@ def _looks(services: Services, known: set[str]) -> Iterator[DiscoveredTable | No
 
 def _answers(services: Services, location: str) -> bool:
     """Whether a place is on no disk that hangs: who follows a link there waits for as long as it does."""
-    place = spelled(location)
-    return not services.disks.holds(place, services.disks.ask([place]))
+    return services.disks.held([spelled(location)]) is None
 
 
 def _in_catalogs(services: Services) -> Generator[DiscoveredTable | None, None, CatalogAwayError | None]:
