@@ -7,6 +7,7 @@ everything else delta-rs' object stores (hdfs://, s3://, abfs://, gs://).
 import os
 import re
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from errno import ELOOP
 from pathlib import Path
 from stat import S_ISDIR, S_ISLNK
@@ -285,7 +286,7 @@ class _LocalStore:
 
     def delete_listed(self, entry: FileEntry) -> bool:
         place = f"{self._text}/{entry.path}"
-        try:
+        with suppress(FileNotFoundError, NotADirectoryError):
             status = os.lstat(place)
             if not _is_listed(entry, status) and not (
                 S_ISLNK(status.st_mode)
@@ -293,8 +294,6 @@ class _LocalStore:
             ):
                 return False
             os.unlink(place)
-        except (FileNotFoundError, NotADirectoryError):
-            return True
         return True
 
     def _at(self, path: str) -> Path:

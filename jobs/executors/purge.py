@@ -188,10 +188,9 @@ def _delete(going: _Going, folder: TableFolder, begun: Begun) -> Deleted:
     data = (*folder.data, *folder.unknown)
     is_log_whole = begun.log.issubset(map(signature, folder.log))
 
-    def start() -> None:
-        mark = _mark(ctx, store)
+    def start(mark: Begun) -> None:
         if not mark.started:
-            replace(mark, started=True).put(store)
+            replace(_mark(ctx, store), started=True).put(store)
 
     def same_head() -> None:
         seen = observe_at(ctx, going.action.requires)
@@ -199,25 +198,25 @@ def _delete(going: _Going, folder: TableFolder, begun: Begun) -> Deleted:
         refuse_shared(ctx.target.name, store, seen)
 
     def same_table(batch: Sequence[FileEntry]) -> Sequence[FileEntry]:
-        _mark(ctx, store)
+        mark = _mark(ctx, store)
         _refuse_links(ctx, batch)
         refuse_outer(ctx)
         _refuse_readers(ctx, going.readers)
         _refuse_inner(ctx, inner_tables_at(store, (one.path for one in batch)))
         entry.refuse_names(kept=False)
         same_head()
-        start()
+        start(mark)
         return batch
 
     def same_log(batch: Sequence[FileEntry]) -> Sequence[FileEntry]:
-        _mark(ctx, store)
+        mark = _mark(ctx, store)
         _refuse_links(ctx, batch)
         log = look_into(store, ctx.target.format, None).log
         _refuse_later(ctx, [one for one in log if signature(one) not in begun.log])
         entry.refuse_names(kept=False)
         if is_log_whole and batch[0] == folder.log[0]:
             same_head()  # for the last time: from now on the log tells nothing any more
-        start()
+        start(mark)
         return batch
 
     delete = partial(delete_files, ctx, store, on_another=partial(_refuse_another, ctx, folder))
