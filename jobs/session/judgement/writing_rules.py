@@ -132,8 +132,6 @@ class Writing:
                 require_plain_moment(self._plans, node, _refused)
             elif name == "WithWindowDefinition":
                 require_plain_windows(self._plans, node, _refused)
-            elif name == "CloneTableStatement":
-                self._require_clone(node)
             elif self._is_placed(name, node):
                 raise _refused("LOCATION")
             elif name in _SPECIFIED:
@@ -142,6 +140,8 @@ class Writing:
                     self._require_generated(node)
                 if name.startswith("Replace"):
                     _require_no_policy(self._plans.texts(node.tableSpec().properties()))
+            elif name == "CloneTableStatement":
+                _require_plain_properties(self._plans.texts(node.tablePropertyOverrides()))
             elif name in ("CreateTableLikeCommand", "SetTableProperties"):
                 _require_plain_properties(self._plans.texts(node.properties()))
                 _require_no_policy(self._plans.texts(node.properties()))
@@ -193,11 +193,6 @@ class Writing:
                     if name.lower() not in FUNCTIONS:
                         raise _refused(f"the function {name} in a condition")
 
-    def _require_clone(self, clone: JavaPlan) -> None:
-        if clone.targetLocation().isDefined():
-            raise _refused("LOCATION")
-        _require_plain_properties(self._plans.texts(clone.tablePropertyOverrides()))
-
     def _require_generated(self, made: JavaPlan) -> None:
         """Of columns that are computed from others by a text."""
         for column in self._plans.sequence(made.columns()):
@@ -231,6 +226,8 @@ class Writing:
                 return bool(node.properties().contains("location"))
             case "CreateTableLikeCommand":
                 return bool(node.fileFormat().locationUri().isDefined())
+            case "CloneTableStatement":
+                return bool(node.targetLocation().isDefined())
             case "AddPartitions":
                 return any(part.location().isDefined() for part in self._plans.sequence(node.parts()))
             case _ if name in _SPECIFIED:

@@ -1,7 +1,6 @@
 """Leadership: lease and fence together, and what happens when either is lost."""
 
 import threading
-import time
 from collections.abc import Callable
 from datetime import timedelta
 
@@ -16,6 +15,7 @@ from lakewarden.daemon.control.leadership import Leadership
 from support.fakes.clock import ManualClock
 from support.fakes.state import FakeLeases, FakeSystemHeads
 from support.fakes.system_store import FakeSystemStore
+from support.servers.receivers import until
 
 TTL = timedelta(seconds=15)
 GRACE = timedelta(seconds=60)
@@ -56,13 +56,6 @@ class Cluster:
         fence = daemon.fence
         assert fence is not None
         self.store.edit(HEALTH, lambda _: [], fence=fence, because="a sweep")
-
-
-def eventually(check: Callable[[], bool]) -> bool:
-    end = time.monotonic() + 10
-    while not check() and time.monotonic() < end:
-        time.sleep(0.02)
-    return check()
 
 
 @pytest.fixture
@@ -112,7 +105,7 @@ def test_a_leader_whose_main_loop_hangs_gives_the_lease_up(cluster: Cluster) -> 
         threading.Event().wait(0.2)
         assert one.fence == stale and two.step() is None, "the loop goes round: the lease is renewed"
         hangs.set()
-        assert eventually(lambda: one.fence is None)
+        until(lambda: one.fence is None)
         assert two.step() is not None
         with pytest.raises(FencedError):
             one.require(stale)
