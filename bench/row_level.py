@@ -5,7 +5,8 @@ number of `--buckets`, and each way by turns in one session, after one turn that
 the plans that ran, bytes that they shuffled, the most memory that one of their stages sorted in; Delta's reading of its
 own log is in the seconds alone. The rows are compared. `bucket_ratio` is Delta's MERGE of plain
 tables / the bucketed update, `over_iceberg_ratio` Iceberg's MERGE (version 2, merge on read, tables partitioned by as
-many buckets) / the bucketed update.
+many buckets, with the settings that make it shuffle nothing) / the bucketed update. `governed_iceberg_ratio` is the
+same MERGE of such tables as Spark runs it unless told otherwise / the same update by `lw.sql`, which sets those itself.
 """
 
 import re
@@ -43,14 +44,14 @@ MERGE: Final = (
 )
 UPDATE: Final = "UPDATE {t} AS t SET v = s.v FROM {s} AS s WHERE t.id = s.id AND s.k < 3"
 CHECK: Final = "SELECT count(*), sum(hash(id, k, v)) FROM {t}"
+TABLES: Final = ("plain_t", "bucketed_t", "ice.db.t", "ice.db.untold_t", "ice.db.governed_t")
 GROUPED: Final = {
     "spark.sql.iceberg.planning.preserve-data-grouping": "true",
     "spark.sql.requireAllClusterKeysForCoPartition": "false",
 }
-ON_READ: Final = ", ".join(
-    f"'write.{kind}.mode' = 'merge-on-read', 'write.{kind}.distribution-mode' = 'none'"
-    for kind in ("merge", "update", "delete")
-)
+KINDS: Final = ("merge", "update", "delete")
+ON_READ: Final = ", ".join(f"'write.{kind}.mode' = 'merge-on-read'" for kind in KINDS)
+NOT_SPREAD: Final = ", ".join(f"'write.{kind}.distribution-mode' = 'none'" for kind in KINDS)
 _LOG: Final = "_delta_log"
 _EXCHANGE: Final = re.compile(r"^[\s:+*|-]*Exchange \(\d+\)", re.MULTILINE)
 
@@ -88,6 +89,8 @@ def _figures(spark: SparkSession, lw: Attached, *, rows: int, count: int, turns:
         "merge": _plain(spark, rows),
         "bucketed": _bucketed(lw, rows, count),
         "iceberg": _iceberg(spark, rows, count),
+        "untold": _untold(spark, rows, count),
+        "governed": _governed(spark, lw, rows, count),
     }
     found: dict[str, list[Cost]] = {name: [] for name in ways}
     for turn in range(turns + 1):
@@ -96,7 +99,7 @@ def _figures(spark: SparkSession, lw: Attached, *, rows: int, count: int, turns:
             sys.stderr.write(f"{count} buckets, {name}, turn {turn}: {cost}\n")
             if turn:
                 found[name].append(cost)
-    rows_now = {spark.sql(CHECK.format(t=table)).first() for table in ("plain_t", "bucketed_t", "ice.db.t")}
+    rows_now = {spark.sql(CHECK.format(t=table)).first() for table in TABLES}
     if len(rows_now) != 1:
         raise AssertionError(f"the ways do not give the same rows: {rows_now}")
     median = {name: statistics.median(one.seconds for one in costs) for name, costs in found.items()}
@@ -108,6 +111,7 @@ def _figures(spark: SparkSession, lw: Attached, *, rows: int, count: int, turns:
         figures[f"{name}_{count}_memory_mib"] = max(one.memory for one in costs) / MIB
     figures[f"bucket_ratio_{count}"] = median["merge"] / median["bucketed"]
     figures[f"over_iceberg_ratio_{count}"] = median["iceberg"] / median["bucketed"]
+    figures[f"governed_iceberg_ratio_{count}"] = median["untold"] / median["governed"]
     return figures
 
 
@@ -127,12 +131,7 @@ def _bucketed(lw: Attached, rows: int, count: int) -> Callable[[], object]:
 
 
 def _iceberg(spark: SparkSession, rows: int, count: int) -> Callable[[], object]:
-    for name, seed in (("t", 0), ("s", 7)):
-        spark.sql(
-            f"CREATE TABLE ice.db.{name} (id BIGINT, k INT, v STRING) USING iceberg "
-            f"PARTITIONED BY (bucket({count}, id)) TBLPROPERTIES ('format-version' = '2', {ON_READ})"
-        )
-        spark.sql(f"INSERT INTO ice.db.{name} {SOURCE.format(seed=seed, rows=rows)}")
+    _make_iceberg(spark, "", rows, count, f"{ON_READ}, {NOT_SPREAD}")
 
     def merged() -> None:
         for key, value in GROUPED.items():
@@ -142,6 +141,26 @@ def _iceberg(spark: SparkSession, rows: int, count: int) -> Callable[[], object]
             spark.conf.unset(key)
 
     return merged
+
+
+def _untold(spark: SparkSession, rows: int, count: int) -> Callable[[], object]:
+    _make_iceberg(spark, "untold_", rows, count, ON_READ)
+    return lambda: spark.sql(MERGE.format(t="ice.db.untold_t", s="ice.db.untold_s"))
+
+
+def _governed(spark: SparkSession, lw: Attached, rows: int, count: int) -> Callable[[], object]:
+    _make_iceberg(spark, "governed_", rows, count, ON_READ)
+    return lambda: lw.sql(UPDATE.format(t="ice.db.governed_t", s="ice.db.governed_s"))
+
+
+def _make_iceberg(spark: SparkSession, called: str, rows: int, count: int, properties: str) -> None:
+    for name, seed in (("t", 0), ("s", 7)):
+        table = f"ice.db.{called}{name}"
+        spark.sql(
+            f"CREATE TABLE {table} (id BIGINT, k INT, v STRING) USING iceberg "
+            f"PARTITIONED BY (bucket({count}, id)) TBLPROPERTIES ('format-version' = '2', {properties})"
+        )
+        spark.sql(f"INSERT INTO {table} {SOURCE.format(seed=seed, rows=rows)}")
 
 
 def _measured(spark: SparkSession, run: Callable[[], object]) -> Cost:

@@ -246,6 +246,11 @@ class Plans:
     def _found(self, session: Any, plan: JavaPlan) -> JavaPlan:
         return session.sessionState().executePlan(plan, self._skip).analyzed()
 
+    def physical(self, session: Any, plan: JavaPlan) -> JavaPlan:
+        """The `SparkPlan` that an analysed plan would be run as. Nothing is run."""
+        plan.setAnalyzed()
+        return session.sessionState().executePlan(plan, self._skip).executedPlan()
+
     def run(self, session: Any, plan: JavaPlan) -> DataFrame:
         """Run an analysed plan as it is (commands at once, queries when they are asked for rows)."""
         plan.setAnalyzed()
@@ -323,6 +328,10 @@ class Plans:
     def items(self, found: Any) -> list[Any]:
         """A Java list as a list; `sequence` says why."""
         return [found.get(number) for number in range(found.size())]
+
+    def listed(self, found: Any) -> list[Any]:
+        """A Java collection as a list; `sequence` says why."""
+        return self.items(self.java.ArrayList(found))
 
     def option(self, value: Any) -> Any | None:
         """A Scala Option's content, None for none."""

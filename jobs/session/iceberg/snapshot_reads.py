@@ -1,7 +1,7 @@
 """Iceberg tables in the plans of a user's session: pinned to one snapshot, and what is read of them.
 
-A pinned leaf has the table's metadata as one file tells it, which never changes, and no catalog: whatever somebody
-commits meanwhile, nothing loads the table anew. What cannot be pinned is read as Spark reads it, and on record without
+A pinned leaf has the table's metadata as one file tells it, which never changes, and no name: whatever somebody commits
+meanwhile, nothing loads the table anew. What cannot be pinned is read as Spark reads it, and on record without
 a version, so that its lineage is unknown: metadata tables, changelogs, reads with options, encrypted tables.
 """
 
@@ -65,9 +65,8 @@ def pinned_leaf(plans: Plans, leaf: JavaPlan, known: dict[str, Any]) -> JavaPlan
         pinned = _pinned(plans, table, own, str(table.snapshotId()))
     if pinned is None:
         return None  # somebody has changed its columns since it was analysed
-    return leaf.copy(
-        pinned, leaf.output(), plans.nothing, plans.nothing, leaf.options(), plans.nothing
-    )  # without a catalog, a name, and a moment
+    # Without a name and a moment. Its catalog knows the functions that the table is partitioned by.
+    return leaf.copy(pinned, leaf.output(), leaf.catalog(), plans.nothing, leaf.options(), plans.nothing)
 
 
 def _pinned(plans: Plans, table: Any, metadata: Any, snapshot: str | None) -> Any:

@@ -28,6 +28,7 @@ from lakewarden.catalog.model.lineage_record import (
 from lakewarden.catalog.policy.rows_write import ROWS_WRITE
 from lakewarden.jobs.session.conflicts.lost_races import LostRaceError, UntoldWriteError
 from lakewarden.jobs.session.frames import row_of
+from lakewarden.jobs.session.iceberg.bucket_joins import join_by_buckets
 from lakewarden.jobs.session.iceberg.marked_commits import (
     class_of,
     forget_marks,
@@ -187,6 +188,7 @@ class StagedWrite:
         and Iceberg raise, `LostRaceError` if somebody committed before it began."""
         with self._plans.active(session):
             self._begin()
+            join_by_buckets(self._plans, session, self._target, plan, self._table(plan))
             placed = self._target.placed(self._plans, plan, self._table(plan))
             placed.setAnalyzed()
             run_marked(self._plans, session, placed, self._marks)

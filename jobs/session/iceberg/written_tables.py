@@ -15,6 +15,7 @@ __all__ = [
     "changed_leaf",
     "inside_with",
     "is_of_a_change",
+    "is_row_by_row",
     "is_row_change",
     "operation_of",
     "require_no_evolution",
@@ -50,6 +51,11 @@ class WrittenTable:
         """The number of the snapshot that main is at, 0 for none."""
         snapshot = self.base.currentSnapshot()
         return 0 if snapshot is None else int(snapshot.sequenceNumber())
+
+    def uuids(self, plans: Plans) -> frozenset[str]:
+        """The columns, in lower case, that hold UUIDs: Spark takes them for texts, Iceberg orders them otherwise."""
+        columns = plans.items(self.base.schema().columns())
+        return frozenset(str(one.name()).lower() for one in columns if str(one.type()) == "uuid")
 
     @staticmethod
     def is_append(plan: JavaPlan) -> bool:
@@ -105,6 +111,11 @@ def written_table(plans: Plans, plan: JavaPlan) -> WrittenTable | None:
         case _:
             return None
     return None if relation is None else _written(relation)
+
+
+def is_row_by_row(plan: JavaPlan) -> bool:
+    """Whether an analysed statement reads the rows that it changes."""
+    return kind(plan) in _CHANGES
 
 
 def is_row_change(said: JavaPlan) -> bool:

@@ -7,7 +7,10 @@ from lakewarden.catalog.model.enums import RowsWrite
 from lakewarden.jobs.engines.spark.names import quoted
 from lakewarden.jobs.session.buckets.bucketed_writes import BucketedWrites
 from lakewarden.jobs.session.compiled_changes import mean_what_is_written
+from lakewarden.jobs.session.iceberg.bucket_joins import told_of_join
 from lakewarden.jobs.session.iceberg.catalog_names import with_catalog_names
+from lakewarden.jobs.session.iceberg.staged_writes import StagedWrite
+from lakewarden.jobs.session.iceberg.written_tables import is_row_by_row, table_behind
 from lakewarden.jobs.session.pins import pin
 from lakewarden.jobs.session.plans import Plans, kind
 from lakewarden.jobs.session.row_ways.statement_ways import RowWays
@@ -54,7 +57,7 @@ class ExplainedWrites:
 
     def _of_buckets(self, session: Any, done: Compiled, plan: Any) -> str | None:
         name = ".".join(quoted(part) for part in done.target.parts)
-        if not self.buckets.has_layout(session, name):
+        if table_behind(self.plans, session, name) is None and not self.buckets.has_layout(session, name):
             return None
         return self._joined(session, self.plans.analysed(session, plan))
 
@@ -62,11 +65,15 @@ class ExplainedWrites:
         if self.ways is None or kind(plan) != _MERGE:
             return None
         analysed = self.plans.analysed(session, with_catalog_names(self.plans, session, plan))
-        return self._joined(session, analysed) if self.buckets.changes(analysed) else None
+        has_buckets = self.buckets.changes(analysed) or is_row_by_row(analysed)
+        return self._joined(session, analysed) if has_buckets else None
 
     def _joined(self, session: Any, analysed: Any) -> str | None:
         shape = shape_of(self.plans, session, analysed)
         if shape is None or shape.query is None:
             return None
-        pinned = pin(self.plans, session, shape.query, target=shape.target)
-        return self.buckets.told(session, shape.rebuilt(pinned.plan))
+        pinned = pin(self.plans, session, shape.query, target=shape.target, snapshots=dict(shape.heads))
+        plan = shape.rebuilt(pinned.plan)
+        if isinstance(shape.staged, StagedWrite):
+            return told_of_join(self.plans, session, shape.staged.target, plan)
+        return self.buckets.told(session, plan)
