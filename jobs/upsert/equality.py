@@ -19,15 +19,22 @@ _COMPARED: Final = (
 _MERGE: Final = 'Upsert with write="table", which reads the table.'
 
 
-def require_blind(options: UpsertOptions, columns: Columns, source: TableSchema, target: TableSchema) -> None:
-    """Return if an upsert with these options comes to the same without reading the target. Raises `UsageError`."""
+def require_blind(
+    options: UpsertOptions,
+    columns: Columns,
+    source: TableSchema,
+    target: TableSchema,
+    uuids: frozenset[str] = frozenset(),
+) -> None:
+    """Return if an upsert with these options comes to the same without reading the target. `uuids`: its columns, in
+    lower case, that are texts for Spark alone. Raises `UsageError`."""
     if options.newer_by is not None or options.partial:
         what = "newer by" if options.newer_by is not None else "partial"
         raise UsageError(
             f"`{what}` compares with the rows of the table, and an upsert by equality deletes does not read them.",
             hint=_MERGE,
         )
-    types = {one.name: one.type for one in target}
+    types = {one.name: "uuid" if one.name.lower() in uuids else one.type for one in target}
     odd = next((key for key in columns.keys if types[key].partition("(")[0] not in _COMPARED), None)
     if odd is not None:
         raise UsageError(

@@ -46,6 +46,8 @@ _NUMBERS: Final = {"date": "unix_date({})", "timestamp": "unix_micros({})"}
 _INTEGERS: Final = {"tinyint": "Y", "smallint": "S", "int": "", "bigint": "L"}
 _DECIMAL: Final = re.compile(r"decimal\(\d+,\d+\)")
 _TEXTS: Final = re.compile(r"string|varchar\(\d+\)")
+_REPLACED: Final = "\ufffd"
+"""Stands in Python for bytes of Spark's that are no UTF-8: such a text is another one than it was."""
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _FIRST: Final = -62_135_596_800_000_000
 _LAST: Final = 253_402_300_799_999_999
@@ -162,6 +164,8 @@ def _one(
         return ""
     if kind == "timestamp" and not _within_years(fact):
         return ""
+    if any(_REPLACED in one for one in _told(fact)):
+        return ""
     if kind in _INTEGERS:  # a value that the target's type cannot hold is still one
         kind = max(kind, ours.get(name, kind), key=tuple(_INTEGERS).index)
     column = f"target.{quoted(fact.column)}"
@@ -223,8 +227,12 @@ def _alike(ours: str, theirs: str) -> bool:
 
 def _within_years(fact: KeyFacts) -> bool:
     """Whether all moments have a year of four digits, as they are written."""
-    told = (*(fact.values or ()), *(end for ends in fact.ranges for end in ends))
-    return all(_FIRST <= int(one) <= _LAST for one in told)
+    return all(_FIRST <= int(one) <= _LAST for one in _told(fact))
+
+
+def _told(fact: KeyFacts) -> tuple[str, ...]:
+    """The values and ends that are known."""
+    return (*(fact.values or ()), *(end for ends in fact.ranges for end in ends))
 
 
 def _literal(value: str, kind: str) -> str:

@@ -67,8 +67,10 @@ class StagedUpserts:
         if operation is not None and _is_done(StagedWrite(self.plans, target), request, operation):
             return Upserted(written=None)
 
+        uuids = target.uuids(self.plans)
+
         def blind() -> Sequence[Any]:
-            require_blind(request.options, columns, source.schema, schema)
+            require_blind(request.options, columns, source.schema, schema, uuids)
             return specs_of_deletes(self.plans, target, columns.keys)
 
         way, specs = self._way(session, request, target, blind)  # before the source is computed
@@ -90,7 +92,8 @@ class StagedUpserts:
                     reach("upsert.written")
                     staged.publish_files(session, rows=files.rows, deletes=files.keys)
                     return self.plans.spark.range(0)
-                facts = facts_of(self.plans, session, source, request.options)
+                known = facts_of(self.plans, session, source, request.options)
+                facts = [one for one in known if one.column.lower() not in uuids]
                 plan = plan_of_upsert(
                     session, request, source, facts, target=schema, rules=Rules(), name=name
                 )
@@ -185,8 +188,8 @@ def _same_columns(request: Upsert, source: UpsertSource, schema: TableSchema) ->
 
 def _require_unmoved(source: UpsertSource, target: WrittenTable) -> None:
     """Raise `LostRaceError` if the source was computed from what the target held before somebody else's commit."""
-    read = next((one for one in source.pinned.reads if one.location == target.location), None)
-    if read is not None and read.version != target.version and not source.pinned.fixes(target.location):
+    read = source.pinned.at_head(target.location)
+    if read is not None and read.version != target.version:
         raise LostRaceError(
             f"{target.location} moved past version {read.version}, which the source had read.",
             is_mendable=True,

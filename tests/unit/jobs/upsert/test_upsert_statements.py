@@ -316,3 +316,15 @@ def test_drift_is_refused_added_or_widened_as_it_was_agreed() -> None:
 def test_options_that_say_nothing_are_refused(wrong: dict[str, str]) -> None:
     with pytest.raises(UsageError):
         options_of(**wrong)
+
+
+@pytest.mark.parametrize(
+    "fact",
+    [
+        KeyFacts(column="name", values=("caf\ufffd", "tea")),
+        KeyFacts(column="name", ranges=(("a", "caf\ufffd"),)),
+    ],
+)
+def test_texts_that_python_cannot_hold_leave_nothing_out(fact: KeyFacts) -> None:
+    """A text of Latin-1 bytes: asked for as Python has it, its own row would be left out."""
+    assert pruning_of([fact], schema(name="string"), schema(name="string")) == ""
