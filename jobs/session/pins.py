@@ -35,6 +35,11 @@ class Pinned:
     fixed: tuple[Read, ...] = ()
     """The reads that had fixed versions before: given by the user, or kept in a cache."""
 
+    def at_head(self, location: str) -> Read | None:
+        """What is read of a table at the head that it had; None where it is read at fixed versions alone."""
+        loose = self.reads[: len(self.reads) - len(self.fixed)]
+        return next((read for read in loose if read.location == location), None)
+
     def fixes(self, location: str | None) -> bool:
         """Whether pinning the query again gives the same version of a table."""
         return any(read.version is not None and read.location == location for read in self.fixed)

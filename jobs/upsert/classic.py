@@ -4,6 +4,7 @@ Two of its words mean something else here. `operation` is the kind of change ("u
 an id of the upsert beside `keys`.
 """
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from numbers import Integral
@@ -152,10 +153,20 @@ def _numbered(options: UpsertOptions, batch: str, query: str | None) -> UpsertRe
         raise UsageError(
             "batchId names no batch.", hint="Give the number that foreachBatch has, or a text of your own."
         )
+    own = _own_name(options)
     if query is None:
-        return UpsertRequest(options=options, operation=f"{OPERATION}batch {batch}")
+        return UpsertRequest(options=options, operation=f"{OPERATION}batch {batch}{own}")
     if not (batch.isascii() and batch.isdecimal()):
         raise UsageError(
             f"batchId={batch!r} is no number.", hint="In foreachBatch give the number that it has."
         )
-    return UpsertRequest(options=options, operation=query, number=int(batch))
+    return UpsertRequest(options=options, operation=f"{query}{own}", number=int(batch))
+
+
+def _own_name(options: UpsertOptions) -> str:
+    """What tells deletions and changes of some columns apart from an upsert of whole rows by the same keys: one batch
+    may bring each of them into one table."""
+    if options.delete_when is None and not options.partial:
+        return ""
+    said = "\0".join((*options.keys, "", options.delete_when or "", "", *options.partial))
+    return f" {hashlib.sha256(said.encode()).hexdigest()[:8]}"

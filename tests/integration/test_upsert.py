@@ -288,6 +288,33 @@ def test_a_source_that_read_the_target_before_others_committed_is_computed_again
     assert lake.held(table) == [(1, "a", 2), (2, "b", 2)]
 
 
+def test_a_source_that_reads_the_target_at_an_older_version_as_well_is_computed_again(
+    lake: Lake, tmp_path: Path
+) -> None:
+    table, begun = lake.table((1, "a", 1)), str(tmp_path / "begun")
+    lake.lw.upsert(lake.rows((1, "b", 1)), table, keys="id")
+
+    def counted(ts: int) -> int:
+        """Somebody else commits while the source is computed for the first time."""
+        if not os.path.exists(begun):
+            with open(begun, "w"):
+                row = {"id": [2], "v": ["c"], "ts": pa.array([1], pa.int32())}
+                write_deltalake(table, pa.table(row), mode="append")
+        return ts + 1
+
+    first = lake.spark.read.format("delta").option("versionAsOf", 0).load(table).select("id", "v")
+    head = lake.spark.read.format("delta").load(table).select("id", udf(counted, "int")("ts").alias("ts"))
+    assert lake.lw.upsert(head.join(first, "id", "left"), table, keys="id").rows_updated == 2
+    assert lake.held(table) == [(1, "a", 2), (2, None, 2)]
+
+
+def test_a_text_of_bytes_that_are_no_utf8_is_found_again(lake: Lake) -> None:
+    table, schema = lake.table((1, "tea"), schema="n int, k string"), "CAST(X'636166E9' AS STRING) AS k"
+    for n in (2, 3):
+        lake.lw.upsert(lake.spark.range(1).selectExpr(f"{n} AS n", schema), table, keys="k")
+    assert sorted(row.n for row in lake.spark.read.format("delta").load(table).collect()) == [1, 3]
+
+
 SPECIAL = """SELECT * FROM VALUES
     (1.50BD, TIMESTAMP'0001-01-01 00:00:00 UTC', TIMESTAMP_NTZ'2026-03-29 02:30:00', X'FF80', true, 'a '),
     (-0.01BD, TIMESTAMP'9999-12-31 23:59:59 UTC', TIMESTAMP_NTZ'1582-10-10 00:00:00', X'', false, 'A%/=: ?'),
@@ -454,6 +481,31 @@ def test_a_batch_by_its_number_in_foreach_batch_is_done_once(lake: Lake) -> None
     query.awaitTermination()
     assert done == [False, True] and lake.held(table) == [(1, "a", 1)]
     assert lake.commits(table)[-1].transactions == ((str(query.id), 0),)
+
+
+def test_a_batch_is_known_in_a_thread_that_its_function_starts_and_each_change_of_it_is_done(
+    lake: Lake,
+) -> None:
+    source, table = lake.table((1, "a", 1), (2, "b", 1)), lake.table((1, "old", 0), (3, "gone", 0))
+    done: list[bool] = []
+
+    def upsert(frame: DataFrame, number: int) -> None:
+        gone = frame.where("id = 2").selectExpr("id + 1 AS id", "v", "ts")
+        for rows, operation in ((frame, "upsert"), (gone, "delete")):
+            made = lake.lw.upsert(rows, table, idCols="id", operation=operation, batchId=number)
+            done.append(made.done_before)
+
+    def spread(frame: DataFrame, number: int) -> None:
+        with ThreadPoolExecutor(1) as pool:
+            pool.submit(upsert, frame, number).result()
+
+    stream = lake.spark.readStream.format("delta").load(source).writeStream.foreachBatch(spread)
+    checkpoint = str(lake.folder / uuid.uuid4().hex[:8])
+    query = stream.option("checkpointLocation", checkpoint).trigger(availableNow=True).start()
+    query.awaitTermination()
+    assert done == [False, False] and lake.held(table) == [(1, "a", 1), (2, "b", 1)]
+    apps = [commit.transactions[0][0].partition(" ")[0] for commit in lake.commits(table)[-2:]]
+    assert apps == [str(query.id)] * 2
 
 
 def test_a_late_row_replaces_nothing_where_only_some_columns_are_updated(lake: Lake) -> None:

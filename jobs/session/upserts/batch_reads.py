@@ -31,15 +31,19 @@ __all__ = ["UNKNOWN", "query_of", "reads_of_batch", "require_whole_versions"]
 UNKNOWN: Final = Read(location="", format="rdd")
 """Rows of which nobody can tell where they come from."""
 _QUERY: Final = "sql.streaming.queryId"
-_NUMBER: Final = "streaming.sql.batchId"
 _STATEFUL: Final = "org.apache.spark.sql.execution.streaming.operators.stateful.StateStoreWriter"
 _DELTA: Final = "DeltaSource"
 
 
 def query_of(frame: DataFrame) -> str | None:
-    """The id of the streaming query whose batch this thread runs, None outside of one."""
+    """The id of the streaming query that a frame is a batch of, None for any other. The thread that runs the batch
+    knows; one that its function has started does not, but the batch has the session of its query alone."""
     told: str | None = frame.sparkSession.sparkContext.getLocalProperty(_QUERY)
-    return told
+    if told is not None:
+        return told
+    session: Any = frame._jdf.sparkSession()
+    running = Plans(frame.sparkSession).listed(session.sharedState().activeStreamingQueries().values())
+    return next((str(one.id()) for one in running if _runs_in(one, session)), None)
 
 
 def reads_of_batch(plans: Plans, query: str | None, number: int) -> tuple[Read, ...]:
@@ -54,15 +58,20 @@ def reads_of_batch(plans: Plans, query: str | None, number: int) -> tuple[Read, 
         return (UNKNOWN,)  # a Spark of tomorrow keeps it elsewhere
 
 
+def _runs_in(query: Any, session: Any) -> bool:
+    """Whether a batch of a query runs in a session."""
+    execution = query.lastExecution()
+    return execution is not None and bool(execution.sparkSession().equals(session))
+
+
 def require_whole_versions(plans: Plans, frame: DataFrame) -> None:
     """Return unless the frame is a batch of Delta's change feed that begins or ends in the middle of a version: what is
     deleted and what is inserted in its place may then be in two batches, in any order. Raises `PreconditionError`."""
     query = query_of(frame)
     running = None if query is None else _running(plans, query)
-    told = frame.sparkSession.sparkContext.getLocalProperty(_NUMBER)
-    if running is None or told is None:
+    if running is None:
         return
-    number = int(told)
+    number = int(running.lastExecution().currentBatchId())
     offsets = running.offsetLog()
     for known, then in (
         (_told(plans, offsets, number - 1), "start it with a new checkpoint"),

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
-from lakewarden.catalog.errors import LakewardenError, UsageError
+from lakewarden.catalog.errors import LakewardenError, RefusedError, UsageError
 from lakewarden.catalog.failpoints import reach
 from lakewarden.jobs.session.conflicts.retries import RETRIES_OF_BATCHES
 from lakewarden.jobs.session.plans import Plans
@@ -27,6 +27,11 @@ def start(stream: UpsertStream, run: Callable[[Upsert], Upserted]) -> StreamingQ
 
     def upsert(frame: DataFrame, number: int) -> None:
         query = query_of(frame)
+        if query is None:
+            raise RefusedError(
+                f"Nobody can tell which query batch {number} is of, and so whether it was done. Nothing was changed.",
+                hint="This Spark is none of those that lakewarden knows: report it.",
+            )
         reads = reads_of_batch(plans, query, number)
         batch = replace(request, frame=frame, operation=query, number=number, reads=reads, query=query)
         try:

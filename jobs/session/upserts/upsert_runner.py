@@ -336,8 +336,8 @@ class Upserts:
     ) -> None:
         """Raise `LostRaceError` if the source was computed from what the target held, and it has moved on meanwhile:
         what somebody else has just committed would be undone."""
-        read = next((one for one in source.pinned.reads if one.location == target.location), None)
-        if read is None or source.pinned.fixes(target.location):
+        read = source.pinned.at_head(target.location)
+        if read is None:
             return
         now = existing(self._plans, session, request.table)
         if now is None or now.version != read.version:

@@ -57,6 +57,20 @@ def test_a_batch_is_done_once_by_the_number_of_its_query_or_by_an_id() -> None:
     assert (outside.operation, outside.number) == ("lakewarden.operation/batch orders 7", 0)
 
 
+@pytest.mark.parametrize("query", ["q-1", None])
+def test_what_one_batch_brings_into_one_table_in_several_ways_is_all_done(query: str | None) -> None:
+    def name(operation: str, **words: Any) -> str:
+        asked = asked_of(None, operation, idCols="id", batchId=7, query=query, **words)
+        assert asked.operation is not None
+        return asked.operation
+
+    ways = (name("upsert"), name("delete"), name("upsert", partial="a"), name("upsert", partial="b"))
+    assert len(set(ways)) == 4
+    assert name("delete") == ways[1] and name("upsert", partial=["a"]) == ways[2], (
+        "the same again is the same"
+    )
+
+
 @pytest.mark.parametrize(
     ("keys", "operation", "words", "said"),
     [
