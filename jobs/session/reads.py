@@ -165,6 +165,8 @@ def _files(plans: Plans, relation: Any) -> Iterator[Read]:
     elif name == "TahoeLogFileIndex":
         if index.isTimeTravelQuery():
             yield delta_read(index.path(), index.getSnapshot())
+        else:  # Delta fixes no version where it leaves no file out (stats.skipping=false)
+            yield Read(location=location_of(index.path()), format="delta")
     elif name not in (
         "DeltaLogFileIndex",
         "TahoeBatchFileIndex",

@@ -197,6 +197,7 @@ def settings_of(layout: BucketLayout) -> Mapping[str, str]:
         "spark.sql.adaptive.enabled": "false",
         "spark.sql.shuffle.partitions": str(layout.count),
         "spark.sql.requireAllClusterKeysForCoPartition": "false",
+        "spark.sql.requireAllClusterKeysForDistribution": "false",
         COMMIT_ATTEMPTS: "0",
     }
 

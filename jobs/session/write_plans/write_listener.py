@@ -19,7 +19,7 @@ from lakewarden.jobs.engines.spark.errors import translated
 from lakewarden.jobs.session.iceberg.snapshot_reads import committed_by, is_iceberg, location_of_table
 from lakewarden.jobs.session.jvm_queue import JvmQueue
 from lakewarden.jobs.session.plans import JavaPlan, Plans, kind
-from lakewarden.jobs.session.reads import delta_index, location_of, reads_of, unmoved_read
+from lakewarden.jobs.session.reads import delta_index, location_of, reads_of_leaf, unmoved_read
 from lakewarden.jobs.session.writes import Read
 
 __all__ = ["WriteListener"]
@@ -137,11 +137,9 @@ class WriteListener:
         return None
 
     def _reads(self, query: JavaPlan) -> Iterator[Read]:
-        yield from reads_of(self._plans, query)
         for leaf in self._plans.leaves(query):
             read = unmoved_read(self._plans, leaf)
-            if read is not None:
-                yield read
+            yield from reads_of_leaf(self._plans, leaf) if read is None else (read,)
 
     def _named(self, query: JavaPlan) -> Iterator[str]:
         """The places of the tables with versions in an analysed query: what is answered from their metadata alone is in
