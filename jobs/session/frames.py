@@ -1,18 +1,22 @@
 """What a user's Spark session gives and takes: DataFrames, names of tables, statements that it runs itself."""
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
 import pyarrow as pa
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
 
 from lakewarden.catalog.errors import UsageError
 from lakewarden.catalog.storage.file_store import canonical
 from lakewarden.jobs.engines.spark.names import table_at
+from lakewarden.jobs.sql.compile.values import ColumnType, TableSchema
 
 __all__ = [
     "DataFrame",
+    "columns_in",
     "database_of",
     "frame_of",
     "is_path",
@@ -20,9 +24,11 @@ __all__ = [
     "refresh_table",
     "row_of",
     "run_sql",
+    "schema_of",
     "setting",
     "settings_below",
     "sql_name",
+    "struct_of",
     "taken_setting",
     "temporary_views",
 ]
@@ -46,6 +52,21 @@ def plan_of(frame: DataFrame) -> Any:
             hint="`lw.upsert_stream`, or foreachBatch: it gives DataFrames.",
         )
     return frame._jdf.queryExecution().analyzed()
+
+
+def schema_of(frame: DataFrame) -> TableSchema:
+    """The columns of a frame."""
+    return columns_in(struct_of(frame))
+
+
+def struct_of(frame: DataFrame) -> StructType:
+    """The same as Spark has them."""
+    return StructType.fromJson(json.loads(frame._jdf.schema().json()))
+
+
+def columns_in(schema: StructType) -> TableSchema:
+    """What Spark has as columns, as ours."""
+    return tuple(ColumnType(name=field.name, type=field.dataType.simpleString()) for field in schema)
 
 
 def run_sql(spark: SparkSession, text: str) -> DataFrame:

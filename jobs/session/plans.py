@@ -14,10 +14,11 @@ from typing import Any, Final
 
 from pyspark.sql import DataFrame, SparkSession
 
+from lakewarden.catalog.storage.file_store import from_hadoop
 from lakewarden.catalog.units import MIB
 from lakewarden.jobs.session.statement_depth import require_shallow
 
-__all__ = ["JavaPlan", "Plans", "kind"]
+__all__ = ["JavaPlan", "Plans", "kind", "location_of"]
 
 JavaPlan = Any
 """A `LogicalPlan` or `SparkPlan` in the JVM."""
@@ -65,8 +66,6 @@ class Plans:
         self._identity_map: Any = jvm.java.util.IdentityHashMap
         self._long: Any = jvm.java.util.OptionalLong.of
         self._to_option: Any = jvm.scala.jdk.javaapi.OptionConverters.toScala
-        self.with_file_index: Any = sql.delta.DeltaTableUtils.replaceFileIndex
-        """A leaf of Delta's files, read by another index."""
         self._files: Any = jvm.java.lang.Class.forName(_FILES)
         self._at_this_moment: Any = sql.catalyst.optimizer.ComputeCurrentTime.apply
         self._some: Any = jvm.scala.Some
@@ -82,6 +81,18 @@ class Plans:
         self._relation: Any = sql.execution.datasources.v2.DataSourceV2Relation.create
         self._triple: Any = jvm.scala.Tuple3
         self._skip: Any = sql.execution.CommandExecutionMode.SKIP()
+        self._jvm: Any = jvm
+        self._classes: dict[str, Any] = {}
+
+    def class_named(self, name: str) -> Any:
+        """A class of the JVM's by its full name, looked up once."""
+        found = self._classes.get(name)
+        if found is None:
+            found = self._jvm
+            for part in name.split("."):
+                found = getattr(found, part)
+            self._classes[name] = found
+        return found
 
     def table_named(self, session: Any, name: str) -> JavaPlan | None:
         """The analysed leaf of the table that SQL calls so; None where there is none, and for a view, which is more
@@ -371,3 +382,8 @@ class Plans:
 def kind(thing: Any) -> str:
     """The simple name of a Java object's class: Delta has subclasses of its own for some, all called alike."""
     return str(thing.getClass().getName()).rpartition(".")[2]
+
+
+def location_of(path: Any) -> str:
+    """The canonical location of a Hadoop `Path`, which is never percent-encoded."""
+    return from_hadoop(str(path.toString()))

@@ -15,7 +15,6 @@ from lakewarden.catalog.model.lineage_record import Operation
 from lakewarden.catalog.storage.file_store import StorageOptions
 from lakewarden.jobs.rollback.journal.journal import Journal
 from lakewarden.jobs.runs.port import Tools
-from lakewarden.jobs.session.buckets.bucketed_writes import BucketedWrites, Execution
 from lakewarden.jobs.session.compiled_changes import (
     SeveralMatchesError,
     compile_change,
@@ -26,31 +25,36 @@ from lakewarden.jobs.session.compiled_changes import (
 )
 from lakewarden.jobs.session.conflicts.lost_races import LostRaceError
 from lakewarden.jobs.session.conflicts.retries import RETRIES_KEY, retried, retries_of
-from lakewarden.jobs.session.executed_plans import PlanRecorder
+from lakewarden.jobs.session.formats.row_changes import RowsTarget
+from lakewarden.jobs.session.formats.shapes import Execution, Shape
+from lakewarden.jobs.session.formats.table_commits import OperationOnce
 from lakewarden.jobs.session.frames import is_path, plan_of, run_sql, taken_setting
 from lakewarden.jobs.session.groups.group_runner import Groups
 from lakewarden.jobs.session.groups.ready_writes import ready_writes
-from lakewarden.jobs.session.iceberg.catalog_names import catalog_name, version_named, with_catalog_names
-from lakewarden.jobs.session.iceberg.new_tables import NewTable
-from lakewarden.jobs.session.iceberg.staged_writes import StagedWrite
-from lakewarden.jobs.session.iceberg.written_tables import require_no_evolution
-from lakewarden.jobs.session.judgement.kept_rows import require_plain_conditions
 from lakewarden.jobs.session.judgement.plan_tables import PlanTables
 from lakewarden.jobs.session.judgement.said import called, kind_said
 from lakewarden.jobs.session.judgement.statement_kinds import StatementKind
 from lakewarden.jobs.session.judgement.unrecorded_rule import UnrecordedRule
-from lakewarden.jobs.session.judgement.write_options import USER_METADATA
-from lakewarden.jobs.session.pins import Pinned, pin
 from lakewarden.jobs.session.plans import JavaPlan, Plans, kind
+from lakewarden.jobs.session.read_plans.executed_plans import PlanRecorder
+from lakewarden.jobs.session.read_plans.pins import Pinned, pin
 from lakewarden.jobs.session.row_ways.explained_writes import ExplainedWrites
 from lakewarden.jobs.session.row_ways.statement_ways import RowWays, changes_nothing
-from lakewarden.jobs.session.upserts.operation_ids import Once
-from lakewarden.jobs.session.upserts.staged_operations import StagedOnce
-from lakewarden.jobs.session.upserts.upsert_runner import Upserts
+from lakewarden.jobs.session.session_formats import (
+    FORMATS,
+    as_taken,
+    first_known,
+    found_name,
+    require_analysable,
+    require_sound,
+    with_found_names,
+)
+from lakewarden.jobs.session.upserts.upserts_by_format import Upserts
+from lakewarden.jobs.session.write_plans.known_shapes import shape_of
 from lakewarden.jobs.session.write_plans.requested_plans import RequestedPlans, asked_way, is_merged
-from lakewarden.jobs.session.write_plans.write_shapes import Shape, shape_of, vacuumed_by, with_own_record
 from lakewarden.jobs.session.write_recorder import WriteRecorder
 from lakewarden.jobs.session.writes import (
+    USER_METADATA,
     Directory,
     Judge,
     Request,
@@ -88,10 +92,10 @@ class SparkWriter:
         judge: Judge | None = None,
     ) -> None:
         """`tools` read the tables, and take back what a statement has changed that is not done."""
-        self._reader = reader = tools.reader(None)
+        self._readers = tools.reader
         self._spark, self._directory, self._judge = spark, directory, judge
         self._plans = Plans(spark)
-        self._requested, self._buckets = RequestedPlans(self._plans), BucketedWrites(self._plans)
+        self._requested = RequestedPlans(self._plans)
         tables = PlanTables(spark, self._plans)
         self._unrecorded = UnrecordedRule(plans=self._plans, tables=tables, directory=directory)
         self._recorder = WriteRecorder(
@@ -99,28 +103,30 @@ class SparkWriter:
             plan_recorder=PlanRecorder(spark, self._plans),
             directory=directory,
             user=user,
-            reader=reader,
+            readers=self._readers,
         )
         self._groups = Groups(
             spark=spark, journal=journal, tools=tools, storage=storage, directory=directory, user=user
         )
-        self._ways = RowWays(plans=self._plans, directory=directory, reader=reader, clock=clock)
-        self._explained = ExplainedWrites(
-            plans=self._plans, buckets=self._buckets, ways=self._ways if judge is None else None
-        )
-        made = partial(Upserts, create=self._create, reader=reader, ways=self._ways)
-        self._upserts = made(self._recorder, buckets=self._buckets)
+        self._ways = RowWays(plans=self._plans, directory=directory, readers=self._readers, clock=clock)
+        self._explained = ExplainedWrites(plans=self._plans, ways=self._ways if judge is None else None)
+        self._upserts = Upserts(self._recorder, create=self._create, ways=self._ways)
 
     def table(self, name: str, version: int | None) -> DataFrame:
         session: Any = self._spark._jsparkSession
         if is_path(name):
             frame = self._reader_at(version).format("delta").load(name)
         else:
-            named = catalog_name(self._plans, session, name)
-            at = None if version is None else version_named(self._plans, session, named, version)
+            named = found_name(self._plans, session, name)
+            at = None if version is None else self._version_named(session, named, version)
             frame = self._reader_at(at).table(named)
         plan = plan_of(frame)
         return self._plans.frame(session, pin(self._plans, session, plan, target=None, cached=False).plan)
+
+    def _version_named(self, session: Any, table: str, version: int) -> str:
+        """What Spark calls a version of a table."""
+        called = first_known(one.version_named(self._plans, session, table, version) for one in FORMATS)
+        return str(version) if called is None else called
 
     def _reader_at(self, version: int | str | None) -> DataFrameReader:
         return self._spark.read if version is None else self._spark.read.option("versionAsOf", version)
@@ -144,7 +150,7 @@ class SparkWriter:
             plan = self._plans.analysed(session, self._plans.parsed(session, f"VACUUM {spelling}"))
         except PySparkException:
             return None
-        return vacuumed_by(plan)
+        return first_known(one.vacuumed(plan) for one in FORMATS)
 
     def change_several(self, draft: Draft) -> tuple[Written, ...]:
         operation = self._operation_named()
@@ -210,40 +216,40 @@ class SparkWriter:
         """One try of a write; None, and nothing was run, if it writes no Delta table."""
         operation = operation_named() if isinstance(request, UncompiledChange | Sql) else None
         plan, options, chosen = self._requested.statement(session, request, parsed)
-        plan = with_catalog_names(self._plans, session, self._buckets.as_delta_takes_it(session, plan))
+        plan = with_found_names(self._plans, session, as_taken(self._plans, session, plan))
         if self._judge is not None:
             self._judge.require_said(plan)
-        require_no_evolution(self._plans, session, plan)
+        require_analysable(self._plans, session, plan)
         way = self._ways.of(session, plan, asked_way(request), partial(self._require_own, plan))
         analysed = self._plans.analysed(session, way.plan)
-        self._buckets.require_hashed_columns(analysed)
+        require_sound(self._plans, analysed)
         is_merge_said = kind(plan) == _MERGE
-        shape = shape_of(self._plans, session, analysed, is_merge=is_merge_said, staged=way.staged)
+        shape = shape_of(self._plans, session, analysed, is_merge=is_merge_said, begun=way.begun)
         if shape is None:
             if isinstance(request, UncompiledChange):
                 require_own_words(request.draft)
             if operation is not None:
                 raise UsageError("Only what writes a Delta table takes an operation id.", hint=_TAKES_ONE)
             return None
-        require_plain_conditions(self._plans, session, shape.plan)
+        shape.by.require_plain(session)
         self._require(session, plan, shape)
         shape = self._ways.settled(session, way, shape)
         if isinstance(request, Sql):
-            shape, own = with_own_record(self._plans, shape)
+            shape, own = shape.by.with_own_record(shape)
             options = {} if own is None else {USER_METADATA: own}
         once = self._once(request, operation, shape)
         if once is None:
             return self._write(session, plan, shape, options, chosen=chosen)
         return self._write_once(once, session, plan, shape, options, chosen)
 
-    def _require_own(self, plan: JavaPlan, target: str) -> None:
-        """Raise `NotAllowedError` unless rows of this Iceberg table may be changed now."""
+    def _require_own(self, plan: JavaPlan, target: RowsTarget) -> None:
+        """Raise `NotAllowedError` unless rows of this table may be changed now."""
         if self._judge is not None:
-            self._judge.require_written(plan, target, None, "iceberg")
+            self._judge.require_written(plan, target.location, None, target.format)
 
     def _require(self, session: Any, plan: JavaPlan, shape: Shape) -> None:
         """Raise `NotAllowedError` unless this very plan may be run now."""
-        if isinstance(shape.staged, NewTable):  # it may be put anywhere
+        if shape.may_lie_anywhere:
             self._unrecorded.require_harmless(session, plan, shape.plan)
         if shape.target is not None:
             self._directory.require_writable(shape.target)
@@ -268,18 +274,18 @@ class SparkWriter:
         session: Any = self._spark._jsparkSession
         text = request.text if isinstance(request, Sql) else request.draft.text
         plan = self._plans.parsed(session, text) if parsed is None else parsed
-        plan = with_catalog_names(self._plans, session, plan)
+        plan = with_found_names(self._plans, session, plan)
         self._refuse_id(plan, operation_named)
         if self._judge is not None:
             self._judge.require_said(plan)
         self._unrecorded.require_readable(session, plan)
-        require_no_evolution(self._plans, session, plan)
+        require_analysable(self._plans, session, plan)
         if kind(plan) == "SetCommand" and (said := self._plans.option(plan.kv())) is not None:
             require_sensible(str(said._1()), self._plans.option(said._2()))
         if kind(plan) in _RUN_BY_ANALYSIS:
             return run_sql(self._spark, text)
         analysed = self._plans.analysed(session, plan)
-        self._buckets.require_hashed_columns(analysed)
+        require_sound(self._plans, analysed)
         if self._judge is not None:
             self._judge.require_read(plan, analysed)
         self._unrecorded.require_harmless(session, plan, analysed)
@@ -290,21 +296,17 @@ class SparkWriter:
         told = taken_setting(self._spark, OPERATION_KEY)
         return None if told is None else told.strip().strip("'\"") or None
 
-    def _once(self, request: Request, operation: str | None, shape: Shape) -> Once | StagedOnce | None:
+    def _once(self, request: Request, operation: str | None, shape: Shape) -> OperationOnce | None:
         if operation is None or not isinstance(request, Sql | UncompiledChange):
             return None
-        if shape.target is None or shape.operation is Operation.REPLACE:
+        if shape.change is None:
             raise UsageError("A statement that makes a table takes no operation id.", hint=_TAKES_ONE)
         text = request.text if isinstance(request, Sql) else request.draft.text
-        if isinstance(shape.staged, StagedWrite):
-            return StagedOnce(staged=shape.staged, operation=operation, text=text)
-        return Once(
-            spark=self._spark, reader=self._reader, operation=operation, text=text, location=shape.target
-        )
+        return shape.change.once(self._readers, operation, text)
 
     def _write_once(
         self,
-        once: Once | StagedOnce,
+        once: OperationOnce,
         session: Any,
         plan: JavaPlan,
         shape: Shape,
@@ -345,12 +347,12 @@ class SparkWriter:
             heads = dict(shape.heads)
             pinned = pin(self._plans, session, query, target=shape.target, snapshots=heads)
         reads = () if pinned is None else pinned.reads
-        plan = shape.plan if pinned is None else shape.rebuilt(self._spread(session, shape, pinned.plan))
+        plan = shape.plan if pinned is None else shape.rebuilt(shape.by.arranged(session, shape, pinned.plan))
         self._require(session, said, shape)  # rights, holds and policies as they are now
         done = Execution()
         frame, written = self._recorder.run(
             session,
-            lambda: self._execute(session, shape, plan, done),
+            lambda: shape.by.run(session, plan, done),
             operation=shape.operation,
             reads=reads,
             reads_self=pinned is not None and pinned.reads_self,
@@ -362,20 +364,12 @@ class SparkWriter:
             reads_fixed=pinned is not None and pinned.fixes(shape.target),
             chosen=chosen,
             seen=done.reads,
-            committer=shape.staged,
+            committer=shape.by.carrier(self._readers),
             way=shape.way,
         )
         if done.note is not None:
             written = replace(written, notes=(*written.notes, done.note))
         return self._spark.range(0) if frame is None else frame, written
-
-    def _spread(self, session: Any, shape: Shape, query: JavaPlan) -> JavaPlan:
-        return query if shape.staged is not None else self._buckets.spread(session, shape, query)
-
-    def _execute(self, session: Any, shape: Shape, plan: JavaPlan, done: Execution) -> DataFrame:
-        if shape.staged is not None:
-            return shape.staged.run(session, plan)
-        return self._buckets.run(session, plan, done)
 
     def _refuse_id(self, plan: JavaPlan, operation_named: Callable[[], str | None]) -> None:
         """Raise `UsageError` for what Spark runs as it is, and changes rows, if the session gave its next write an id:

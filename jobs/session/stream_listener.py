@@ -4,11 +4,10 @@ Spark tells its listeners of each batch after its commit.
 Ours implements the interface that PySpark's own listeners have.
 A full queue drops events: then a declared checkpoint has to tell.
 
-Seen: queries of the attached session that write a Delta or an Iceberg table by its own sink. `foreachBatch` is no sink
+Seen: queries of the attached session that write a table with versions by its own sink. `foreachBatch` is no sink
 of a table.
 """
 
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -20,19 +19,17 @@ from pyspark.sql import SparkSession
 from lakewarden.catalog.errors import LakewardenError, UsageError
 from lakewarden.catalog.lineage.streams.offsets import NOT_SAID, Began, SourceOffsets, StreamBatch
 from lakewarden.catalog.lineage.streams.session_notes import StreamNote
-from lakewarden.catalog.storage.file_store import canonical
 from lakewarden.jobs.engines.spark.errors import translated
-from lakewarden.jobs.session.iceberg.stream_tables import initial_offset, sink_location
 from lakewarden.jobs.session.jvm_queue import JvmQueue
+from lakewarden.jobs.session.plans import kind
+from lakewarden.jobs.session.session_formats import FORMATS, first_known
 
-__all__ = ["StreamListener", "began_of", "note_of"]
+__all__ = ["StreamListener", "began_with", "note_of"]
 
 _INTERFACE: Final = "org.apache.spark.sql.streaming.PythonStreamingQueryListener"
 _FLUSH_MILLISECONDS: Final = 1_000
-_SINK: Final = re.compile(r"DeltaSink\[(.*)\]")
-_SOURCE: Final = "DeltaSource"
-_LEAF: Final = "StreamingExecutionRelation"
-_VERSION: Final = "StartingVersion"
+_FIRST_API: Final = "StreamingExecutionRelation"
+_SECOND_API: Final = "StreamingDataSourceV2ScanRelation"
 _DEED: Final = "tell of its streams"
 
 
@@ -86,11 +83,14 @@ class StreamListener:
                 yield replace(note, batch=self._begun(note.batch))
 
     def _sink_at(self, run_id: str, description: str) -> str | None:
-        """Where a sink lies that is no Delta table; asked once for each run of a query."""
+        """Where a sink lies that a catalog names; asked once for each run of a query."""
         if (run_id, description) not in self._sinks:
             try:
                 with translated(_DEED):
-                    found = sink_location(self._queue.session, self._queue.jvm, description)
+                    queue = self._queue
+                    found = first_known(
+                        one.sink_found(queue.session, queue.jvm, description) for one in FORMATS
+                    )
             except LakewardenError:
                 found = None  # its catalog does not answer: a declared checkpoint has to tell
             self._sinks[run_id, description] = found
@@ -110,7 +110,7 @@ class StreamListener:
         return replace(batch, began=known.began, sources=tuple(sources))
 
     def _look(self, query_id: str) -> _Beginning:
-        """The option `startingVersion` of a running query's Delta sources, and the first offsets of others."""
+        """What a running query began with, as its sources tell."""
         try:
             with translated(_DEED):
                 query = self._queries.get(query_id)
@@ -118,28 +118,24 @@ class StreamListener:
                     return _NOTHING_KNOWN
                 every = query.streamingQuery().logicalPlan().collectLeaves()
                 leaves = [every.apply(number) for number in range(every.length())]
-                options = [
-                    leaf.source().options()
-                    for leaf in leaves
-                    if leaf.getClass().getSimpleName() == _LEAF
-                    and leaf.source().getClass().getSimpleName() == _SOURCE
-                ]
-                initial = tuple(initial_offset(leaf) for leaf in leaves if leaf.isStreaming())
-                return _Beginning(began=began_of(options), initial=initial)
+                sources = [leaf.source() for leaf in leaves if kind(leaf) == _FIRST_API]
+                initial = tuple(_initial_offset(leaf) for leaf in leaves if leaf.isStreaming())
+                return _Beginning(began=began_with(sources), initial=initial)
         except LakewardenError:
             return _NOTHING_KNOWN  # the query has ended, or Spark keeps it elsewhere
 
 
-def began_of(options: Sequence[Any]) -> Began:
-    """From the options of all Delta sources of a query."""
-    versions = [one.startingVersion() for one in options]
-    if any(one.startingTimestamp().isDefined() for one in options) or not options:
-        return NOT_SAID
-    if not any(one.isDefined() for one in versions):
-        return Began(content=True)
-    if len(versions) > 1 or versions[0].get().getClass().getSimpleName() != _VERSION:
-        return NOT_SAID
-    return Began(version=int(versions[0].get().version()), skips=bool(options[0].skipChangeCommits()))
+def began_with(sources: Sequence[Any]) -> Began:
+    """What a query with these sources began with."""
+    told = (one.began(sources) for one in FORMATS)
+    return next((one for one in told if one != NOT_SAID), NOT_SAID)
+
+
+def _initial_offset(leaf: Any) -> str | None:
+    """What a running query began to read with, by the leaf of its plan. Raises Spark's own errors."""
+    if kind(leaf) != _SECOND_API:
+        return None
+    return first_known(one.initial_offset(leaf.stream()) for one in FORMATS)
 
 
 def _nowhere(run_id: str, description: str) -> None:
@@ -152,8 +148,8 @@ def note_of(text: str, sink_at: Callable[[str, str], str | None] = _nowhere) -> 
     try:
         told = orjson.loads(text)
         description = told["sink"]["description"]
-        place = _SINK.fullmatch(description)
-        sink = sink_at(told["runId"], description) if place is None else canonical(place[1])
+        place = first_known(one.sink_named(description) for one in FORMATS)
+        sink = sink_at(told["runId"], description) if place is None else place
         if sink is None:
             return None
         batch = StreamBatch(

@@ -2,41 +2,27 @@
 
 import uuid
 from collections.abc import Callable, Sequence
-from dataclasses import KW_ONLY, dataclass
-from typing import Any, Final, Protocol
+from dataclasses import dataclass
+from typing import Any, Final
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
-from lakewarden.catalog.formats.port import TableReader
-from lakewarden.catalog.model.lineage_record import LineageRecord, Operation, user_metadata
+from lakewarden.catalog.model.lineage_record import Operation
 from lakewarden.catalog.policy.rows_write import ChosenWay
 from lakewarden.jobs.engines.spark.cancellation import require_wanted
-from lakewarden.jobs.engines.spark.errors import is_lost_race
 from lakewarden.jobs.engines.spark.session import USER_METADATA, require_safe_commits
-from lakewarden.jobs.session.conflicts.lost_races import look_for_own_commit
-from lakewarden.jobs.session.executed_plans import PlanRecorder
+from lakewarden.jobs.session.formats.table_commits import Readers, RecordCarrier
 from lakewarden.jobs.session.plans import Plans
+from lakewarden.jobs.session.read_plans.executed_plans import PlanRecorder
 from lakewarden.jobs.session.write_records import compare, record_of
 from lakewarden.jobs.session.writes import Directory, Observed, Read, Written
 from lakewarden.jobs.sql.compile.values import Chosen
 
-__all__ = ["RecordCarrier", "WriteRecorder"]
+__all__ = ["WriteRecorder"]
 
 _FROM_JAVA: Final = (PySparkException, Py4JJavaError)
-
-
-class RecordCarrier(Protocol):
-    """How one write becomes a commit with its record, in the format of its table. For a session in the JVM, a clone for
-    this write alone."""
-
-    def carry(self, session: Any, record: LineageRecord) -> None:
-        """Have what the session commits next carry the record."""
-
-    def settle(self, error: Exception, *, run_id: str, is_mendable: bool) -> None:
-        """Return if the commit was made in spite of an error. Raises `LostRaceError` if somebody else came first, of
-        which another try makes sense where it `is_mendable`; the error itself if it is another one."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,8 +33,7 @@ class WriteRecorder:
     plan_recorder: PlanRecorder
     directory: Directory
     user: str
-    reader: TableReader
-    """Reads the logs of the tables."""
+    readers: Readers
 
     def unwritten(self, operation: Operation, target: str | None, id_: str) -> Written:
         """The result of a write that was done before under its operation id."""
@@ -73,6 +58,7 @@ class WriteRecorder:
         target: str | None,
         locate: Callable[[], str | None],
         known: int,
+        committer: RecordCarrier,
         own: str | None = None,
         run_id: str | None = None,
         statement: str | None = None,
@@ -80,7 +66,6 @@ class WriteRecorder:
         chosen: Chosen | None = None,
         seen: Sequence[Read] | None = (),
         query: str | None = None,
-        committer: RecordCarrier | None = None,
         way: ChosenWay | None = None,
     ) -> tuple[DataFrame | None, Written]:
         """Execute what commits in `session` (in the JVM, a clone for this alone). `own` is the user's own metadata,
@@ -88,7 +73,7 @@ class WriteRecorder:
         that an operation id stands for, `chosen` how it was read; `query` the streaming query whose batch it is.
         `known` is a version that the target's head is not before; `reads_fixed`: another try would read the target at
         the version that this one does; `seen` is what was read for it before, None where Spark did not tell.
-        `committer` is Delta's unless told otherwise; `way` is how rows that change are written, if anybody asked. No
+        `committer` gives the commit its record; `way` is how rows that change are written, if anybody asked. No
         DataFrame: it is done, and Spark was not told so. Raises `CancelledError` if it is not wanted, `RefusedError` if
         other writers could overwrite what the session commits, `LostRaceError` if somebody committed first."""
         require_wanted()
@@ -100,15 +85,12 @@ class WriteRecorder:
             reads_self=reads_self, user_metadata=own, directory=self.directory, statement=statement,
             chosen=chosen, query=query, way=way,
         )  # fmt: skip
-        by = committer or _DeltaCommits(
-            self.reader, target, known, makes_table=operation is Operation.REPLACE
-        )
-        by.carry(session, record)
+        committer.carry(session, record)
         with self.plan_recorder.watching(session, f"lakewarden-{record.run_id}") as evidence:
             try:
                 frame: DataFrame | None = execute()
             except _FROM_JAVA as error:
-                by.settle(error, run_id=record.run_id, is_mendable=not reads_fixed)
+                committer.settle(error, run_id=record.run_id, is_mendable=not reads_fixed)
                 frame = None
         executed = None if seen is None or evidence.reads is None else (*seen, *evidence.reads)
         observed = compare(reads, executed, target)
@@ -119,31 +101,3 @@ class WriteRecorder:
             run_id=record.run_id, record=record, location=location, observed=observed, notes=notes,
             after=known if location == target else -1,
         )  # fmt: skip
-
-
-@dataclass(frozen=True)
-class _DeltaCommits:
-    """`RecordCarrier` of a Delta table: its own transaction commits."""
-
-    reader: TableReader
-    target: str | None
-    known: int
-    """A version that the target's head is not before."""
-    _: KW_ONLY
-    makes_table: bool
-
-    def carry(self, session: Any, record: LineageRecord) -> None:
-        session.conf().set(USER_METADATA, user_metadata(record))
-
-    def settle(self, error: Exception, *, run_id: str, is_mendable: bool) -> None:
-        if self.target is None or not isinstance(error, _FROM_JAVA) or not is_lost_race(error):
-            raise error
-        look_for_own_commit(
-            self.reader,
-            self.target,
-            since=self.known,
-            run_id=run_id,
-            said=str(error),
-            reads_fixed=not is_mendable,
-            makes_table=self.makes_table,
-        )

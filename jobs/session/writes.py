@@ -19,6 +19,7 @@ from lakewarden.jobs.upsert.upsert_options import UpsertOptions
 
 __all__ = [
     "UPSERT",
+    "USER_METADATA",
     "Append",
     "Directory",
     "Judge",
@@ -39,6 +40,8 @@ __all__ = [
 
 UPSERT = ("WHEN MATCHED THEN UPDATE SET *", "WHEN NOT MATCHED THEN INSERT *")
 """What a merge does unless it is told otherwise."""
+USER_METADATA = "userMetadata"
+"""The option of a write whose value is kept in the record."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

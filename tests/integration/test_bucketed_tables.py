@@ -15,8 +15,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from lakewarden.catalog.errors import ConflictError, PreconditionError, UsageError
-from lakewarden.jobs.session.buckets.bucketed_changes import BucketedChange
-from lakewarden.jobs.session.buckets.rows_changes import RowsChange
+from lakewarden.jobs.session.delta.buckets.bucketed_changes import BucketedChange
+from lakewarden.jobs.session.delta.buckets.rows_changes import RowsChange
 from support.builders.bucketed_lakes import (
     BucketedLake,
     bucketed_lake,

@@ -14,9 +14,9 @@ from lakewarden.catalog.model.lineage_record import OPERATION_ID
 from lakewarden.catalog.policy.rows_write import ROWS_WRITE
 from lakewarden.daemon.process.embedded_metastore import EmbeddedMetastore
 from lakewarden.jobs.session.attached import Attached
+from lakewarden.jobs.session.formats.table_commits import statement_app
 from lakewarden.jobs.session.iceberg.staged_writes import StagedWrite
 from lakewarden.jobs.session.row_counts import counts_of
-from lakewarden.jobs.session.upserts.operation_ids import statement_app
 from support.builders.spark_iceberg import SparkIceberg
 from support.processes.commands import Cli
 

@@ -26,8 +26,8 @@ from lakewarden.jobs.engines.delta.engine import DeltaEngine
 from lakewarden.jobs.rollback.execute.commit_records import removal_record
 from lakewarden.jobs.rollback.journal.steps import TableStep
 from lakewarden.jobs.session.attached import Attached
+from lakewarden.jobs.session.delta.operation_ids import Once
 from lakewarden.jobs.session.frames import taken_setting
-from lakewarden.jobs.session.upserts.operation_ids import Once
 from support.cases import mostly_long
 from support.histories.operation_lives import OperationLife, clean_before
 

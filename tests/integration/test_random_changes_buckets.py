@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from lakewarden.jobs.session.buckets.bucketed_changes import BucketedChange
-from lakewarden.jobs.session.buckets.rows_changes import RowsChange
+from lakewarden.jobs.session.delta.buckets.bucketed_changes import BucketedChange
+from lakewarden.jobs.session.delta.buckets.rows_changes import RowsChange
 from support.servers.mariadb import MariadbServer
 from support.servers.postgres import PostgresServer
 from support.two_databases.game import Change, Outcome, play

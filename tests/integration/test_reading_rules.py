@@ -12,8 +12,8 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
 from lakewarden.catalog.errors import NotAllowedError
+from lakewarden.jobs.session.formats.plan_parts import QueriedTable
 from lakewarden.jobs.session.judgement.listed_functions import FUNCTIONS, TABLE_FUNCTIONS
-from lakewarden.jobs.session.judgement.plan_tables import QueriedTable
 from lakewarden.jobs.session.judgement.reading_rules import Reading
 from lakewarden.jobs.session.judgement.statement_kinds import StatementKind, kind_of
 from lakewarden.jobs.session.plans import Plans

@@ -126,7 +126,7 @@ def layout_in_use(
 ) -> BucketLayout | None:
     """The layout on record of a table that can be worked on bucket by bucket, given its schema as JSON; None for any
     other table. Statements ask again, of what they have read, and say what is in the way
-    (jobs/session/buckets/reading.py)."""
+    (jobs/session/delta/buckets/reading.py)."""
     rearranged = any(key.startswith(_REARRANGING) for key in properties)
     if partitioned_by or rearranged or not features <= _KEPT_BY_BUCKETS:
         return None

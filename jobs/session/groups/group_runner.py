@@ -46,10 +46,10 @@ from lakewarden.jobs.runs.guard import RunGuard, refusal
 from lakewarden.jobs.runs.port import Tools
 from lakewarden.jobs.runs.standings import StoredStandings
 from lakewarden.jobs.session.conflicts.lost_races import LostRaceError, UntoldWriteError, told_of
+from lakewarden.jobs.session.formats.table_commits import WriteMark
 from lakewarden.jobs.session.groups.named_statement import NamedStatement
 from lakewarden.jobs.session.groups.ready_writes import ReadyWrite
 from lakewarden.jobs.session.groups.session_liveness import Liveness
-from lakewarden.jobs.session.groups.table_commits import WriteMark
 from lakewarden.jobs.session.writes import Directory, Written
 from lakewarden.jobs.upsert.once_of_several import Turn, about_unfinished
 

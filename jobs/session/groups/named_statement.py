@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from lakewarden.catalog.model.rollbacks import Rollback
 from lakewarden.jobs.rollback.journal.journal import Journal
 from lakewarden.jobs.rollback.journal.step_rows import step_of
+from lakewarden.jobs.session.formats.table_commits import HeldOperation, WriteMark, digest_of, statement_app
 from lakewarden.jobs.session.groups.ready_writes import ReadyWrite
-from lakewarden.jobs.session.groups.table_commits import HeldOperation, WriteMark
-from lakewarden.jobs.session.upserts.operation_ids import digest_of, statement_app
 from lakewarden.jobs.upsert.once_of_several import Decision, Member, about_members
 
 __all__ = ["NamedStatement"]

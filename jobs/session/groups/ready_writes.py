@@ -17,11 +17,11 @@ from lakewarden.jobs.session.compiled_changes import (
     require_own_words,
     wrong_rows_explained,
 )
-from lakewarden.jobs.session.groups.table_commits import HeldOperation, TableCommit, WriteMark, commit_of
-from lakewarden.jobs.session.iceberg.catalog_names import with_catalog_names
-from lakewarden.jobs.session.pins import Pinned, pin
+from lakewarden.jobs.session.formats.table_commits import HeldOperation, TableCommit, WriteMark
 from lakewarden.jobs.session.plans import JavaPlan, Plans
-from lakewarden.jobs.session.write_plans.write_shapes import shape_of
+from lakewarden.jobs.session.read_plans.pins import Pinned, pin
+from lakewarden.jobs.session.session_formats import with_found_names
+from lakewarden.jobs.session.write_plans.known_shapes import shape_of
 from lakewarden.jobs.session.write_recorder import WriteRecorder
 from lakewarden.jobs.session.writes import Judge, Written
 from lakewarden.jobs.sql.compile.reading import Draft
@@ -75,11 +75,11 @@ def _ready_write(
     judge: Judge | None,
 ) -> tuple[ReadyWrite, TableCommit]:
     plans = recorder.plans
-    said = with_catalog_names(plans, session, plans.composed(session, step.sql))
+    said = with_found_names(plans, session, plans.composed(session, step.sql))
     if judge is not None:
         judge.require_said(said)
     shape = shape_of(plans, session, plans.analysed(session, said), is_merge=True)
-    if shape is None or shape.target is None or shape.query is None:
+    if shape is None or shape.change is None or shape.target is None or shape.query is None:
         require_own_words(draft)
         raise UsageError(
             f"{step.target} is no Delta or Iceberg table that could be changed together with others.",
@@ -88,7 +88,7 @@ def _ready_write(
     if judge is not None:
         judge.require_run(shape.plan)
         judge.require_written(said, shape.target, shape.query, shape.format)
-    target, by = shape.target, commit_of(plans, recorder.reader, shape, str(step.target))
+    target, by = shape.target, shape.change.commit(recorder.readers, str(step.target))
     for key, head in shape.heads.items():
         snapshots.setdefault(key, head)
     pinned = pin(plans, session, shape.query, target=target, cached=False, snapshots=snapshots)
@@ -111,7 +111,7 @@ def _ready_write(
                 statement=mark.digest,
                 known=shape.known,
                 chosen=chosen,
-                committer=by.carrier,
+                committer=shape.by.carrier(recorder.readers),
             )
         return written if frame is None or by.is_made(frame) else None
 

@@ -1,4 +1,4 @@
-"""Which snapshot of an Iceberg table does a statement read? The one that was there when it was judged.
+"""How does a user's session read and write Iceberg tables? At the snapshot that was there when a statement was judged.
 
-Door: `snapshot_reads`.
+Door: `iceberg_sessions`.
 """

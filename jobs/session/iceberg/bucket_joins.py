@@ -12,7 +12,7 @@ from lakewarden.jobs.session.iceberg.snapshot_reads import is_iceberg
 from lakewarden.jobs.session.iceberg.written_tables import WrittenTable, is_of_a_change, is_row_by_row
 from lakewarden.jobs.session.plans import JavaPlan, Plans, kind
 
-__all__ = ["join_by_buckets", "told_of_join"]
+__all__ = ["buckets_of", "join_by_buckets", "told_of_join"]
 
 _SETTINGS: Final = {
     "spark.sql.iceberg.distribution-mode": "none",
@@ -35,7 +35,7 @@ def join_by_buckets(
     """Have a session, a clone for one statement alone, run an analysed and pinned change of `target`, whose state
     `table` has, bucket by bucket: how many there are; None, and nothing is set, where rows would be moved. What the
     user has set stays."""
-    count = _buckets_of(plans, target.base.spec())
+    count = buckets_of(plans, target.base.spec())
     if (
         count is None
         or not is_row_by_row(plan)
@@ -57,7 +57,7 @@ def join_by_buckets(
 def told_of_join(plans: Plans, session: Any, target: WrittenTable, plan: JavaPlan) -> str | None:
     """What is to be said of an analysed and pinned statement of a table with buckets; None of any other. `session` is a
     clone for this alone."""
-    if not is_row_by_row(plan) or _buckets_of(plans, target.base.spec()) is None:
+    if not is_row_by_row(plan) or buckets_of(plans, target.base.spec()) is None:
         return None
     count = join_by_buckets(plans, session, target, plan, target.table)
     return _DOES_NOT if count is None else _DOES.format(count=count)
@@ -69,12 +69,12 @@ def _has_source(plans: Plans, plan: JavaPlan) -> bool:
         kind(leaf) == "DataSourceV2Relation"
         and not is_of_a_change(leaf)
         and is_iceberg(leaf.table())
-        and _buckets_of(plans, leaf.table().table().spec()) is not None
+        and buckets_of(plans, leaf.table().table().spec()) is not None
         for leaf in plans.leaves(plan)
     )
 
 
-def _buckets_of(plans: Plans, spec: Any) -> int | None:
+def buckets_of(plans: Plans, spec: Any) -> int | None:
     """How many buckets a table has that is partitioned by nothing else; None for any other."""
     told = [_BUCKETS.fullmatch(str(one.transform())) for one in plans.items(spec.fields())]
     return int(told[0][1]) if len(told) == 1 and told[0] is not None else None

@@ -27,6 +27,7 @@ from lakewarden.catalog.model.lineage_record import (
 )
 from lakewarden.catalog.policy.rows_write import ROWS_WRITE
 from lakewarden.jobs.session.conflicts.lost_races import LostRaceError, UntoldWriteError
+from lakewarden.jobs.session.formats.said_changes import changed_leaf
 from lakewarden.jobs.session.frames import row_of
 from lakewarden.jobs.session.iceberg.bucket_joins import join_by_buckets
 from lakewarden.jobs.session.iceberg.marked_commits import (
@@ -35,7 +36,7 @@ from lakewarden.jobs.session.iceberg.marked_commits import (
     require_into_main,
     run_marked,
 )
-from lakewarden.jobs.session.iceberg.written_tables import WrittenTable, changed_leaf
+from lakewarden.jobs.session.iceberg.written_tables import WrittenTable
 from lakewarden.jobs.session.plans import JavaPlan, Plans
 from lakewarden.jobs.session.row_counts import NOTHING, UNKNOWN
 

@@ -12,7 +12,7 @@ from lakewarden.catalog.storage.file_store import from_hadoop
 from lakewarden.jobs.engines.spark.names import quoted
 from lakewarden.jobs.session.plans import kind
 
-__all__ = ["StreamedTable", "initial_offset", "initial_offset_of", "sink_location", "table_streamed"]
+__all__ = ["StreamedTable", "initial_offset", "sink_location", "table_streamed"]
 
 _CATALOGS: Final = "spark.sql.catalog."
 _PACKAGE: Final = "org.apache.iceberg.spark."
@@ -32,14 +32,9 @@ def sink_location(session: Any, jvm: Any, description: str) -> str | None:
     return from_hadoop(str(table.location()))
 
 
-def initial_offset(leaf: Any) -> str | None:
-    """What a running query began to read with, by the leaf of its plan; None where the source is another one. Raises
-    Spark's own errors."""
-    return initial_offset_of(leaf.stream()) if kind(leaf) == _LEAF else None
-
-
-def initial_offset_of(source: Any) -> str | None:
-    """The same by the source itself."""
+def initial_offset(source: Any) -> str | None:
+    """What a running query began to read with, by its source; None where that is another one. Raises Spark's own
+    errors."""
     return str(source.initialOffset().json()) if kind(source) == _STREAM else None
 
 

@@ -6,20 +6,16 @@ from typing import Any, Final
 
 from lakewarden.catalog.errors import UsageError
 from lakewarden.catalog.model.lineage_record import Operation
-from lakewarden.jobs.engines.spark.names import quoted
+from lakewarden.jobs.session.formats.said_changes import changed_leaf, inside_with, spelled
 from lakewarden.jobs.session.iceberg.snapshot_reads import head_of, is_iceberg, location_of_table
 from lakewarden.jobs.session.plans import JavaPlan, Plans, kind
 
 __all__ = [
     "WrittenTable",
-    "changed_leaf",
-    "inside_with",
     "is_of_a_change",
     "is_row_by_row",
-    "is_row_change",
     "operation_of",
     "require_no_evolution",
-    "spelled",
     "table_behind",
     "written_table",
 ]
@@ -118,33 +114,6 @@ def is_row_by_row(plan: JavaPlan) -> bool:
     return kind(plan) in _CHANGES
 
 
-def is_row_change(said: JavaPlan) -> bool:
-    """Whether a parsed statement is an UPDATE, DELETE or MERGE."""
-    return kind(inside_with(said)) in ("MergeIntoTable", "UpdateTable", "DeleteFromTable")
-
-
-def changed_leaf(plans: Plans, said: JavaPlan) -> JavaPlan | None:
-    """The name of the table whose rows a parsed UPDATE, DELETE or MERGE changes; None for any other statement, and for
-    a target that is no plain name."""
-    said = inside_with(said)
-    match kind(said):
-        case "MergeIntoTable":
-            target = said.targetTable()
-        case "UpdateTable" | "DeleteFromTable":
-            target = said.table()
-        case _:
-            return None
-    leaves = plans.leaves(target)
-    return leaves[0] if len(leaves) == 1 and kind(leaves[0]) == "UnresolvedRelation" else None
-
-
-def inside_with(said: JavaPlan) -> JavaPlan:
-    """A parsed statement without the queries that it begins with (WITH)."""
-    while kind(said) == "UnresolvedWith":
-        said = said.child()
-    return said
-
-
 def require_no_evolution(plans: Plans, session: Any, said: JavaPlan) -> None:
     """Raise `UsageError` for a parsed MERGE, or an EXPLAIN of one, that may change the columns of an Iceberg table:
     Spark changes them as soon as it analyses it, whatever becomes of the statement."""
@@ -158,11 +127,6 @@ def require_no_evolution(plans: Plans, session: Any, said: JavaPlan) -> None:
             "WITH SCHEMA EVOLUTION is for Delta tables that are called by their names. Nothing was run.",
             hint="Change the columns first: ALTER TABLE ... ADD COLUMN; then MERGE without it.",
         )
-
-
-def spelled(plans: Plans, named: JavaPlan) -> str:
-    """The name of a table that a parsed statement names, as SQL has it."""
-    return ".".join(quoted(str(one)) for one in plans.sequence(named.multipartIdentifier()))
 
 
 def table_behind(plans: Plans, session: Any, name: str) -> WrittenTable | None:

@@ -3,7 +3,6 @@
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any, Final
 
 from py4j.protocol import Py4JJavaError
@@ -11,65 +10,30 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from lakewarden.catalog.errors import UnavailableError, UsageError
-from lakewarden.jobs.engines.spark.names import quoted
-from lakewarden.jobs.session.iceberg.snapshot_reads import (
-    is_iceberg,
-    location_of_table,
-    name_of_table,
-    uuid_of_table,
-)
+from lakewarden.jobs.session.formats.plan_parts import Affected, QueriedTable
 from lakewarden.jobs.session.judgement.statement_kinds import StatementKind, kind_of
-from lakewarden.jobs.session.plans import JavaPlan, Plans, kind
-from lakewarden.jobs.session.reads import location_of
+from lakewarden.jobs.session.plans import JavaPlan, Plans, kind, location_of
+from lakewarden.jobs.session.session_formats import FORMATS, first_known
 
-__all__ = ["Affected", "PlanTables", "QueriedTable"]
+__all__ = ["PlanTables"]
 
 _PLAN: Final = "org.apache.spark.sql.catalyst.plans.logical.LogicalPlan"
 _SCRIPT: Final = "org.apache.spark.sql.catalyst.plans.logical.CompoundPlanStatement"
-_NAMING: Final = frozenset(
-    {
-        "AddPartitionField", "CreateOrReplaceBranch", "CreateOrReplaceTag", "DropBranch", "DropIdentifierFields",
-        "DropPartitionField", "DropTag", "ReplacePartitionField", "SetIdentifierFields",
-        "SetWriteDistributionAndOrdering",
-    }
-)  # fmt: skip
-"""Statements of Iceberg's that hold no more than the name of their table, analysed, too."""
 _BESIDE: Final[Mapping[str, str]] = {
     "AppendData": "table",
     "DescribeQueryCommand": "plan",
     "ExplainCommand": "logicalPlan",
     "InsertIntoStatement": "table",
-    "MergeIntoCommand": "source",
     "OverwriteByExpression": "table",
     "OverwritePartitionsDynamic": "table",
     "RelationTimeTravel": "relation",
+    **{hidden: said for one in FORMATS for hidden, said in one.hidden_plans},
 }
 """Plans that hold another one which Spark counts neither among their children nor among what is inside them."""
 _BETWEEN: Final = re.compile(r"[\s`'\"]+")
 _ABSOLUTE: Final = re.compile(r"(?:[A-Za-z][\w+.-]*:)?/")
 _SESSION: Final = "spark_catalog"
 _NO_PARTS: Final = (str, int, float, bool, bytes, type(None))
-
-
-@dataclass(frozen=True, slots=True)
-class QueriedTable:
-    """A table that a query reads: `db.t`, its canonical location and its format (`delta`), None where the catalog does
-    not tell it."""
-
-    name: str
-    location: str | None
-    format: str | None
-    format_id: str | None = None
-    """Its UUID, of a format whose tables may say that they lie elsewhere."""
-
-
-@dataclass(frozen=True, slots=True)
-class Affected:
-    """What a command is about: a table or a folder, by its canonical location; of a table in its own format also its
-    UUID."""
-
-    location: str
-    format_id: str | None = None
 
 
 class PlanTables:
@@ -79,7 +43,6 @@ class PlanTables:
         jvm: Any = spark._jvm
         self._plans = plans
         self._path: Any = jvm.org.apache.hadoop.fs.Path
-        self._iceberg: Any = jvm.org.apache.iceberg
         classes = (_PLAN, _SCRIPT, "scala.Option", "scala.collection.Seq")
         self._plan, self._script, self._option, self._sequence = (
             jvm.java.lang.Class.forName(name) for name in classes
@@ -88,12 +51,11 @@ class PlanTables:
     def source(self, leaf: JavaPlan) -> QueriedTable | None:
         """The table that a leaf of an analysed query reads; None where it reads none."""
         name = kind(leaf)
+        told = first_known(one.queried(leaf, name) for one in FORMATS)
+        if told is not None:
+            return told
         if name == "DataSourceV2Relation":
             identifier, table = leaf.identifier().get(), leaf.table()
-            if is_iceberg(table):  # of which also its branches and what tells of it have names
-                catalog = str(leaf.catalog().get().name())
-                name = name_of_table(table, catalog)
-                return QueriedTable(name, location_of_table(table), "iceberg", uuid_of_table(table))
             location, provider = (table.properties().get(key) for key in ("location", "provider"))
             return QueriedTable(
                 name=".".join((*identifier.namespace(), identifier.name())).lower(),
@@ -117,9 +79,8 @@ class PlanTables:
         found: set[Affected] = set()
         for part in self._parts(command):
             found |= self._located(session, part)
-        if kind(command) in _NAMING:
-            name = ".".join(quoted(str(part)) for part in self._plans.sequence(command.table()))
-            found |= self._named(session, self._plans.current_catalog(session), name)
+        named = first_known(one.named_by(self._plans, session, command) for one in FORMATS)
+        found |= frozenset() if named is None else self._located(session, named)
         for below in self._plans.sequence(command.children()):
             if kind_of(kind(below)) in (
                 StatementKind.WRITES,
@@ -150,21 +111,23 @@ class PlanTables:
                 ) from error
 
     def called(self, session: Any, call: JavaPlan) -> Iterator[Affected | None]:
-        """The tables and folders that the arguments of a parsed CALL name, if its procedure is one of Iceberg's; None
-        for an argument that is no plain value."""
+        """The tables and folders that the arguments of a parsed CALL name, if its procedure is one of a
+        format's; None for an argument that is no plain value."""
         if kind(call.procedure()) != "UnresolvedProcedure":  # an IDENTIFIER whose value only Spark finds
             yield None
             return
         first = str(call.procedure().nameParts().apply(0))
         catalog = self._plans.catalog_named(session, first) or self._plans.current_catalog(session)
-        if not is_iceberg(catalog):
+        by = next((one for one in FORMATS if one.procedures_of(catalog)), None)
+        if by is None:
             return
         for argument in self._plans.sequence(call.args()):
             value = argument.value() if kind(argument) == "NamedArgumentExpression" else argument
             if kind(value) != "Literal":
                 yield None
             elif value.dataType().typeName() == "string" and value.value() is not None:
-                yield from self._named(session, catalog, str(value.value()))
+                named = by.found(self._plans, session, catalog, str(value.value()))
+                yield from () if named is None else self._located(session, named)
                 yield from self._places(str(value.value()))
 
     def _places(self, text: str) -> Iterator[Affected]:
@@ -173,15 +136,6 @@ class PlanTables:
             if _ABSOLUTE.match(word):
                 with suppress(UsageError, Py4JJavaError):  # no place of which a table could be
                     yield Affected(self._place(word))
-
-    def _named(self, session: Any, catalog: Any, text: str) -> frozenset[Affected]:
-        """The table of a catalog with this name; nothing where the text is none."""
-        try:
-            found = self._iceberg.spark.Spark3Util.catalogAndIdentifier(session, text, catalog)
-        except (Py4JJavaError, PySparkException):
-            return frozenset()  # a condition, an order, a moment
-        where, name = found.catalog(), found.identifier()
-        return self._located(session, where.loadTable(name)) if where.tableExists(name) else frozenset()
 
     def within(self, script: JavaPlan) -> Iterator[JavaPlan]:
         """The statements of a parsed script, those in its branches and loops included."""
@@ -222,12 +176,11 @@ class PlanTables:
 
     def _located(self, session: Any, part: Any) -> frozenset[Affected]:
         """Where a part of a command lies, if it is a table or a folder."""
-        match kind(part):
-            case "DeltaTableV2":
-                uuid = str(part.deltaLog().unsafeVolatileSnapshot().metadata().id())
-                return frozenset({Affected(location_of(part.path()), uuid)})
-            case "SparkTable" if is_iceberg(part):
-                return frozenset({Affected(location_of_table(part), str(part.table().uuid()))})
+        name = kind(part)
+        table = first_known(one.about(part, name) for one in FORMATS)
+        if table is not None:
+            return frozenset({table})
+        match name:
             case "RowLevelOperationTable":
                 return self._located(session, part.table())
             case "V1Table":

@@ -14,9 +14,10 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
 from lakewarden.catalog.errors import NotAllowedError
+from lakewarden.jobs.session.formats.plan_parts import QueriedTable
 from lakewarden.jobs.session.judgement.listed_functions import keep_listed
 from lakewarden.jobs.session.judgement.moments import require_plain_moment, require_plain_windows
-from lakewarden.jobs.session.judgement.plan_tables import PlanTables, QueriedTable
+from lakewarden.jobs.session.judgement.plan_tables import PlanTables
 from lakewarden.jobs.session.judgement.statement_kinds import QUERIES, StatementKind, kind_of
 from lakewarden.jobs.session.plans import JavaPlan, Plans, kind
 

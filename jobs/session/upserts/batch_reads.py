@@ -20,10 +20,11 @@ from lakewarden.catalog.lineage.streams.offsets import (
 )
 from lakewarden.catalog.model.rows import TableFormat
 from lakewarden.jobs.engines.spark.errors import translated
-from lakewarden.jobs.session.iceberg.stream_tables import StreamedTable, initial_offset_of, table_streamed
-from lakewarden.jobs.session.plans import Plans, kind
-from lakewarden.jobs.session.reads import location_of, reads_of_leaf
-from lakewarden.jobs.session.stream_listener import began_of
+from lakewarden.jobs.session.formats.stream_parts import StreamOrigin
+from lakewarden.jobs.session.plans import Plans
+from lakewarden.jobs.session.read_plans.reads import reads_of_leaf
+from lakewarden.jobs.session.session_formats import FORMATS, first_known
+from lakewarden.jobs.session.stream_listener import began_with
 from lakewarden.jobs.session.writes import Read
 
 __all__ = ["UNKNOWN", "query_of", "reads_of_batch", "require_whole_versions"]
@@ -32,7 +33,6 @@ UNKNOWN: Final = Read(location="", format="rdd")
 """Rows of which nobody can tell where they come from."""
 _QUERY: Final = "sql.streaming.queryId"
 _STATEFUL: Final = "org.apache.spark.sql.execution.streaming.operators.stateful.StateStoreWriter"
-_DELTA: Final = "DeltaSource"
 
 
 def query_of(frame: DataFrame) -> str | None:
@@ -95,15 +95,15 @@ def _running(plans: Plans, query: str) -> Any:
 
 def _reads_of_running(plans: Plans, running: Any, query: str, number: int) -> tuple[Read, ...]:
     sources = plans.sequence(running.sources())
-    tables = [table_streamed(leaf) for leaf in plans.leaves(running.logicalPlan())]
+    tables = [
+        first_known(one.streamed(leaf) for one in FORMATS) for leaf in plans.leaves(running.logicalPlan())
+    ]
     batch = StreamBatch(
         query_id=query,
         epoch=number,
         sources=_offsets(plans, running.offsetLog(), number, sources),
         stateful=_has_state(plans, running.lastExecution().executedPlan()),
-        began=began_of([one.options() for one in sources if kind(one) == _DELTA])
-        if number == 0
-        else NOT_SAID,
+        began=began_with(sources) if number == 0 else NOT_SAID,
     )
     if len(batch.sources) != len(sources):
         return (UNKNOWN,)
@@ -111,7 +111,7 @@ def _reads_of_running(plans: Plans, running: Any, query: str, number: int) -> tu
     return tuple(dict.fromkeys((*_streamed(told), *_besides(plans, running.lastExecution().optimizedPlan()))))
 
 
-def _among(tables: Iterable[StreamedTable | None]) -> FindTable:
+def _among(tables: Iterable[StreamOrigin | None]) -> FindTable:
     def find(format_: TableFormat, own_id: str, near: str | None) -> KnownTable | None:
         found = (one.known(own_id, near) for one in tables if one is not None)
         return next((one for one in found if one is not None), None)
@@ -126,7 +126,7 @@ def _offsets(plans: Plans, log: Any, number: int, sources: Sequence[Any]) -> tup
     first = _told(plans, log, 0) if number else end
     if not (len(start) == len(end) == len(first)):
         start = first = [None] * len(end)  # purged: then everything up to the end counts as read
-    began = [initial_offset_of(one) for one in sources]
+    began = [first_known(one.initial_offset(source) for one in FORMATS) for source in sources]
     if len(began) != len(end):
         began = [None] * len(end)
     return tuple(
@@ -144,12 +144,13 @@ def _told(plans: Plans, log: Any, number: int) -> Sequence[str | None]:
 
 
 def _places(sources: Sequence[Any], batch: StreamBatch) -> Mapping[str, str]:
-    """Where the Delta tables among the sources lie, by the UUIDs that the offsets name."""
+    """Where the tables lie whose UUIDs the offsets name."""
     places = {}
     for source, told in zip(sources, batch.sources, strict=True):
         format_id = uuid_in(told.end)
-        if format_id is not None and kind(source) == _DELTA:
-            places[format_id] = location_of(source.deltaLog().dataPath())
+        place = None if format_id is None else first_known(one.source_place(source) for one in FORMATS)
+        if format_id is not None and place is not None:
+            places[format_id] = place
     return places
 
 

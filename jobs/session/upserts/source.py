@@ -1,6 +1,5 @@
 """The source of an upsert in its session: evaluated once, kept while the upsert runs, and looked at."""
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -13,11 +12,12 @@ from pyspark.sql.types import DataType, StructType
 
 from lakewarden.catalog.errors import PreconditionError, UsageError
 from lakewarden.jobs.engines.spark.errors import unreadable
-from lakewarden.jobs.session.pins import Pinned
+from lakewarden.jobs.session.frames import columns_in, struct_of
 from lakewarden.jobs.session.plans import Plans
+from lakewarden.jobs.session.read_plans.pins import Pinned
 from lakewarden.jobs.session.writes import Upsert
 from lakewarden.jobs.sql.compile.keyed_merge import lacks_key
-from lakewarden.jobs.sql.compile.values import ColumnType, TableSchema, quoted
+from lakewarden.jobs.sql.compile.values import TableSchema, quoted
 from lakewarden.jobs.upsert.changes import CODES, NO_ROW, TRUNCATED, UNKNOWN_CODE, Cdc, change_rows
 from lakewarden.jobs.upsert.pruning import FEW, Ends, KeyFacts, bucket_of, fact_of, lies_close
 from lakewarden.jobs.upsert.statement import UpsertPlan, prepared, upsert_plan
@@ -32,7 +32,6 @@ __all__ = [
     "plan_of_upsert",
     "require_one_row_each",
     "rows_of",
-    "schema_of",
 ]
 
 _ESCAPED: Final = "spark.sql.parser.escapedStringLiterals"
@@ -57,14 +56,14 @@ def rows_of(request: Upsert) -> DataFrame:
     options = request.options
     if options.cdc is None:
         return frame
-    schema = _struct_of(frame)
+    schema = struct_of(frame)
     is_envelope = options.cdc is Cdc.DEBEZIUM
     tie, in_row = _tie_of(schema, options.duplicates.then) if is_envelope else (None, False)
     if is_envelope:
         _require_same_fields(schema)
     said = change_rows(
         options.cdc,
-        _columns_of(schema),
+        columns_in(schema),
         options.op,
         keys=_keys_of_both_sides(schema, options.keys),
         settles_order=options.duplicates.rule is DuplicatesRule.LAST,
@@ -124,19 +123,6 @@ def _tie_of(schema: StructType, named: str | None) -> tuple[str | None, bool]:
         f"Neither the envelope nor its rows have {named}, by which the last change is to be known.",
         hint=f"The envelope has: {', '.join(schema.names)}; its rows: {', '.join(row.values()) or 'nothing'}.",
     )
-
-
-def schema_of(frame: DataFrame) -> TableSchema:
-    """The columns of a frame."""
-    return _columns_of(_struct_of(frame))
-
-
-def _struct_of(frame: DataFrame) -> StructType:
-    return StructType.fromJson(json.loads(frame._jdf.schema().json()))
-
-
-def _columns_of(schema: StructType) -> TableSchema:
-    return tuple(ColumnType(name=field.name, type=field.dataType.simpleString()) for field in schema)
 
 
 def plan_of_upsert(

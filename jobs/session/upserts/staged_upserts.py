@@ -14,21 +14,22 @@ from lakewarden.catalog.model.enums import RowsWrite
 from lakewarden.catalog.model.lineage_record import Operation
 from lakewarden.catalog.policy.rows_write import ChosenWay
 from lakewarden.jobs.session.conflicts.lost_races import LostRaceError
+from lakewarden.jobs.session.formats.repeated_batches import require_same_changes, undoing
+from lakewarden.jobs.session.frames import is_path, schema_of
+from lakewarden.jobs.session.iceberg.iceberg_ways import IcebergTarget, mode_of
 from lakewarden.jobs.session.iceberg.staged_writes import NumberedWrite, StagedWrite
-from lakewarden.jobs.session.iceberg.written_tables import WrittenTable
+from lakewarden.jobs.session.iceberg.written_tables import WrittenTable, table_behind
 from lakewarden.jobs.session.plans import Plans
 from lakewarden.jobs.session.row_ways.asked_ways import asked_of
-from lakewarden.jobs.session.row_ways.iceberg_ways import IcebergWay
 from lakewarden.jobs.session.row_ways.statement_ways import RowWays
+from lakewarden.jobs.session.session_formats import found_name
 from lakewarden.jobs.session.upserts.equality_upserts import specs_of_deletes, write_blindly
-from lakewarden.jobs.session.upserts.history import require_same_changes, undoing
 from lakewarden.jobs.session.upserts.source import (
     UpsertSource,
     facts_of,
     kept,
     plan_of_upsert,
     require_one_row_each,
-    schema_of,
 )
 from lakewarden.jobs.session.write_recorder import WriteRecorder
 from lakewarden.jobs.session.writes import Upsert, Upserted
@@ -56,7 +57,15 @@ class StagedUpserts:
         """Those of the application."""
         return self.recorder.plans
 
-    def run(
+    def tried(self, session: Any, request: Upsert, source: UpsertSource, made: list[str]) -> Upserted | None:
+        """See `FormatUpserts`. A table that is missing is none of Iceberg's."""
+        if is_path(request.table):
+            return None
+        name = found_name(self.plans, session, request.table)
+        target = table_behind(self.plans, session, name)
+        return None if target is None else self._run(session, request, source, target, name)
+
+    def _run(
         self, session: Any, request: Upsert, source: UpsertSource, target: WrittenTable, name: str
     ) -> Upserted:
         """One try on the table that SQL calls `name`. Raises `LostRaceError` if somebody else committed meanwhile."""
@@ -74,7 +83,7 @@ class StagedUpserts:
             return specs_of_deletes(self.plans, target, columns.keys)
 
         way, specs = self._way(session, request, target, blind)  # before the source is computed
-        staged = StagedWrite(self.plans, target, is_alone=True, mode=None if way is None else way.mode)
+        staged = StagedWrite(self.plans, target, is_alone=True, mode=None if way is None else mode_of(way))
         if operation is not None:
             staged.name(operation, request.number)
         _require_unmoved(source, target)
@@ -113,25 +122,26 @@ class StagedUpserts:
             reads_fixed=source.pinned.fixes(target.location),
             query=request.query,
             committer=staged,
-            way=None if way is None else way.chosen,
+            way=way,
         )
         told = replace(done[0], written=written)
         return _counted(told, staged) if specs is None else _warned(told, request.table)
 
     def _way(
         self, session: Any, request: Upsert, target: WrittenTable, blind: Callable[[], Sequence[Any]]
-    ) -> tuple[IcebergWay | None, Sequence[Any] | None]:
+    ) -> tuple[ChosenWay | None, Sequence[Any] | None]:
         """How rows that change are written, None where nobody asks; and the partition specs under which the deletes
         are, if that is by equality. `blind` tells those, and raises where that cannot be."""
         asked = asked_of(self.plans, session, request.options.write)
-        first = self.ways.asked_of_iceberg(target, asked)
+        rows = IcebergTarget(plans=self.plans, target=target)
+        first = self.ways.asked_of(rows, asked)
         if first is None or first.way is not RowsWrite.EQUALITY:
-            return self.ways.of_iceberg(target, asked), None
+            return self.ways.chosen(rows, asked), None
         try:
             specs = blind()
         except (UsageError, RefusedError) as refusal:
-            return IcebergWay(chosen=first.left_out(refusal)), None
-        return IcebergWay(chosen=ChosenWay(way=first.way, because=f"{first.by} asks for it")), specs
+            return first.left_out(refusal), None
+        return ChosenWay(way=first.way, because=f"{first.by} asks for it"), specs
 
 
 def _warned(told: Upserted, table: str) -> Upserted:

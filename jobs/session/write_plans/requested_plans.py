@@ -8,10 +8,17 @@ from lakewarden.catalog.model.enums import RowsWrite
 from lakewarden.jobs.engines.spark.names import quoted
 from lakewarden.jobs.session.compiled_changes import compile_change, mean_what_is_written
 from lakewarden.jobs.session.frames import is_path, plan_of, sql_name
-from lakewarden.jobs.session.iceberg.catalog_names import catalog_name
-from lakewarden.jobs.session.judgement.write_options import USER_METADATA
 from lakewarden.jobs.session.plans import JavaPlan, Plans
-from lakewarden.jobs.session.writes import Append, Merge, Overwrite, Request, Sql, UncompiledChange
+from lakewarden.jobs.session.session_formats import found_name
+from lakewarden.jobs.session.writes import (
+    USER_METADATA,
+    Append,
+    Merge,
+    Overwrite,
+    Request,
+    Sql,
+    UncompiledChange,
+)
 from lakewarden.jobs.sql.compile.merges.merge_drafts import is_merge
 from lakewarden.jobs.sql.compile.reading import is_change
 from lakewarden.jobs.sql.compile.values import Chosen, Dialect
@@ -87,7 +94,7 @@ class RequestedPlans:
         return self._plans.unresolved(self._parts(session, table), self._plans.no_options, False)
 
     def _parts(self, session: Any, table: str) -> Any:
-        name = sql_name(table) if is_path(table) else catalog_name(self._plans, session, table)
+        name = sql_name(table) if is_path(table) else found_name(self._plans, session, table)
         return session.sessionState().sqlParser().parseMultipartIdentifier(name)
 
     def _writer_options(self, options: Mapping[str, str]) -> Any:

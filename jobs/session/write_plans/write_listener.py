@@ -7,7 +7,6 @@ and what is not understood is not told: then the write is one of which nobody kn
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any, Final
 
 from pyspark.sql import SparkSession
@@ -16,10 +15,11 @@ from lakewarden.catalog.clock import from_millis
 from lakewarden.catalog.errors import LakewardenError
 from lakewarden.catalog.lineage.write_notes import SeenRead, WriteNote
 from lakewarden.jobs.engines.spark.errors import translated
-from lakewarden.jobs.session.iceberg.snapshot_reads import committed_by, is_iceberg, location_of_table
+from lakewarden.jobs.session.formats.plan_parts import WitnessedTarget
 from lakewarden.jobs.session.jvm_queue import JvmQueue
 from lakewarden.jobs.session.plans import JavaPlan, Plans, kind
-from lakewarden.jobs.session.reads import delta_index, location_of, reads_of_leaf, unmoved_read
+from lakewarden.jobs.session.read_plans.reads import place_of_leaf, reads_of_leaf, unmoved_read
+from lakewarden.jobs.session.session_formats import FORMATS, first_known
 from lakewarden.jobs.session.writes import Read
 
 __all__ = ["WriteListener"]
@@ -35,17 +35,7 @@ _ROWS: Final = ("AppendData", "OverwriteByExpression", "OverwritePartitionsDynam
 _CHANGES: Final = ("ReplaceData", "WriteDelta")
 """How Spark itself changes rows. Where nothing changes, no commit may come of it."""
 _OF_A_CHANGE: Final = "RowLevelOperationTable"
-_TABLE_OF_DELTA: Final = "DeltaTableV2"
 _DEED: Final = "tell of its writes"
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _Target:
-    """What a command writes to."""
-
-    location: str
-    runs_its_plan: bool
-    """Whether Spark runs the very plan that it tells of; a Delta table makes another one of the same query."""
 
 
 class WriteListener:
@@ -104,7 +94,7 @@ class WriteListener:
         plan, version = execution.optimizedPlan(), None
         if kind(analysed) in _CHANGES:
             write = self._plans.option(plan.write()) if kind(plan) in _CHANGES else None
-            version = None if write is None else committed_by(write)
+            version = None if write is None else first_known(one.committed_by(write) for one in FORMATS)
             if version is None:
                 return None
         found = [one for one in self._reads(plan.query()) if not _is_own(one, target, analysed)]
@@ -117,24 +107,18 @@ class WriteListener:
             ended=from_millis(ended),
             version=version,
             reads=tuple(dict.fromkeys(_seen(one) for one in versioned)),
-            # Of rows that are none Delta makes no commit: then it may be somebody else's.
+            # Of rows that are none there may be no commit: then it may be somebody else's.
             complete=target.runs_its_plan and len(versioned) == len(found) and named <= told,
             twice=not target.runs_its_plan,
         )
 
-    def _target(self, analysed: JavaPlan) -> _Target | None:
+    def _target(self, analysed: JavaPlan) -> WitnessedTarget | None:
         name = kind(analysed)
         if name not in (*_ROWS, *_CHANGES):
             return None
         relation = analysed.originalTable() if name in _CHANGES else analysed.table()
         table = relation.table() if kind(relation) == "DataSourceV2Relation" else None
-        if table is None:
-            return None
-        if is_iceberg(table):
-            return _Target(location=location_of_table(table), runs_its_plan=True)
-        if kind(table) == _TABLE_OF_DELTA and name in _ROWS:
-            return _Target(location=location_of(table.path()), runs_its_plan=False)
-        return None
+        return None if table is None else first_known(one.witnessed(table, name) for one in FORMATS)
 
     def _reads(self, query: JavaPlan) -> Iterator[Read]:
         for leaf in self._plans.leaves(query):
@@ -144,20 +128,11 @@ class WriteListener:
     def _named(self, query: JavaPlan) -> Iterator[str]:
         """The places of the tables with versions in an analysed query: what is answered from their metadata alone is in
         no plan that was run."""
-        for leaf in self._plans.leaves(query):
-            if kind(leaf) == "DataSourceV2Relation":
-                table = leaf.table()
-                if is_iceberg(table):
-                    yield location_of_table(table)
-                elif kind(table) == _TABLE_OF_DELTA:
-                    yield location_of(table.path())
-            elif kind(leaf) == "LogicalRelation":
-                index = delta_index(self._plans, leaf.relation())
-                if index is not None:
-                    yield location_of(index.path())
+        found = (place_of_leaf(self._plans, leaf) for leaf in self._plans.leaves(query))
+        yield from (one for one in found if one is not None)
 
 
-def _is_own(read: Read, target: _Target, analysed: JavaPlan) -> bool:
+def _is_own(read: Read, target: WitnessedTarget, analysed: JavaPlan) -> bool:
     """Whether a read is how a change finds the rows that it changes."""
     if kind(analysed) not in _CHANGES or read.version is not None:
         return False

@@ -14,4 +14,4 @@ def test_who_may_not_know_of_every_table_has_no_change_analysed() -> None:
     assert draft is not None
     done = compiled(draft, dict.fromkeys(draft.tables, (ColumnType(name="k", type="int"),)))
     nobody: Any = None
-    assert ExplainedWrites(plans=nobody, buckets=nobody, ways=None).compiled(done, None) == ()
+    assert ExplainedWrites(plans=nobody, ways=None).compiled(done, None) == ()

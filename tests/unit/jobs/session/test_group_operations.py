@@ -19,12 +19,13 @@ from lakewarden.catalog.formats.port import Head
 from lakewarden.catalog.model.lineage_record import LineageRecord, Operation, custom_metadata
 from lakewarden.catalog.model.rollbacks import GROUP_PATIENCE, rollback_locks
 from lakewarden.catalog.storage.file_store import StorageOptions
+from lakewarden.jobs.session.delta import operation_ids as operations
+from lakewarden.jobs.session.delta.delta_commits import DeltaCommit
+from lakewarden.jobs.session.formats.table_commits import WriteMark, statement_app
 from lakewarden.jobs.session.groups import group_runner as runner
 from lakewarden.jobs.session.groups.group_runner import Groups
 from lakewarden.jobs.session.groups.named_statement import NamedStatement
 from lakewarden.jobs.session.groups.ready_writes import ReadyWrite
-from lakewarden.jobs.session.groups.table_commits import DeltaCommit, WriteMark
-from lakewarden.jobs.session.upserts import operation_ids as operations
 from lakewarden.jobs.session.writes import Observed, Written
 from support.builders.rollbacks import Lake
 from support.fakes.governed_alone import GovernedAlone
@@ -251,7 +252,7 @@ def test_what_was_undone_in_part_is_refused_and_once_all_of_it_is_undone_it_is_d
     registry.run()
 
     def undo(name: str) -> None:
-        app = (operations.statement_app("load"),)
+        app = (statement_app("load"),)
         registry.lake.engine.restore(
             registry.lake.location(name),
             requires=Head(registry.lake.head(name)),

@@ -31,7 +31,7 @@ def recorder(conf: Mapping[str, str]) -> WriteRecorder:
         plan_recorder=cast(Any, None),
         directory=cast(Any, Directory()),
         user="ana",
-        reader=cast(Any, None),
+        readers=cast(Any, None),
     )
 
 
@@ -49,6 +49,7 @@ def write_to(target: str, conf: Mapping[str, str]) -> None:
         target=target,
         locate=lambda: None,
         known=0,
+        committer=cast(Any, None),
     )
 
 

@@ -15,7 +15,7 @@ from lakewarden.catalog.model.lineage_record import LineageInput, LineageRecord,
 from lakewarden.catalog.model.rollbacks import MARK
 from lakewarden.jobs.rollback.execute.commit_records import removal_record
 from lakewarden.jobs.rollback.journal.steps import NO_VERSION, TableStep
-from lakewarden.jobs.session.upserts.history import found, was_done
+from lakewarden.jobs.session.delta.history import found, was_done
 from lakewarden.jobs.session.writes import Read
 from lakewarden.jobs.upsert.once import (
     OperationFinding,

@@ -3,8 +3,8 @@
 import pytest
 
 from lakewarden.catalog.errors import UsageError
+from lakewarden.jobs.session.delta.write_options import require_no_marks, user_metadata_of
 from lakewarden.jobs.session.judgement.statement_kinds import KINDS, StatementKind, kind_of
-from lakewarden.jobs.session.judgement.write_options import require_no_marks, user_metadata_of
 
 
 def test_the_users_own_metadata_is_handed_over() -> None:

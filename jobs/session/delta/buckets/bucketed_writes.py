@@ -2,7 +2,6 @@
 known to come out the same."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any, Final
 
 from pyspark.sql import DataFrame
@@ -10,18 +9,20 @@ from pyspark.sql import DataFrame
 from lakewarden.catalog.model.bucket_layout import BucketLayout, key_types, layout_in
 from lakewarden.catalog.model.lineage_record import Operation
 from lakewarden.jobs.engines.spark.bucket_files import as_set, naming
-from lakewarden.jobs.session.buckets.bucketed_changes import BucketedChange, bucketed_change, settings_of
-from lakewarden.jobs.session.buckets.definitions import require_hashed_columns, with_layout_on_record
-from lakewarden.jobs.session.buckets.reading import UnlikeBucketsError
-from lakewarden.jobs.session.buckets.rows_changes import RowsChange, rows_change
-from lakewarden.jobs.session.buckets.writing import distributed
-from lakewarden.jobs.session.judgement.kept_rows import options_of_write
+from lakewarden.jobs.session.delta.buckets.bucketed_changes import (
+    BucketedChange,
+    bucketed_change,
+    settings_of,
+)
+from lakewarden.jobs.session.delta.buckets.reading import UnlikeBucketsError
+from lakewarden.jobs.session.delta.buckets.rows_changes import RowsChange, rows_change
+from lakewarden.jobs.session.delta.buckets.writing import distributed
+from lakewarden.jobs.session.delta.delta_reads import delta_index
+from lakewarden.jobs.session.delta.kept_rows import options_of_write
+from lakewarden.jobs.session.formats.shapes import Execution, Shape
 from lakewarden.jobs.session.plans import JavaPlan, Plans, kind
-from lakewarden.jobs.session.reads import delta_index
-from lakewarden.jobs.session.write_plans.write_shapes import Shape
-from lakewarden.jobs.session.writes import Read
 
-__all__ = ["BucketedWrites", "Execution"]
+__all__ = ["BucketedWrites"]
 
 _WHOLE: Final = ("AppendData", "OverwriteByExpression")
 _IN_PART: Final = ("replace", "partitionoverwritemode")
@@ -36,33 +37,11 @@ _TURNED_OUT: Final = "has rows in other buckets than its files say"
 _MATCHES: Final = ", or rows with several matches"
 
 
-@dataclass(kw_only=True)
-class Execution:
-    """How a write of a bucketed table was done. Known after it."""
-
-    reads: list[Read] = field(default_factory=list)
-    """What was read in a way that Spark's plans do not tell."""
-    note: str | None = None
-    """Why its buckets were of no use."""
-    counts: Mapping[str, int] | None = None
-    """What a MERGE that was done bucket by bucket says of itself; None for any other."""
-    is_skipped: bool = False
-    """It was done before, under its operation id."""
-
-
 class BucketedWrites:
     """What the statements of one Spark application do with buckets."""
 
     def __init__(self, plans: Plans) -> None:
         self._plans = plans
-
-    def as_delta_takes_it(self, session: Any, parsed: JavaPlan) -> JavaPlan:
-        """See `with_layout_on_record`."""
-        return with_layout_on_record(self._plans, session, parsed)
-
-    def require_hashed_columns(self, analysed: JavaPlan) -> None:
-        """See `require_hashed_columns`."""
-        require_hashed_columns(self._plans, analysed)
 
     def spread(self, session: Any, shape: Shape, query: JavaPlan) -> JavaPlan:
         """The query of a write with its rows spread over the buckets of the table that it is written to; as it is where

@@ -22,16 +22,16 @@ from pyspark.sql import DataFrame
 
 from lakewarden.catalog.model.bucket_layout import BucketLayout
 from lakewarden.jobs.engines.spark.session import COMMIT_ATTEMPTS
-from lakewarden.jobs.session.buckets.merge_parts import ClauseAction, MergeParts, merge_parts, nodes_of
-from lakewarden.jobs.session.buckets.merged_rows import MergedRows, source_leaf
-from lakewarden.jobs.session.buckets.plan_pieces import Replacement, bucketed, column, used
-from lakewarden.jobs.session.buckets.reading import (
+from lakewarden.jobs.session.delta.buckets.merge_parts import ClauseAction, MergeParts, merge_parts, nodes_of
+from lakewarden.jobs.session.delta.buckets.merged_rows import MergedRows, source_leaf
+from lakewarden.jobs.session.delta.buckets.plan_pieces import Replacement, bucketed, column, used
+from lakewarden.jobs.session.delta.buckets.reading import (
     WRONG_BUCKET,
     BucketedTable,
     checked,
 )
+from lakewarden.jobs.session.delta.delta_reads import delta_read
 from lakewarden.jobs.session.plans import JavaPlan, Plans
-from lakewarden.jobs.session.reads import delta_read
 from lakewarden.jobs.session.writes import Read
 
 __all__ = ["BucketedChange", "bucketed_change", "settings_of"]

@@ -5,8 +5,8 @@ from typing import Any, Final
 
 from lakewarden.catalog.errors import UsageError
 from lakewarden.catalog.model.bucket_layout import MOST_BUCKETS, BucketLayout, key_types, layout_in
+from lakewarden.jobs.session.delta.delta_reads import makes_delta
 from lakewarden.jobs.session.plans import JavaPlan, Plans, kind
-from lakewarden.jobs.session.write_plans.write_shapes import makes_delta
 
 __all__ = ["require_hashed_columns", "with_layout_on_record"]
 

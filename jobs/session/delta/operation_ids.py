@@ -1,6 +1,5 @@
 """Statements under an operation id: done once, and again only after they were undone."""
 
-import hashlib
 import uuid
 from contextlib import suppress
 from dataclasses import dataclass
@@ -10,10 +9,12 @@ from pyspark.sql import SparkSession
 
 from lakewarden.catalog.errors import ConflictError, PreconditionError
 from lakewarden.catalog.formats.port import TableReader
-from lakewarden.catalog.model.lineage_record import RENUMBERED, STATEMENT
+from lakewarden.catalog.model.lineage_record import RENUMBERED
 from lakewarden.jobs.engines.delta.stream_offsets import last_number, lower_number, number_at
 from lakewarden.jobs.engines.spark.session import stamped
-from lakewarden.jobs.session.upserts.history import found
+from lakewarden.jobs.session.delta.history import found
+from lakewarden.jobs.session.delta.session_keys import number_commit
+from lakewarden.jobs.session.formats.table_commits import digest_of, statement_app
 from lakewarden.jobs.sql.compile.values import OPERATION_KEY
 from lakewarden.jobs.upsert.once import (
     OperationFinding,
@@ -23,24 +24,12 @@ from lakewarden.jobs.upsert.once import (
     next_number,
 )
 
-__all__ = ["APP", "NUMBER", "Once", "OperationLookup", "digest_of", "statement_app"]
+__all__ = ["Once", "OperationLookup"]
 
-APP: Final = "spark.databricks.delta.write.txnAppId"
-NUMBER: Final = "spark.databricks.delta.write.txnVersion"
 _FIRST: Final = 1
 _UNDONE: Final = 0
 """The number of an older build's operation that was undone."""
 _ATTEMPTS: Final = 5
-
-
-def statement_app(operation: str) -> str:
-    """The application id of statements under an operation id."""
-    return f"{STATEMENT}{operation}"
-
-
-def digest_of(text: str) -> str:
-    """What the commit of a statement under an operation id says of its text."""
-    return hashlib.sha256(text.strip().rstrip(";").rstrip().encode()).hexdigest()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -79,8 +68,7 @@ class Once:
 
     def name(self, session: Any, number: int) -> None:
         """Let what a session (in the JVM, a clone for this alone) commits next be known as this operation."""
-        session.conf().set(APP, self._app)
-        session.conf().set(NUMBER, str(number))
+        number_commit(session, self._app, number)
 
     def due(self) -> int | None:
         """The number to do it under, None if the table holds it. Raises `PreconditionError` if the table holds another

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import reduce
 from typing import Any, Final
 
-from lakewarden.jobs.session.buckets.merge_parts import LARGEST, ClauseAction, MergeParts, nodes_of
-from lakewarden.jobs.session.buckets.plan_pieces import bucketed, column, counted, metric, used
-from lakewarden.jobs.session.buckets.reading import BucketedTable, UnlikeBucketsError, checked
+from lakewarden.jobs.session.delta.buckets.merge_parts import LARGEST, ClauseAction, MergeParts, nodes_of
+from lakewarden.jobs.session.delta.buckets.plan_pieces import bucketed, column, counted, metric, used
+from lakewarden.jobs.session.delta.buckets.reading import BucketedTable, UnlikeBucketsError, checked
 from lakewarden.jobs.session.plans import JavaPlan, Plans, kind
 
 __all__ = ["COUNTED", "MergedRows"]

@@ -1,19 +1,29 @@
-"""The target of an upsert in its session: found, made where it is missing."""
+"""The Delta table that is the target of an upsert in its session: found, made where it is missing, and asked what it
+holds already."""
 
+import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from lakewarden.catalog.errors import UsageError
-from lakewarden.jobs.session.frames import is_path, sql_name
-from lakewarden.jobs.session.plans import Plans, kind
-from lakewarden.jobs.session.reads import delta_index, location_of
-from lakewarden.jobs.session.upserts.source import schema_of
+from pyspark.sql import SparkSession
+
+from lakewarden.catalog.errors import ConflictError, UsageError
+from lakewarden.catalog.formats.port import TableReader
+from lakewarden.catalog.model.lineage_record import RENUMBERED
+from lakewarden.jobs.engines.delta.stream_offsets import lower_number, number_at
+from lakewarden.jobs.engines.spark.session import stamped
+from lakewarden.jobs.session.conflicts.lost_races import LostRaceError
+from lakewarden.jobs.session.delta.delta_reads import delta_index
+from lakewarden.jobs.session.delta.history import found, was_done
+from lakewarden.jobs.session.frames import is_path, schema_of, sql_name
+from lakewarden.jobs.session.plans import Plans, kind, location_of
 from lakewarden.jobs.session.writes import Upsert
 from lakewarden.jobs.sql.compile.values import KEYS_PROPERTY, TableSchema, quoted
+from lakewarden.jobs.upsert.once import OperationVerdict
 from lakewarden.jobs.upsert.target_columns import Rules
 
-__all__ = ["UpsertTarget", "emptied_of", "existing", "making"]
+__all__ = ["UpsertTarget", "emptied_of", "existing", "is_done", "making"]
 
 _WIDENING: Final = "delta.enableTypeWidening"
 
@@ -47,6 +57,38 @@ class UpsertTarget:
         """The last number of an application id; None for one that is not known."""
         found = self.snapshot.transactions().get(app)
         return int(found.get()) if found.isDefined() else None
+
+
+def is_done(
+    spark: SparkSession, reader: TableReader, target: UpsertTarget, request: Upsert, app: str
+) -> bool:
+    """Whether the operation was done, and not undone since. What was undone by a RESTORE that left its number has
+    no number afterwards: Delta would skip it. A number above the last may have been done as well: where numbers
+    went back with a rollback, and a RESTORE of somebody else's took that back."""
+    number, last = request.number, target.last_number(app)
+    if last is None:
+        return False
+    finding = found(
+        reader,
+        target.location,
+        head=target.version,
+        app=app,
+        number=number,
+        last=last,
+        known=lambda version: number_at(spark, target.location, version=version, app=app),
+    )
+    if last < number and finding.verdict is OperationVerdict.UNTOLD:
+        return False  # nothing that is left of the log speaks for it
+    if was_done(finding, app=app, number=number, reads=request.reads or ()):
+        return True
+    if last < number:
+        return False
+    try:
+        with stamped(spark, f"{RENUMBERED}{uuid.uuid4().hex}", "upsert") as stamping:
+            lower_number(stamping, target.location, requires=target.version, app=app, number=number - 1)
+    except ConflictError as error:  # what was decided on moved: look again
+        raise LostRaceError(str(error), is_mendable=True) from error
+    return False
 
 
 def emptied_of(schema: TableSchema, partitions: Sequence[str], keys: Sequence[str]) -> frozenset[str]:

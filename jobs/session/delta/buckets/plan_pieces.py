@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from lakewarden.jobs.session.buckets.reading import BucketedTable
+from lakewarden.jobs.session.delta.buckets.reading import BucketedTable
 from lakewarden.jobs.session.plans import JavaPlan, Plans
 
 __all__ = ["Replacement", "bucketed", "column", "counted", "metric", "used"]

@@ -1,4 +1,4 @@
-"""Runs upserts: the source is pinned and kept, looked at, and merged."""
+"""Upserts into Delta tables: the source is kept, looked at, and merged."""
 
 import time
 import uuid
@@ -11,71 +11,56 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
-from lakewarden.catalog.errors import ConflictError, RefusedError, UsageError
+from lakewarden.catalog.errors import RefusedError, UsageError
 from lakewarden.catalog.failpoints import reach
-from lakewarden.catalog.formats.port import TableReader
 from lakewarden.catalog.model.enums import RowsWrite
-from lakewarden.catalog.model.lineage_record import RENUMBERED, Operation
+from lakewarden.catalog.model.lineage_record import Operation
+from lakewarden.catalog.model.rows import DELTA
 from lakewarden.catalog.policy.rows_write import ChosenWay
 from lakewarden.catalog.storage.file_store import canonical
 from lakewarden.catalog.units import MIB
-from lakewarden.jobs.engines.delta.stream_offsets import lower_number, number_at
 from lakewarden.jobs.engines.spark.errors import is_lost_race
-from lakewarden.jobs.engines.spark.session import stamped
-from lakewarden.jobs.session.buckets.bucketed_writes import BucketedWrites, Execution
 from lakewarden.jobs.session.conflicts.lost_races import LostRaceError
-from lakewarden.jobs.session.conflicts.retries import RETRIES_KEY, retried, retries_of
-from lakewarden.jobs.session.frames import is_path, plan_of, sql_name
-from lakewarden.jobs.session.iceberg.catalog_names import catalog_name
-from lakewarden.jobs.session.iceberg.written_tables import table_behind
-from lakewarden.jobs.session.pins import pin
+from lakewarden.jobs.session.delta.buckets.bucketed_writes import BucketedWrites
+from lakewarden.jobs.session.delta.delta_commits import DeltaRecords
+from lakewarden.jobs.session.delta.delta_ways import DeltaTarget
+from lakewarden.jobs.session.delta.session_keys import (
+    number_commit,
+    set_up_merge,
+    set_way,
+    use_tasks,
+    without_vectors,
+)
+from lakewarden.jobs.session.delta.upsert_target import UpsertTarget, emptied_of, existing, is_done, making
+from lakewarden.jobs.session.formats.shapes import Execution
+from lakewarden.jobs.session.frames import is_path, sql_name
 from lakewarden.jobs.session.row_ways.asked_ways import asked_of
-from lakewarden.jobs.session.row_ways.delta_ways import set_way
 from lakewarden.jobs.session.row_ways.statement_ways import RowWays
-from lakewarden.jobs.session.upserts.batch_reads import require_whole_versions
 from lakewarden.jobs.session.upserts.counted_upserts import told_by
-from lakewarden.jobs.session.upserts.history import found, was_done
-from lakewarden.jobs.session.upserts.operation_ids import APP, NUMBER
 from lakewarden.jobs.session.upserts.source import (
     UpsertSource,
     facts_of,
     kept,
     plan_of_upsert,
-    rows_of,
-    schema_of,
 )
-from lakewarden.jobs.session.upserts.staged_upserts import StagedUpserts
-from lakewarden.jobs.session.upserts.target import UpsertTarget, emptied_of, existing, making
 from lakewarden.jobs.session.write_recorder import WriteRecorder
 from lakewarden.jobs.session.writes import Read, Upsert, Upserted, Written
 from lakewarden.jobs.sql.compile.values import TableSchema
-from lakewarden.jobs.upsert.changes import Cdc, is_ours
-from lakewarden.jobs.upsert.once import OperationVerdict
+from lakewarden.jobs.upsert.changes import is_ours
 from lakewarden.jobs.upsert.pruning import KeyFacts
 from lakewarden.jobs.upsert.statement import UpsertPlan
 from lakewarden.jobs.upsert.target_columns import Rules, columns_of
 from lakewarden.jobs.upsert.upsert_options import NullKeys
 
-__all__ = ["Upserts"]
+__all__ = ["MergedUpserts"]
 
-_MATERIALIZE: Final = "spark.databricks.delta.merge.materializeSource"
-_OPTIMIZE: Final = "spark.databricks.delta.optimizeWrite.enabled"
-_LEAST: Final = "spark.sql.adaptive.coalescePartitions.minPartitionSize"
-_LEAST_BYTES: Final = "4m"
-"""What little is joined, one task joins. Spark's own 1 MB makes a task for each core of it."""
-_TASKS: Final = "spark.databricks.delta.optimizeWrite.maxShufflePartitions"
+_SMALL: Final = 512 * MIB
+"""A table that fits into one bin of optimized writes with all that comes."""
 _TASKS_EACH: Final = 4
 """For each processor; they are not equally large."""
-_SMALL: Final = 512 * MIB
-"""A table that fits into one bin of Delta's optimized writes with all that comes."""
 _PAUSES: Final = (0.2, 0.5, 1.0, 2.0)
 """Seconds, while somebody else makes the table that is missing."""
 _NOT_EMPTY: Final = "DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION"
-_CASE: Final = "spark.sql.caseSensitive"
-"""Names are compared as Delta does it; two that differ in nothing but case are refused."""
-_VECTORS: Final = "spark.databricks.delta.merge.deletionVectors.persistent"
-"""With them Delta takes an unmatched row of the source for a match if all of its keys are NULL and match NULL: it fails
-on a deletion, which no clause takes."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -88,47 +73,16 @@ class Prepared:
     seen: tuple[Read, ...] | None
 
 
-class Upserts:
-    """Upserts of one Spark application. `create` runs a governed CREATE TABLE, `reader` reads logs."""
+class MergedUpserts:
+    """Upserts of one Spark application into Delta tables. `create` runs a governed CREATE TABLE."""
 
-    def __init__(
-        self,
-        recorder: WriteRecorder,
-        *,
-        create: Callable[[str], object],
-        reader: TableReader,
-        ways: RowWays,
-        buckets: BucketedWrites,
-    ) -> None:
+    def __init__(self, recorder: WriteRecorder, *, create: Callable[[str], object], ways: RowWays) -> None:
         self._recorder, self._plans, self._ways = recorder, recorder.plans, ways
-        self._buckets = buckets
-        self._create, self._reader = create, reader
-        self._staged = StagedUpserts(recorder=recorder, ways=ways)
+        self._buckets = BucketedWrites(recorder.plans)
+        self._create, self._reader = create, recorder.readers(DELTA)
 
-    def run(self, request: Upsert) -> Upserted:
-        """See `Writer.upsert`."""
-        if request.options.cdc is Cdc.DELTA:
-            require_whole_versions(self._plans, request.frame)
-        # Every try begins with what the session says now: its settings, and its views.
-        session: Any = self._plans.cloned(self._plans.spark._jsparkSession)
-        session.conf().set(_CASE, "false")
-        made: list[str] = []
-        done = retried(
-            lambda: self._tried(self._plans.cloned(session), request, made),
-            retries=retries_of(session.conf().get(RETRIES_KEY, ""), default=request.retries),
-        )
-        return replace(done, created=bool(made) and not done.done_before)
-
-    def _tried(self, session: Any, request: Upsert, made: list[str]) -> Upserted:
-        """One try. Where it makes the table, `made` is told."""
-        # Of the target itself, too, one version is read: the source is computed before the write begins.
-        pinned = pin(self._plans, session, plan_of(rows_of(request)), target=None)
-        source = UpsertSource(pinned=pinned, schema=schema_of(self._plans.frame(session, pinned.plan)))
-        if not is_path(request.table):
-            name = catalog_name(self._plans, session, request.table)
-            staged = table_behind(self._plans, session, name)
-            if staged is not None:
-                return self._staged.run(session, request, source, staged, name)
+    def tried(self, session: Any, request: Upsert, source: UpsertSource, made: list[str]) -> Upserted:
+        """See `FormatUpserts`. Whatever no other format knows is a Delta table, or becomes one."""
         if request.options.write in (RowsWrite.EQUALITY, RowsWrite.POSITION):
             raise UsageError(
                 f"{request.table} is not an Iceberg table of format version 2 or 3 that is there: only into these "
@@ -179,10 +133,10 @@ class Upserts:
         self._recorder.directory.require_writable(target.location)
         columns_of(request.options, source.schema, target.schema, target.rules)  # it has to make sense
         if request.operation is not None:
-            if self._is_done(target, request, request.operation):
+            if is_done(self._plans.spark, self._reader, target, request, request.operation):
                 return Upserted(written=None)
-            session.conf().set(APP, request.operation)
-            session.conf().set(NUMBER, str(request.number))
+            number_commit(session, request.operation, request.number)
+        set_up_merge(session)
         try:
             return self._merge(session, request, source, target, prepared)
         except LostRaceError:
@@ -196,36 +150,7 @@ class Upserts:
         target = existing(self._plans, session, request.table)
         if target is None or request.operation is None:
             return False
-        return self._is_done(target, request, request.operation)
-
-    def _is_done(self, target: UpsertTarget, request: Upsert, app: str) -> bool:
-        """Whether the operation was done, and not undone since. What was undone by a RESTORE that left its number has
-        no number afterwards: Delta would skip it. A number above the last may have been done as well: where numbers
-        went back with a rollback, and a RESTORE of somebody else's took that back."""
-        number, last = request.number, target.last_number(app)
-        if last is None:
-            return False
-        finding = found(
-            self._reader,
-            target.location,
-            head=target.version,
-            app=app,
-            number=number,
-            last=last,
-            known=lambda version: number_at(self._plans.spark, target.location, version=version, app=app),
-        )
-        if last < number and finding.verdict is OperationVerdict.UNTOLD:
-            return False  # nothing that is left of the log speaks for it
-        if was_done(finding, app=app, number=number, reads=request.reads or ()):
-            return True
-        if last < number:
-            return False
-        try:
-            with stamped(self._plans.spark, f"{RENUMBERED}{uuid.uuid4().hex}", "upsert") as spark:
-                lower_number(spark, target.location, requires=target.version, app=app, number=number - 1)
-        except ConflictError as error:  # what was decided on moved: look again
-            raise LostRaceError(str(error), is_mendable=True) from error
-        return False
+        return is_done(self._plans.spark, self._reader, target, request, request.operation)
 
     def _made(self, session: Any, request: Upsert, as_made: TableSchema) -> UpsertTarget:
         refusal: Exception | None = None
@@ -253,7 +178,6 @@ class Upserts:
         target: UpsertTarget,
         prepared: Prepared | None,
     ) -> Upserted:
-        _set_up(session)
         plans: list[UpsertPlan] = []
         way, done = self._way(session, request, target), Execution()
 
@@ -267,7 +191,7 @@ class Upserts:
                     size, facts = prepared.size, prepared.facts
                 self._write_in_one_go(session, target, size)
                 if request.options.delete_when is not None and all(fact.nulls for fact in facts):
-                    session.conf().set(_VECTORS, "false")
+                    without_vectors(session)
                 self._require_unmoved(session, request, source, target)
                 plan = plan_of_upsert(
                     session,
@@ -293,6 +217,7 @@ class Upserts:
             target=target.location,
             locate=lambda: target.location,
             known=target.version,
+            committer=DeltaRecords(self._reader, target.location, target.version, makes_table=False),
             seen=() if prepared is None else prepared.seen,
             reads_fixed=source.pinned.fixes(target.location),
             query=request.query,
@@ -310,7 +235,15 @@ class Upserts:
         """How rows that change are written; None where nobody asks. The session writes so from now on."""
         options = request.options
         asked = asked_of(self._plans, session, options.write)
-        way = self._ways.of_delta(session, target.snapshot, target.location, target.entry, asked)
+        rows = DeltaTarget(
+            plans=self._plans,
+            session=session,
+            reader=self._reader,
+            location=target.location,
+            snapshot=target.snapshot,
+            entry=target.entry,
+        )
+        way = self._ways.chosen(rows, asked)
         is_odd = options.delete_when is not None and options.null_keys is NullKeys.MATCH
         if way is None or way.way is not RowsWrite.VECTOR or not is_odd:
             return way
@@ -329,7 +262,7 @@ class Upserts:
         whole = target.size
         if whole is not None and whole + size <= _SMALL:
             tasks = _TASKS_EACH * self._plans.spark.sparkContext.defaultParallelism
-            _set_unless_chosen(session, _TASKS, str(tasks))
+            use_tasks(session, tasks)
 
     def _require_unmoved(
         self, session: Any, request: Upsert, source: UpsertSource, target: UpsertTarget
@@ -375,15 +308,3 @@ class Upserts:
         """What the command itself counted, by its name."""
         told = frame._jdf.queryExecution().commandExecuted().commandPhysicalPlan().metrics()
         return lambda name: int(told.apply(name).value())
-
-
-def _set_up(session: Any) -> None:
-    session.conf().set(_MATERIALIZE, "none")  # it is kept here, and looked at
-    _set_unless_chosen(session, _OPTIMIZE, "true")  # few files, whatever the number of tasks
-    _set_unless_chosen(session, _LEAST, _LEAST_BYTES)  # one task writes without moving its rows once more
-
-
-def _set_unless_chosen(session: Any, key: str, value: str) -> None:
-    """Set what the user has not set."""
-    if not session.sessionState().conf().contains(key):
-        session.conf().set(key, value)

@@ -2,6 +2,7 @@
 or without. A statement never switches them on."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
@@ -9,15 +10,15 @@ from lakewarden.catalog.errors import RefusedError, UsageError
 from lakewarden.catalog.formats.port import CommitKind, TableReader
 from lakewarden.catalog.model.bucket_layout import layout_in
 from lakewarden.catalog.model.enums import RowsWrite
+from lakewarden.catalog.model.rows import DELTA, TableFormat
 from lakewarden.catalog.policy.rows_write import AskedWay, ChosenWay, WrittenAndRead, decided
+from lakewarden.jobs.session.delta.session_keys import set_way
+from lakewarden.jobs.session.formats.row_changes import Properties, properties_of_database
 from lakewarden.jobs.session.plans import Plans
 
-__all__ = ["delta_way", "known_of_delta", "set_way"]
+__all__ = ["DeltaTarget", "delta_way"]
 
 _VECTORS: Final = "delta.enableDeletionVectors"
-_KEYS: Final = tuple(
-    f"spark.databricks.delta.{one}.deletionVectors.persistent" for one in ("delete", "merge", "update")
-)
 _CHANGES: Final = (
     CommitKind.MERGE,
     CommitKind.UPDATE,
@@ -81,31 +82,42 @@ def _obstacle(location: str, properties: Mapping[str, str]) -> tuple[str, Refuse
     return None
 
 
-def set_way(session: Any, way: RowsWrite) -> None:
-    """Have a session (in the JVM), a clone for one statement alone, write so."""
-    if way in (RowsWrite.REWRITE, RowsWrite.VECTOR):
-        for key in _KEYS:
-            session.conf().set(key, "true" if way is RowsWrite.VECTOR else "false")
+@dataclass(frozen=True, kw_only=True)
+class DeltaTarget:
+    """`RowsTarget`: a Delta table whose rows a session, a clone for one statement alone, changes."""
 
+    plans: Plans
+    session: Any
+    reader: TableReader
+    """Reads its log."""
+    location: str
+    snapshot: Any
+    """Delta's own."""
+    entry: Any
+    """An Option, that of Spark's catalog."""
+    all_change: bool = False
+    format: TableFormat = DELTA
 
-def known_of_delta(
-    plans: Plans,
-    reader: TableReader,
-    snapshot: Any,
-    location: str,
-    *,
-    since: datetime,
-    reads: int | None,
-    all_change: bool,
-) -> WrittenAndRead:
-    """What the table's log tells at Delta's own `snapshot`, and the `reads` that are on record since then."""
-    size = plans.option(snapshot.sizeInBytesIfKnown())
-    commits = reader.newest(location, count=_MOST)
-    recent = [one for one in commits if one.committed_at >= since]
-    return WrittenAndRead(
-        size=None if size is None else int(size),
-        writes=sum(one.kind in _CHANGES for one in recent),
-        reads=reads,
-        all_change=all_change,
-        has_more=len(recent) == _MOST,
-    )
+    @property
+    def properties(self) -> Properties:
+        return self.plans.texts(self.snapshot.metadata().configuration())
+
+    def properties_around(self) -> Properties:
+        return properties_of_database(self.plans, self.session, self.entry)
+
+    def known(self, *, since: datetime, reads: int | None) -> WrittenAndRead:
+        size = self.plans.option(self.snapshot.sizeInBytesIfKnown())
+        commits = self.reader.newest(self.location, count=_MOST)
+        recent = [one for one in commits if one.committed_at >= since]
+        return WrittenAndRead(
+            size=None if size is None else int(size),
+            writes=sum(one.kind in _CHANGES for one in recent),
+            reads=reads,
+            all_change=self.all_change,
+            has_more=len(recent) == _MOST,
+        )
+
+    def way(self, asked: AskedWay, known: WrittenAndRead) -> ChosenWay:
+        chosen = delta_way(self.location, self.properties, asked, known)
+        set_way(self.session, chosen.way)
+        return chosen

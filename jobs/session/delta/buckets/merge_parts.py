@@ -6,9 +6,9 @@ from functools import reduce
 from typing import Any, Final
 
 from lakewarden.catalog.model.bucket_layout import BucketLayout
-from lakewarden.jobs.session.buckets.reading import BucketedTable, UnlikeBucketsError, table_of
+from lakewarden.jobs.session.delta.buckets.reading import BucketedTable, UnlikeBucketsError, table_of
+from lakewarden.jobs.session.delta.delta_reads import delta_index
 from lakewarden.jobs.session.plans import JavaPlan, Plans, kind
-from lakewarden.jobs.session.reads import delta_index
 
 __all__ = [
     "LARGEST",

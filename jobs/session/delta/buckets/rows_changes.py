@@ -14,17 +14,24 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
 from lakewarden.catalog.model.bucket_layout import BucketLayout
-from lakewarden.jobs.session.buckets.merge_parts import require_keys_kept, require_same_schema
-from lakewarden.jobs.session.buckets.plan_pieces import Replacement, bucketed, column, counted, metric, used
-from lakewarden.jobs.session.buckets.reading import (
+from lakewarden.jobs.session.delta.buckets.merge_parts import require_keys_kept, require_same_schema
+from lakewarden.jobs.session.delta.buckets.plan_pieces import (
+    Replacement,
+    bucketed,
+    column,
+    counted,
+    metric,
+    used,
+)
+from lakewarden.jobs.session.delta.buckets.reading import (
     WRONG_BUCKET,
     BucketedTable,
     UnlikeBucketsError,
     checked,
     table_of,
 )
+from lakewarden.jobs.session.delta.delta_reads import delta_index
 from lakewarden.jobs.session.plans import JavaPlan, Plans, kind
-from lakewarden.jobs.session.reads import delta_index
 
 __all__ = ["RowsChange", "rows_change"]
 

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from lakewarden.catalog.errors import LakewardenError
 from lakewarden.jobs.engines.spark.errors import translated
 from lakewarden.jobs.session.plans import Plans
-from lakewarden.jobs.session.reads import versions_of
+from lakewarden.jobs.session.read_plans.reads import versions_of
 from lakewarden.jobs.session.writes import Read
 
 __all__ = ["ExecutedPlans", "PlanRecorder"]

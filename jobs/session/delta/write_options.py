@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from typing import Final
 
 from lakewarden.catalog.errors import UsageError
+from lakewarden.jobs.session.writes import USER_METADATA
 
-__all__ = ["USER_METADATA", "require_no_marks", "user_metadata_of"]
+__all__ = ["require_no_marks", "user_metadata_of"]
 
-USER_METADATA: Final = "userMetadata"
 _MARKS: Final = frozenset({"datachange", "txnappid", "txnversion", USER_METADATA.lower()})
 """What Delta writes into the commit itself: our record is there, and says what the commit is."""
 _TAKEN: Final = frozenset(

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from lakewarden.catalog.errors import PreconditionError
+from lakewarden.jobs.session.formats.table_commits import digest_of, statement_app
 from lakewarden.jobs.session.iceberg.staged_writes import StagedWrite
-from lakewarden.jobs.session.upserts.operation_ids import digest_of, statement_app
 from lakewarden.jobs.sql.compile.values import OPERATION_KEY
 
 __all__ = ["StagedOnce"]
