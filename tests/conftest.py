@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 
 from lakewarden.catalog.errors import UnavailableError
 from lakewarden.daemon.process.embedded_metastore import EmbeddedMetastore
-from lakewarden.jobs.engines.spark.session import forget_tables
+from lakewarden.jobs.engines.delta.sessions.stamped_sessions import forget_tables
 from support.distribution import flaky_tests, in_order, start_quickly
 from support.reference.faults import Faults
 from support.reference.rights import Rights

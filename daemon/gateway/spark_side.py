@@ -29,7 +29,6 @@ from lakewarden.jobs.runs.spark_settings import SparkSettings
 from lakewarden.jobs.session import session_catalog
 from lakewarden.jobs.session.attached import Attached
 from lakewarden.jobs.session.catalog_listener import SparkSession
-from lakewarden.jobs.session.compiled_changes import require_sensible
 from lakewarden.jobs.session.frames import (
     DataFrame,
     database_of,
@@ -39,6 +38,7 @@ from lakewarden.jobs.session.frames import (
     temporary_views,
 )
 from lakewarden.jobs.session.judgement.reading_rules import Reading
+from lakewarden.jobs.session.judgement.told_settings import require_sensible
 from lakewarden.jobs.session.judgement.writing_rules import Writing
 from lakewarden.jobs.session.served_sessions import (
     Field,

@@ -15,13 +15,10 @@ from pyspark.sql.types import StructField, StructType
 
 from lakewarden.catalog.errors import (
     LakewardenError,
-    NotAllowedError,
     PreconditionError,
     RefusedError,
     UsageError,
 )
-from lakewarden.catalog.model.lineage_record import USER_KEY, is_like_record
-from lakewarden.catalog.policy.rows_write import ROWS_WRITE, way_named
 from lakewarden.jobs.engines.spark.errors import (
     conditions_of,
     refusal_of_delta,
@@ -30,21 +27,18 @@ from lakewarden.jobs.engines.spark.errors import (
     violation,
 )
 from lakewarden.jobs.engines.spark.names import quoted
-from lakewarden.jobs.engines.spark.session import USER_METADATA
 from lakewarden.jobs.sql.compile.compiler import compiled
 from lakewarden.jobs.sql.compile.names.spelling import refuse_where_case_counts
 from lakewarden.jobs.sql.compile.places import WrongPartError, placed, wrong_at
 from lakewarden.jobs.sql.compile.reading import Draft, tokens_of_any
 from lakewarden.jobs.sql.compile.refusals import is_known, query_in_merge, returning, told_in_our_words
 from lakewarden.jobs.sql.compile.values import (
-    DIALECT_KEY,
     MATCHES_KEY,
     ColumnType,
     Compiled,
     Dialect,
     TableName,
     TableSchema,
-    dialect_of,
     keys_in,
     policy_of,
 )
@@ -55,13 +49,11 @@ __all__ = [
     "mean_what_is_written",
     "refusals_explained",
     "require_own_words",
-    "require_sensible",
     "wrong_rows_explained",
 ]
 
 _QUERIES: Final = ("DELTA_UNSUPPORTED_SUBQUERY", "UNSUPPORTED_SUBQUERY_EXPRESSION_CATEGORY")
 """What Delta and Spark call queries in places where a command has none."""
-_OUR_MARKS: Final = "spark.sql.iceberg.snapshot-property.lakewarden."
 _OWN_TYPE: Final = "__CHAR_VARCHAR_TYPE_STRING"
 _LOST_COLUMN: Final = "DELTA_MERGE_RESOLVED_ATTRIBUTE_MISSING_FROM_INPUT"
 _SEVERAL: Final = (
@@ -256,21 +248,3 @@ def _unlike(place: int, message: str, key: str) -> WrongPartError:
 
 def _is_on(session: Any, key: str) -> bool:
     return str(session.conf().get(key, "false")).lower() == "true"
-
-
-def require_sensible(key: str, value: str | None) -> None:
-    """Complain of a setting when it is made, not with the statement that comes next. Raises `UsageError`, and
-    `NotAllowedError` for metadata that would stand in a commit as if it were our record."""
-    if key == DIALECT_KEY and value is not None:
-        dialect_of(value)
-    if key == ROWS_WRITE and value is not None:
-        way_named(value, key)
-    if key == USER_METADATA and value is not None and is_like_record(value):
-        raise NotAllowedError(
-            f"userMetadata may not have the key '{USER_KEY}': it is that of lakewarden's own record.",
-            hint="Give it another name.",
-        )
-    if key.startswith(_OUR_MARKS):
-        raise NotAllowedError(
-            f"{key} would make snapshots look like lakewarden's own.", hint="Give the property another name."
-        )

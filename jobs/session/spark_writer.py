@@ -20,7 +20,6 @@ from lakewarden.jobs.session.compiled_changes import (
     compile_change,
     refusals_explained,
     require_own_words,
-    require_sensible,
     wrong_rows_explained,
 )
 from lakewarden.jobs.session.conflicts.lost_races import LostRaceError
@@ -34,6 +33,7 @@ from lakewarden.jobs.session.groups.ready_writes import ready_writes
 from lakewarden.jobs.session.judgement.plan_tables import PlanTables
 from lakewarden.jobs.session.judgement.said import called, kind_said
 from lakewarden.jobs.session.judgement.statement_kinds import StatementKind
+from lakewarden.jobs.session.judgement.told_settings import require_sensible
 from lakewarden.jobs.session.judgement.unrecorded_rule import UnrecordedRule
 from lakewarden.jobs.session.plans import JavaPlan, Plans, kind
 from lakewarden.jobs.session.read_plans.executed_plans import PlanRecorder

@@ -12,10 +12,11 @@ from pyspark.sql import DataFrame
 from lakewarden.catalog.model.lineage_record import Operation
 from lakewarden.catalog.policy.rows_write import ChosenWay
 from lakewarden.jobs.engines.spark.cancellation import require_wanted
-from lakewarden.jobs.engines.spark.session import USER_METADATA, require_safe_commits
+from lakewarden.jobs.engines.spark.session import require_safe_commits
 from lakewarden.jobs.session.formats.table_commits import Readers, RecordCarrier
 from lakewarden.jobs.session.plans import Plans
 from lakewarden.jobs.session.read_plans.executed_plans import PlanRecorder
+from lakewarden.jobs.session.session_formats import FORMATS, first_known
 from lakewarden.jobs.session.write_records import compare, record_of
 from lakewarden.jobs.session.writes import Directory, Observed, Read, Written
 from lakewarden.jobs.sql.compile.values import Chosen
@@ -79,7 +80,8 @@ class WriteRecorder:
         require_wanted()
         if target is not None:
             require_safe_commits(self.plans.spark, target)
-        own = self.plans.option(session.conf().getOption(USER_METADATA)) if own is None else own
+        if own is None:
+            own = first_known(one.own_metadata(self.plans, session) for one in FORMATS)
         record = record_of(
             run_id=run_id or uuid.uuid4().hex, operation=operation, user=self.user, reads=reads,
             reads_self=reads_self, user_metadata=own, directory=self.directory, statement=statement,

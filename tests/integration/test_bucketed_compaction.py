@@ -18,7 +18,7 @@ from lakewarden.catalog.units import MIB
 from lakewarden.jobs.actions.compact import Compact
 from lakewarden.jobs.engines.delta import bucket_compaction
 from lakewarden.jobs.engines.delta.engine import DeltaEngine
-from lakewarden.jobs.engines.spark.bucket_files import as_set, naming
+from lakewarden.jobs.engines.delta.sessions.bucket_files import as_set, naming
 from lakewarden.jobs.runs.port import Report
 from support.builders.delta_runs import DeltaTableOnDisk
 from support.cases import mostly_long

@@ -16,8 +16,8 @@ from lakewarden.catalog.storage.file_store import StorageOptions, canonical, ope
 from lakewarden.jobs.engines.delta import restore, transaction
 from lakewarden.jobs.engines.delta.engine import DeltaEngine
 from lakewarden.jobs.engines.delta.own_commits import OurCommit, commits_of
+from lakewarden.jobs.engines.delta.sessions.stamped_sessions import stamped
 from lakewarden.jobs.engines.spark.names import table_at
-from lakewarden.jobs.engines.spark.session import stamped
 from support.cases import mostly_long
 
 pytestmark = pytest.mark.spark

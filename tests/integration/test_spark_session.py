@@ -17,8 +17,8 @@ from pyspark.sql.types import LongType
 from lakewarden.catalog.errors import ConflictError
 from lakewarden.catalog.formats.delta.reader import DeltaReader
 from lakewarden.catalog.storage.file_store import canonical
+from lakewarden.jobs.engines.delta.sessions.stamped_sessions import stamped
 from lakewarden.jobs.engines.spark.errors import translated
-from lakewarden.jobs.engines.spark.session import stamped
 
 pytestmark = pytest.mark.spark
 ROW = pa.table({"id": pa.array([1], pa.int64())})

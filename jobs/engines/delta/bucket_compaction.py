@@ -12,8 +12,8 @@ from pyspark.sql.functions import col
 from lakewarden.catalog.formats.delta.protocol import layout_in_use
 from lakewarden.catalog.model.bucket_layout import BucketedFiles, BucketLayout
 from lakewarden.catalog.storage.file_store import FileStore
+from lakewarden.jobs.engines.delta.sessions.bucket_files import as_set, naming
 from lakewarden.jobs.engines.delta.transaction import begun, delta, items, java, measured, sequence
-from lakewarden.jobs.engines.spark.bucket_files import as_set, naming
 from lakewarden.jobs.engines.spark.names import quoted
 from lakewarden.jobs.runs.port import FileChange
 

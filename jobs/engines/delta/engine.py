@@ -28,12 +28,13 @@ from lakewarden.jobs.engines.delta.convert import convert
 from lakewarden.jobs.engines.delta.file_statistics import fill_file_statistics
 from lakewarden.jobs.engines.delta.log_cleanup import clean_log
 from lakewarden.jobs.engines.delta.own_commits import number_of
+from lakewarden.jobs.engines.delta.sessions.stamped_sessions import forget_tables, stamped
 from lakewarden.jobs.engines.delta.statistics import table_statistics
 from lakewarden.jobs.engines.delta.vacuum_log import log_begin, log_end
 from lakewarden.jobs.engines.delta.version_diff import row_diff
 from lakewarden.jobs.engines.empty_folders import delete_empty_folders
 from lakewarden.jobs.engines.spark.errors import is_stopped
-from lakewarden.jobs.engines.spark.session import forget_tables, require_safe_commits, stamped
+from lakewarden.jobs.engines.spark.session import require_safe_commits
 from lakewarden.jobs.engines.spark.worker_session import worker_session
 from lakewarden.jobs.engines.spec import EngineSpec, SessionParts
 from lakewarden.jobs.runs.installation import installation_of

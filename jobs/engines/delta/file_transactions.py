@@ -14,9 +14,9 @@ from lakewarden.catalog.model.lineage_record import LineageRecord, user_metadata
 from lakewarden.catalog.storage.file_store import FileStore
 from lakewarden.jobs.engines.delta.added_files import Addition
 from lakewarden.jobs.engines.delta.rs_files import other_columns
+from lakewarden.jobs.engines.delta.sessions.stamped_sessions import USER_METADATA
 from lakewarden.jobs.engines.delta.transaction import begun, delta, java, sequence
 from lakewarden.jobs.engines.spark.errors import translated
-from lakewarden.jobs.engines.spark.session import USER_METADATA
 
 __all__ = ["add_again", "remove_files"]
 

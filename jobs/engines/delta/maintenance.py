@@ -21,10 +21,10 @@ from lakewarden.catalog.formats.delta.schema import PHYSICAL_NAME
 from lakewarden.catalog.storage.file_store import FileEntry, FileStore
 from lakewarden.jobs.engines.delta.bucket_compaction import compact_buckets
 from lakewarden.jobs.engines.delta.own_commits import commits_of, require_head
+from lakewarden.jobs.engines.delta.sessions.stamped_sessions import COMMIT_ATTEMPTS
 from lakewarden.jobs.engines.delta.transaction import begun, delta, sequence
 from lakewarden.jobs.engines.spark.errors import translated
 from lakewarden.jobs.engines.spark.names import hadoop_path, literal, quoted, table_at
-from lakewarden.jobs.engines.spark.session import COMMIT_ATTEMPTS
 from lakewarden.jobs.runs.port import FileChange, Partition
 
 __all__ = ["agreed", "checkpoint", "compact", "purge", "set_properties", "unreferenced"]

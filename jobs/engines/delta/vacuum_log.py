@@ -9,10 +9,10 @@ from pyspark.sql import SparkSession
 
 from lakewarden.catalog.storage.file_store import FileStore
 from lakewarden.jobs.engines.delta.own_commits import commits_of
+from lakewarden.jobs.engines.delta.sessions.stamped_sessions import COMMIT_ATTEMPTS
 from lakewarden.jobs.engines.delta.transaction import delta, java, measured, sequence
 from lakewarden.jobs.engines.spark.errors import translated
 from lakewarden.jobs.engines.spark.names import hadoop_path
-from lakewarden.jobs.engines.spark.session import COMMIT_ATTEMPTS
 
 __all__ = ["log_begin", "log_end"]
 

@@ -11,8 +11,8 @@ from pyspark.sql import DataFrame
 from lakewarden.catalog.formats.port import TableReader
 from lakewarden.catalog.model.lineage_record import LineageRecord, user_metadata
 from lakewarden.catalog.model.rows import DELTA, TableFormat
+from lakewarden.jobs.engines.delta.sessions.stamped_sessions import COMMIT_ATTEMPTS, USER_METADATA
 from lakewarden.jobs.engines.spark.errors import is_lost_race
-from lakewarden.jobs.engines.spark.session import COMMIT_ATTEMPTS, USER_METADATA
 from lakewarden.jobs.session.conflicts.lost_races import look_for_own_commit
 from lakewarden.jobs.session.delta.operation_ids import Once
 from lakewarden.jobs.session.delta.session_keys import number_commit

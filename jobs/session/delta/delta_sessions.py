@@ -3,8 +3,11 @@
 from collections.abc import Sequence
 from typing import Any, Final
 
+from lakewarden.catalog.errors import NotAllowedError
 from lakewarden.catalog.lineage.streams.offsets import Began
+from lakewarden.catalog.model.lineage_record import USER_KEY, is_like_record
 from lakewarden.catalog.model.rows import DELTA
+from lakewarden.jobs.engines.delta.sessions.stamped_sessions import USER_METADATA
 from lakewarden.jobs.session.delta.buckets.bucketed_writes import BucketedWrites
 from lakewarden.jobs.session.delta.buckets.definitions import require_hashed_columns, with_layout_on_record
 from lakewarden.jobs.session.delta.delta_reads import (
@@ -102,6 +105,17 @@ class DeltaSessions:
 
     def streamed(self, leaf: Any) -> None:
         return None
+
+    def own_metadata(self, plans: Plans, session: Any) -> str | None:
+        told = plans.option(session.conf().getOption(USER_METADATA))
+        return None if told is None else str(told)
+
+    def require_no_record(self, key: str, value: str | None) -> None:
+        if key == USER_METADATA and value is not None and is_like_record(value):
+            raise NotAllowedError(
+                f"userMetadata may not have the key '{USER_KEY}': it is that of lakewarden's own record.",
+                hint="Give it another name.",
+            )
 
     def with_found_names(self, plans: Plans, session: Any, said: JavaPlan) -> JavaPlan:
         return said

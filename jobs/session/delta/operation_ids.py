@@ -10,8 +10,8 @@ from pyspark.sql import SparkSession
 from lakewarden.catalog.errors import ConflictError, PreconditionError
 from lakewarden.catalog.formats.port import TableReader
 from lakewarden.catalog.model.lineage_record import RENUMBERED
+from lakewarden.jobs.engines.delta.sessions.stamped_sessions import stamped
 from lakewarden.jobs.engines.delta.stream_offsets import last_number, lower_number, number_at
-from lakewarden.jobs.engines.spark.session import stamped
 from lakewarden.jobs.session.delta.history import found
 from lakewarden.jobs.session.delta.session_keys import number_commit
 from lakewarden.jobs.session.formats.table_commits import digest_of, statement_app

@@ -11,8 +11,8 @@ from pyspark.sql import SparkSession
 from lakewarden.catalog.errors import ConflictError, UsageError
 from lakewarden.catalog.formats.port import TableReader
 from lakewarden.catalog.model.lineage_record import RENUMBERED
+from lakewarden.jobs.engines.delta.sessions.stamped_sessions import stamped
 from lakewarden.jobs.engines.delta.stream_offsets import lower_number, number_at
-from lakewarden.jobs.engines.spark.session import stamped
 from lakewarden.jobs.session.conflicts.lost_races import LostRaceError
 from lakewarden.jobs.session.delta.delta_reads import delta_index
 from lakewarden.jobs.session.delta.history import found, was_done

@@ -19,6 +19,12 @@ __all__ = ["SessionFormat"]
 class SessionFormat(PlanParts, StreamParts, Protocol):
     """One format. Holds no state: threads and applications share it."""
 
+    def own_metadata(self, plans: Plans, session: Any) -> str | None:
+        """What a session says that its commits are to carry beside our record; None where it says nothing."""
+
+    def require_no_record(self, key: str, value: str | None) -> None:
+        """Raise `NotAllowedError` for a setting by which commits would have something like our record."""
+
     def with_found_names(self, plans: Plans, session: Any, said: JavaPlan) -> JavaPlan:
         """A parsed statement whose tables have the names by which Spark finds them."""
 

@@ -6,6 +6,7 @@ from typing import Any, Final
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
+from lakewarden.catalog.errors import NotAllowedError
 from lakewarden.catalog.lineage.streams.offsets import NOT_SAID, Began
 from lakewarden.jobs.engines.spark.names import quoted
 from lakewarden.jobs.session.formats.plan_parts import (
@@ -19,6 +20,7 @@ from lakewarden.jobs.session.formats.shapes import NamedRows, Shape
 from lakewarden.jobs.session.formats.table_commits import Readers, RecordCarrier
 from lakewarden.jobs.session.iceberg.bucket_joins import buckets_of, told_of_join
 from lakewarden.jobs.session.iceberg.catalog_names import catalog_name, version_named, with_catalog_names
+from lakewarden.jobs.session.iceberg.marked_commits import OUR_MARKS
 from lakewarden.jobs.session.iceberg.snapshot_reads import (
     committed_by,
     is_fixed,
@@ -156,6 +158,16 @@ class IcebergSessions:
 
     def streamed(self, leaf: Any) -> StreamedTable | None:
         return table_streamed(leaf)
+
+    def own_metadata(self, plans: Plans, session: Any) -> str | None:
+        return None
+
+    def require_no_record(self, key: str, value: str | None) -> None:
+        if key.startswith(OUR_MARKS):
+            raise NotAllowedError(
+                f"{key} would make snapshots look like lakewarden's own.",
+                hint="Give the property another name.",
+            )
 
     def with_found_names(self, plans: Plans, session: Any, said: JavaPlan) -> JavaPlan:
         return with_catalog_names(plans, session, said)

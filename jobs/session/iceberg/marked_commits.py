@@ -10,10 +10,10 @@ from pyspark.errors.exceptions.captured import convert_exception
 from lakewarden.catalog.errors import RefusedError
 from lakewarden.jobs.session.plans import JavaPlan, Plans
 
-__all__ = ["class_of", "forget_marks", "require_into_main", "run_marked"]
+__all__ = ["OUR_MARKS", "class_of", "forget_marks", "require_into_main", "run_marked"]
 
-_OF_SESSION: Final = "spark.sql.iceberg.snapshot-property."
-_OURS: Final = "lakewarden."
+OUR_MARKS: Final = "spark.sql.iceberg.snapshot-property.lakewarden."
+"""How settings begin by which snapshots would say that they are ours."""
 _WAP: Final = ("spark.wap.id", "spark.wap.branch")
 _WAP_ENABLED: Final = "write.wap.enabled"
 _PLAIN: Final = "java.lang.RuntimeException"
@@ -35,7 +35,7 @@ def require_into_main(session: Any, properties: Mapping[str, str], called: str) 
 def forget_marks(plans: Plans, session: Any) -> None:
     """Take settings away by which a snapshot would say that it is ours."""
     for key in plans.texts(session.conf().getAll()):
-        if key.startswith(f"{_OF_SESSION}{_OURS}"):
+        if key.startswith(OUR_MARKS):
             session.conf().unset(key)
 
 

@@ -14,8 +14,8 @@ from lakewarden.catalog.formats.port import Observation
 from lakewarden.catalog.storage.file_store import StorageOptions, canonical
 from lakewarden.jobs.actions.answers import AnyAction
 from lakewarden.jobs.engines.delta.engine import DeltaEngine
+from lakewarden.jobs.engines.delta.sessions.stamped_sessions import forget_tables
 from lakewarden.jobs.engines.spark.names import table_at
-from lakewarden.jobs.engines.spark.session import forget_tables
 from lakewarden.jobs.runs.port import JobContext, Report, Target
 from lakewarden.jobs.worker.dispatch import execute
 from support.fakes.clock import ManualClock

@@ -164,11 +164,17 @@ OPERATIONS: Final = frozenset(
      "UPGRADE PROTOCOL"]
 )  # fmt: skip
 """What Delta's commits call what they did, where it is not one of SQL's own words."""
-SPEAKS_DELTA: Final = ("jobs/engines/spark", "jobs/session", "jobs/sql", "jobs/upsert")
-"""Rooms about Spark's sessions, and the SQL that is run there: on Delta's tables."""
+SPEAKS_DELTA: Final = ("jobs/session/delta", "jobs/sql", "jobs/upsert")
+"""Its room in sessions, and the SQL that is run there: on Delta's tables."""
+METRICS: Final = "metrics in which commits of all formats count their rows"
 ALLOWED_WORDS: Final[Mapping[str, str]] = {
-    "catalog/lineage/versions.py": "metrics in which commits count their rows",
+    "catalog/lineage/versions.py": METRICS,
     "jobs/runs/log_stores.py": "settings by which sessions commit to a store",
+    "jobs/session/judgement/statement_kinds.py": "what users call statements, those of all formats",
+    "jobs/session/judgement/writing_rules.py": "properties that are conditions are no writer's to set",
+    "jobs/session/row_counts.py": METRICS,
+    "jobs/session/upserts/counted_upserts.py": METRICS,
+    "jobs/session/upserts/merged_upserts.py": "upserts into Delta tables, and what their users can do",
 }
 
 

@@ -21,7 +21,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
 from lakewarden.catalog.model.bucket_layout import BucketLayout
-from lakewarden.jobs.engines.spark.session import COMMIT_ATTEMPTS
+from lakewarden.jobs.engines.delta.sessions.stamped_sessions import COMMIT_ATTEMPTS
 from lakewarden.jobs.session.delta.buckets.merge_parts import ClauseAction, MergeParts, merge_parts, nodes_of
 from lakewarden.jobs.session.delta.buckets.merged_rows import MergedRows, source_leaf
 from lakewarden.jobs.session.delta.buckets.plan_pieces import Replacement, bucketed, column, used

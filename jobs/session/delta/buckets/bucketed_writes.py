@@ -8,7 +8,7 @@ from pyspark.sql import DataFrame
 
 from lakewarden.catalog.model.bucket_layout import BucketLayout, key_types, layout_in
 from lakewarden.catalog.model.lineage_record import Operation
-from lakewarden.jobs.engines.spark.bucket_files import as_set, naming
+from lakewarden.jobs.engines.delta.sessions.bucket_files import as_set, naming
 from lakewarden.jobs.session.delta.buckets.bucketed_changes import (
     BucketedChange,
     bucketed_change,

@@ -10,7 +10,7 @@ from lakewarden.catalog.formats.delta.reader import DeltaReader
 from lakewarden.catalog.formats.port import Observation
 from lakewarden.catalog.storage.file_store import canonical
 from lakewarden.jobs.engines.delta.rs_metadata import marks
-from lakewarden.jobs.engines.spark.session import stamp
+from lakewarden.jobs.engines.delta.sessions.stamped_sessions import stamp
 from support.builders.delta_logs import LogWriter, add
 
 
