@@ -7,13 +7,16 @@ import uuid
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import NewType
+from typing import Final, NewType
 
 from lakewarden.catalog.errors import NotAllowedError
 from lakewarden.catalog.model.rows import AuditRow, TableRow
 from lakewarden.catalog.units import storable
 
-__all__ = ["Actor", "Caller", "Permission", "Role", "audit_row", "require"]
+__all__ = ["DAEMON_NAME", "Actor", "Caller", "Permission", "Role", "audit_row", "require"]
+
+DAEMON_NAME: Final = "lakewarden"
+"""In whose name the daemon acts where nobody asked for it."""
 
 
 class Permission(StrEnum):

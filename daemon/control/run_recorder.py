@@ -13,7 +13,7 @@ from typing import Final, assert_never
 from lakewarden.catalog.errors import NotFoundError, UnreadableError
 from lakewarden.catalog.failpoints import reach
 from lakewarden.catalog.model.rows import Outcome, RunRow, TableRow
-from lakewarden.catalog.policy.access import Actor, Caller, Role
+from lakewarden.catalog.policy.access import DAEMON_NAME, Actor, Caller, Role
 from lakewarden.catalog.registry.convert import conversion_failed, converted
 from lakewarden.catalog.registry.owed_properties import given_back
 from lakewarden.catalog.registry.removal import purged
@@ -32,7 +32,7 @@ from lakewarden.jobs.actions.spec import Settlement
 
 __all__ = ["DAEMON", "Attempt", "Ended", "RunRecorder"]
 
-DAEMON: Final = Actor(Caller(name="lakewarden", roles=frozenset({Role.ADMIN}), origin="daemon"))
+DAEMON: Final = Actor(Caller(name=DAEMON_NAME, roles=frozenset({Role.ADMIN}), origin="daemon"))
 """Who acts when nobody else does: what it does is on record in `lakewarden.runs`."""
 _BATCH: Final = 500
 

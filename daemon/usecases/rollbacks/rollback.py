@@ -26,7 +26,7 @@ from lakewarden.jobs.engines.registry import no_engine
 from lakewarden.jobs.rollback.details_service import details_of
 from lakewarden.jobs.rollback.execute.found_in_logs import finished, taken_back
 from lakewarden.jobs.rollback.execute.interference import Clearing
-from lakewarden.jobs.rollback.execute.replan import refuse_others
+from lakewarden.jobs.rollback.execute.replan import plan_again, refuse_others
 from lakewarden.jobs.rollback.journal.journal import Journal
 from lakewarden.jobs.rollback.journal.left_tainted import plan_for_the_left
 from lakewarden.jobs.rollback.journal.step_rows import head_row, left_as_it_is, next_rows, superseded
@@ -35,7 +35,6 @@ from lakewarden.jobs.rollback.journal.stored_plan import (
     StoredPlan,
     decode_plan,
     encode_plan,
-    frozen_request,
     steps_of,
 )
 from lakewarden.jobs.rollback.plan.cascade import concerned
@@ -140,8 +139,8 @@ class RollbackService:
             return self._undo(rollback, actor, tell)
         run_id = self._next_run(rollback)
         if state is RollbackState.CONFLICT:
-            stored = decode_plan(rollback.head.payload or "")
-            found = self.gatherer.gather(frozen_request(stored.plan, consents))
+            planned = plan_again(self.gatherer, rollback, consents)
+            found, stored = planned.found, planned.stored
             given = found.plan.request.consents.without(stored.plan.request.consents)
             refuse_blocked(found.plan, resuming=rollback.rollback_id, given=given)
             refuse_others(found, actor.name, admin=actor.admin)

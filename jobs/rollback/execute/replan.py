@@ -1,16 +1,31 @@
 """What has to be added to a rollback because somebody wrote while it was executed: late taint, moved heads."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from lakewarden.catalog.errors import NotAllowedError
+from lakewarden.catalog.errors import NotAllowedError, PreconditionError
 from lakewarden.catalog.model.rollbacks import Rollback
 from lakewarden.jobs.rollback.journal.steps import TableStep
-from lakewarden.jobs.rollback.journal.stored_plan import decode_plan, frozen_request
+from lakewarden.jobs.rollback.journal.stored_plan import StoredPlan, decode_plan, frozen_request
+from lakewarden.jobs.rollback.plan.consents import NO_CONSENTS, Consent, Consents
+from lakewarden.jobs.rollback.plan.model import Step, TablePlan
 from lakewarden.jobs.rollback.planning_service import Gathered, Gatherer
 from lakewarden.jobs.rollback.report.refusal import refuse_blocked
 
-__all__ = ["Extender", "refuse_others"]
+__all__ = ["BroughtBackError", "Extender", "PlannedAgain", "plan_again", "refuse_others"]
+
+
+class BroughtBackError(PreconditionError):
+    """A table that the rollback was to leave as it is holds again what is taken out of those derived from it."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PlannedAgain:
+    """What a rollback has still to do."""
+
+    found: Gathered
+    stored: StoredPlan
+    """The plan that it carries out."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -23,13 +38,21 @@ class Extender:
         """The tables that are still, or newly, tainted; none when the rollback has reached its end.
 
         Raises `ConsentError` if it takes a consent that nobody gave, `NotAllowedError` if a table of somebody
-        else's has come in.
+        else's has come in, and what `plan_again` does.
         """
-        stored = decode_plan(rollback.head.payload or "")
-        found = self.gatherer.gather(frozen_request(stored.plan))
-        refuse_blocked(found.plan, resuming=rollback.rollback_id)
-        refuse_others(found, rollback.head.actor, admin=stored.admin)
-        return found.steps()
+        again = plan_again(self.gatherer, rollback)
+        refuse_blocked(again.found.plan, resuming=rollback.rollback_id)
+        refuse_others(again.found, rollback.head.actor, admin=again.stored.admin)
+        return again.found.steps()
+
+
+def plan_again(gatherer: Gatherer, rollback: Rollback, consents: Consents = NO_CONSENTS) -> PlannedAgain:
+    """The plan for what is there now, about the same versions; `consents` are further ones. Raises
+    `BroughtBackError` if a table that it begins at, and that the plan left as it was, would go back now.
+    """
+    stored = decode_plan(rollback.head.payload or "")
+    found = gatherer.gather(frozen_request(stored.plan, consents))
+    return PlannedAgain(found=_left_alone(rollback, stored, found), stored=stored)
 
 
 def refuse_others(found: Gathered, actor: str | None, *, admin: bool) -> None:
@@ -42,3 +65,29 @@ def refuse_others(found: Gathered, actor: str | None, *, admin: bool) -> None:
                 f"{actor} may not roll back {table.name}{owner}.",
                 hint="Every table of the plan must be yours; ask an admin.",
             )
+
+
+def _left_alone(rollback: Rollback, stored: StoredPlan, found: Gathered) -> Gathered:
+    """The plan with the tables as they are that the first one began at and left as they were: they were clean, or
+    somebody agreed to leave them."""
+    stays = {one.table_id: one for one in stored.plan.tables if one.trigger is None and one.step is Step.NONE}
+
+    def left(table: TablePlan) -> TablePlan:
+        before = stays.get(table.table_id)
+        goes_back = table.step is not Step.NONE or table.stays_tainted
+        if before is None or not goes_back:
+            return table
+        if not before.stays_tainted:
+            raise BroughtBackError(
+                f"{table.name} holds again what this rollback takes out of the tables derived from it: "
+                "somebody brought it back since; it was not touched.",
+                hint=f"`lakewarden rollback undo {rollback.rollback_id}` takes back what was done to the others; "
+                f"or RESTORE {table.name} to a version without it, then `rollback resume`.",
+            )
+        asked = tuple(one for one in table.blocked_by if Consent.KEEP_UNKNOWN in one.consents)
+        return replace(
+            table, step=Step.NONE, to_version=table.from_version, stays_tainted=True, blocked_by=asked
+        )
+
+    plan = replace(found.plan, tables=tuple(left(table) for table in found.plan.tables))
+    return replace(found, plan=plan)

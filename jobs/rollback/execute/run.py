@@ -12,6 +12,7 @@ from lakewarden.catalog.errors import PreconditionError, UnavailableError
 from lakewarden.catalog.logs import get_log
 from lakewarden.catalog.model.rollbacks import Rollback, needed_versions, rollback_locks
 from lakewarden.catalog.model.rows import DELTA, RollbackRow, RollbackState, RollbackStep
+from lakewarden.catalog.policy.access import DAEMON_NAME
 from lakewarden.catalog.state.port import Hint, HintKind, HintSink, Queue
 from lakewarden.catalog.storage.file_store import StorageOptions
 from lakewarden.catalog.system.store import DeltaSystemStore
@@ -86,6 +87,7 @@ class JournaledRollbacks:
             drain=drain,
             extend=self.extend,
             compensates=not head.undo and _compensates(head),
+            withdraws=head.actor == DAEMON_NAME,
         ).go_on(rollback_id)
         self._hint(ended)
         return ended

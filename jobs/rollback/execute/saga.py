@@ -17,6 +17,7 @@ from lakewarden.catalog.model.rows import RollbackRow, RollbackState, RollbackSt
 from lakewarden.catalog.registry.rollback_quarantine import is_aside, set_aside
 from lakewarden.jobs.rollback.execute.found_in_logs import COMMITS, finished, finished_group
 from lakewarden.jobs.rollback.execute.permit import Permit
+from lakewarden.jobs.rollback.execute.replan import BroughtBackError
 from lakewarden.jobs.rollback.execute.table_steps import StepExecutor
 from lakewarden.jobs.rollback.execute.undo import take_back
 from lakewarden.jobs.rollback.journal.group_rows import whole
@@ -52,6 +53,8 @@ class Saga:
     """Looks for late commits and moved heads; None: nothing is added, a moved head stops it."""
     compensates: bool = False
     """A moved head takes everything back instead."""
+    withdraws: bool = False
+    """Nobody asked for it: where what it followed is taken back, so is all that it did."""
     inherited: frozenset[int] = frozenset()
     """Steps that an earlier attempt may have begun and may still be at, asleep."""
 
@@ -78,12 +81,14 @@ class Saga:
             stopped = rollback.head.state is RollbackState.CONFLICT
             if stopped and self.compensates:
                 why = f"taken back, as the plan says for moved heads: {rollback.head.message}"
-                undoing = rollback.with_head(RollbackState.UNDOING, undo=True, message=why)
-                because = "a head had moved"
-                return self._back(self.journal.save(undoing, expects=RollbackState.CONFLICT, because=because))
+                return self._taken_back(rollback, why, because="a head had moved")
             if stopped and (self.extend is None or _needs_a_person(rollback)):
                 return rollback
-            rollback, more = self._extended(rollback)
+            try:
+                rollback, more = self._extended(rollback)
+            except BroughtBackError as error:
+                because = "what it followed was taken back"
+                return self._taken_back(rollback, f"taken back: {error}", because=because)
             if not more:
                 return rollback if rollback.head.state is RollbackState.CONFLICT else self._finish(rollback)
         return self._stop(rollback, "New commits keep appearing that were derived from what is undone.")
@@ -100,6 +105,10 @@ class Saga:
             return self._save(whole(rollback, self.journal.clock.now()), "all of its tables are changed")
         undoing = rollback.with_head(RollbackState.UNDOING, undo=True, message=None)
         return self._back(self._save(undoing, f"statement {rollback.rollback_id} was cut off"))
+
+    def _taken_back(self, rollback: Rollback, why: str, *, because: str) -> Rollback:
+        undoing = rollback.with_head(RollbackState.UNDOING, undo=True, message=why)
+        return self._back(self.journal.save(undoing, expects=rollback.head.state, because=because))
 
     def _back(self, rollback: Rollback) -> Rollback:
         return take_back(self.journal, self.executor, rollback, still_ours=self.still_ours)
@@ -203,7 +212,8 @@ class Saga:
         reach("rollback.set_aside")
 
     def _extended(self, rollback: Rollback) -> tuple[Rollback, bool]:
-        """The rollback with the additional steps, and whether there are any. A stopped one goes on by this."""
+        """The rollback with the additional steps, and whether there are any. A stopped one goes on by this. Raises
+        `BroughtBackError` where all is to be taken back."""
         if self.extend is None:
             return rollback, False
         before = rollback.head.state
@@ -211,7 +221,7 @@ class Saga:
         try:
             more = self.extend(rollback)
         except LakewardenError as error:
-            if _comes_again(error):
+            if _comes_again(error) or (self.withdraws and isinstance(error, BroughtBackError)):
                 raise
             return self._left_to_a_person(rollback, error), False
         extended = superseded(rollback)
