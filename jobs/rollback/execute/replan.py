@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 from lakewarden.catalog.errors import NotAllowedError, PreconditionError
 from lakewarden.catalog.model.rollbacks import Rollback
+from lakewarden.jobs.rollback.execute.same_tables import Looked, look_at_tables
 from lakewarden.jobs.rollback.journal.steps import TableStep
 from lakewarden.jobs.rollback.journal.stored_plan import StoredPlan, decode_plan, frozen_request
 from lakewarden.jobs.rollback.plan.consents import NO_CONSENTS, Consent, Consents
@@ -25,7 +26,7 @@ class PlannedAgain:
 
     found: Gathered
     stored: StoredPlan
-    """The plan that it carries out."""
+    """The plan that it carries out, with those consents that cover something still."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -47,12 +48,23 @@ class Extender:
 
 
 def plan_again(gatherer: Gatherer, rollback: Rollback, consents: Consents = NO_CONSENTS) -> PlannedAgain:
-    """The plan for what is there now, about the same versions; `consents` are further ones. Raises
-    `BroughtBackError` if a table that it begins at, and that the plan left as it was, would go back now.
+    """The plan for what is there now, about the same versions of the same tables; `consents` are further ones. What was
+    agreed to of a table that was made anew since covers nothing of the new one.
+
+    Raises `PreconditionError` if a table that it begins at was made anew, and `BroughtBackError` if one of them, which
+    the plan left as it was, would go back now.
     """
-    stored = decode_plan(rollback.head.payload or "")
-    found = gatherer.gather(frozen_request(stored.plan, consents))
-    return PlannedAgain(found=_left_alone(rollback, stored, found), stored=stored)
+    planned = decode_plan(rollback.head.payload or "")
+    while True:
+        looked = look_at_tables(gatherer.store, gatherer.readers, rollback, planned)
+        _refuse_made_anew(rollback, planned, looked)
+        stored = _without_others(planned, looked)
+        found = gatherer.gather(frozen_request(stored.plan, consents))
+        # What was looked at is what the plan is made of, or it is looked at once more.
+        if all(found.format_ids.get(key, one) == one for key, one in looked.format_ids.items()):
+            format_ids = tuple(sorted({**dict(stored.format_ids), **found.format_ids}.items()))
+            stored = replace(stored, format_ids=format_ids)
+            return PlannedAgain(found=_left_alone(rollback, stored, found), stored=stored)
 
 
 def refuse_others(found: Gathered, actor: str | None, *, admin: bool) -> None:
@@ -65,6 +77,25 @@ def refuse_others(found: Gathered, actor: str | None, *, admin: bool) -> None:
                 f"{actor} may not roll back {table.name}{owner}.",
                 hint="Every table of the plan must be yours; ask an admin.",
             )
+
+
+def _refuse_made_anew(rollback: Rollback, planned: StoredPlan, looked: Looked) -> None:
+    for table in planned.plan.tables:
+        if table.trigger is None and table.table_id in looked.others:
+            raise PreconditionError(
+                f"{table.name} is not the table that this rollback was planned on: "
+                "it was made anew, or its log was put back, and no version of it was touched.",
+                hint=f"`lakewarden rollback undo {rollback.rollback_id}` takes back what was done to the other "
+                "tables; what the new one has itself takes a new plan.",
+            )
+
+
+def _without_others(planned: StoredPlan, looked: Looked) -> StoredPlan:
+    """The plan without what was agreed to of tables that others have taken the place of."""
+    request = planned.plan.request
+    named = frozenset(one for one in request.consents.named if one.table_id not in looked.others)
+    kept = replace(request, consents=replace(request.consents, named=named))
+    return replace(planned, plan=replace(planned.plan, request=kept))
 
 
 def _left_alone(rollback: Rollback, stored: StoredPlan, found: Gathered) -> Gathered:

@@ -1,5 +1,6 @@
-"""What a rollback began with while it is carried out: somebody restores it once more."""
+"""What a rollback began with while it is carried out: somebody restores it once more, or makes the table anew."""
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ from lakewarden.catalog.model.rows import RollbackState as State
 from lakewarden.jobs.rollback.plan.consents import NO_CONSENTS, Agreement, Consent, Consents
 from lakewarden.jobs.rollback.plan.request import BadVersions, RollbackRequest
 from support.builders.begun_rollbacks import BegunRollbacks
-from support.builders.derived import overwrite
+from support.builders.derived import overwrite, reading
 
 pytestmark = pytest.mark.heavy
 
@@ -26,8 +27,20 @@ def lake(tmp_path: Path) -> BegunRollbacks:
     return lake
 
 
-def bad(lake: BegunRollbacks) -> RollbackRequest:
-    return RollbackRequest(seeds=(BadVersions(table_id=lake.ids["a"], versions=(2,)),), cascade=True)
+def bad(lake: BegunRollbacks, *consents: Agreement) -> RollbackRequest:
+    seed = BadVersions(table_id=lake.ids["a"], versions=(2,))
+    return RollbackRequest(seeds=(seed,), cascade=True, consents=Consents(named=frozenset(consents)))
+
+
+def agreed(lake: BegunRollbacks, name: str, version: int) -> Agreement:
+    return Agreement(consent=Consent.COLLATERAL, table_id=lake.ids[name], version=version)
+
+
+def made_anew(lake: BegunRollbacks, name: str, *numbers: int) -> None:
+    """Somebody drops a table and creates another one at its place."""
+    shutil.rmtree(lake.path(name))
+    for number in numbers:
+        lake.write(name, number)
 
 
 # restored once more
@@ -89,3 +102,47 @@ def test_a_table_that_is_left_as_agreed_is_left_also_where_it_could_be_restored_
     one = lake.begin(RollbackRequest(seeds=(seed,), cascade=True, consents=skip))
     done = lake.go_on(one, meanwhile=lambda: aside.rename(clean))
     assert (done.head.state, lake.rows("a"), lake.rows("b")) == (State.DONE, [99], [1])
+
+
+# made anew
+
+
+def test_versions_of_a_table_made_anew_are_not_those_of_the_plan(lake: BegunRollbacks) -> None:
+    one = lake.begin(bad(lake))
+    stopped = lake.go_on(one, meanwhile=lambda: made_anew(lake, "a", 5, 6, 7))
+    assert (stopped.head.state, lake.rows("a")) == (State.CONFLICT, [5, 6, 7])
+    with pytest.raises(
+        PreconditionError, match="db.a is not the table that this rollback was planned on"
+    ) as no:
+        lake.rollbacks.resume(one, NO_CONSENTS, actor=lake.ana, tell=print)
+    assert no.value.exit_code == 4 and f"`lakewarden rollback undo {one}`" in no.value.hint
+    assert lake.rows("a") == [5, 6, 7]
+
+
+def test_a_table_made_anew_with_fewer_versions_is_named_as_such(lake: BegunRollbacks) -> None:
+    one = lake.begin(bad(lake))
+    stopped = lake.go_on(one, meanwhile=lambda: made_anew(lake, "a", 5))
+    assert stopped.head.state is State.CONFLICT and lake.rows("a") == [5]
+    assert "is not the table that this rollback was planned on" in (stopped.head.message or "")
+
+
+def test_a_table_that_only_its_derived_ones_follow_is_known_by_its_uuid_too(lake: BegunRollbacks) -> None:
+    lake.restore("a", 1)
+    one = lake.begin(bad(lake))
+    stopped = lake.go_on(one, meanwhile=lambda: made_anew(lake, "a", 5, 6, 7))
+    assert (stopped.head.state, lake.rows("a"), lake.rows("b")) == (State.CONFLICT, [5, 6, 7], [1])
+
+
+def test_a_consent_does_not_cover_the_same_number_in_a_table_made_anew(lake: BegunRollbacks) -> None:
+    lake.write("b", 7)
+    slow = reading({lake.ids["a"]: lake.path("a")})
+    one = lake.begin(bad(lake, agreed(lake, "b", 2)))
+
+    def anew() -> None:
+        made_anew(lake, "b", 5)
+        lake.write("b", 98, said=slow)
+        lake.write("b", 6)
+
+    stopped = lake.go_on(one, meanwhile=anew)
+    assert (stopped.head.state, lake.rows("b")) == (State.CONFLICT, [5, 6, 98])
+    assert "1 clean commit of db.b (1 row) would be lost." in (stopped.head.message or "")
