@@ -24,8 +24,10 @@ _OPEN = (RollbackState.PLANNED, RollbackState.INTENT, RollbackState.CONFLICT)
 
 
 def finished(rollback: Rollback, readers: Sequence[TableReader]) -> Rollback:
-    """The rollback with every step done that its table's log shows, and that the journal does not know of."""
-    found = (_found(row, readers) for row in rollback.of_kind(*COMMITS) if row.state in _OPEN)
+    """The rollback with every step done that its table's log shows, and that the journal does not know of. A step stays
+    what the journal calls it where the log cannot be read. Raises a retryable error for a table that does not
+    answer."""
+    found = (_found_if_readable(row, readers) for row in rollback.of_kind(*COMMITS) if row.state in _OPEN)
     return rollback.with_rows(row for row in found if row is not None)
 
 
@@ -74,6 +76,15 @@ def finished_group(group: Rollback, readers: Sequence[TableReader]) -> tuple[Rol
     name, first = unclear[0]
     because = f"{name}'s log cannot be read. {first}"
     return known, f"Whether all of its tables are changed cannot be told: {because}"
+
+
+def _found_if_readable(row: RollbackRow, readers: Sequence[TableReader]) -> RollbackRow | None:
+    try:
+        return _found(row, readers)
+    except LakewardenError as error:
+        if error.retry:
+            raise
+        return None
 
 
 def _found(row: RollbackRow, readers: Sequence[TableReader]) -> RollbackRow | None:

@@ -18,7 +18,7 @@ from lakewarden.catalog.registry.rollback_quarantine import is_aside, set_aside
 from lakewarden.jobs.rollback.execute.found_in_logs import COMMITS, finished, finished_group
 from lakewarden.jobs.rollback.execute.permit import Permit
 from lakewarden.jobs.rollback.execute.replan import BroughtBackError
-from lakewarden.jobs.rollback.execute.table_steps import StepExecutor
+from lakewarden.jobs.rollback.execute.table_steps import StepExecutor, told_of
 from lakewarden.jobs.rollback.execute.undo import take_back
 from lakewarden.jobs.rollback.journal.group_rows import whole
 from lakewarden.jobs.rollback.journal.journal import Journal
@@ -166,8 +166,9 @@ class Saga:
                 if _comes_again(error):
                     raise
                 Permit(self.journal, self.still_ours).require(row)
-                changed.append(replace(row, state=RollbackState.CONFLICT, message=error.in_full))
-                return rollback.with_rows(changed), error.in_full
+                told = told_of(row, error)
+                changed.append(replace(row, state=RollbackState.CONFLICT, message=told))
+                return rollback.with_rows(changed), told
         return rollback.with_rows(changed), None
 
     def _act_on(self, row: RollbackRow, step: TableStep) -> RollbackRow:
@@ -257,12 +258,19 @@ class Saga:
         return self._save(stopped, f"rollback {rollback.rollback_id} stopped")
 
     def _ended(self, rollback: Rollback) -> Rollback:
-        """The rollback with the steps of earlier attempts done or out of reach, whoever of these is still asleep."""
+        """The rollback with the steps of earlier attempts done or out of reach, whoever of these is still asleep. Not
+        those of a table whose log cannot be read: who sleeps there finds in the journal that they are not to be done.
+        """
         ended = []
         for row in rollback.of_kind(*COMMITS):
             if row.step in self.inherited and row.state in (RollbackState.INTENT, RollbackState.CONFLICT):
                 begun = replace(row, state=RollbackState.INTENT)
-                version = self.executor.resolve(begun, step_of(row))
+                try:
+                    version = self.executor.resolve(begun, step_of(row))
+                except LakewardenError as error:
+                    if error.retry:
+                        raise
+                    continue
                 if version is not None:
                     ended.append(replace(row, state=RollbackState.DONE, new_version=version, message=None))
         return rollback.with_rows(ended)

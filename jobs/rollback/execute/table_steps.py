@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from lakewarden.catalog.errors import ConflictError, PreconditionError, UnreadableError
+from lakewarden.catalog.errors import ConflictError, LakewardenError, PreconditionError, UnreadableError
 from lakewarden.catalog.failpoints import reach
 from lakewarden.catalog.formats.heads import commit_at
 from lakewarden.catalog.formats.port import Commit, Head, LogProblem, Observation, TableReader
@@ -32,7 +32,7 @@ from lakewarden.jobs.rollback.journal.steps import TableStep
 from lakewarden.jobs.rollback.step_check import missing_files, require_same_head
 from lakewarden.jobs.runs.port import Tools
 
-__all__ = ["StepExecutor", "mark_found", "mark_of"]
+__all__ = ["StepExecutor", "mark_found", "mark_of", "told_of"]
 
 _ATTEMPTS: Final = 10
 _ON_ANY_HEAD: Final = (RollbackStep.REAPPLY, RollbackStep.CHANGE)
@@ -50,6 +50,12 @@ def mark_found(readers: Sequence[TableReader], step: TableStep, mark: str) -> in
     """The version of the first commit after the step's that carries a mark; None if the log has none."""
     commits = reader_of(readers, step.format).commits(step.location, after=step.from_version)
     return next((commit.version for commit in commits if commit.run_id == mark), None)
+
+
+def told_of(row: RollbackRow, error: LakewardenError) -> str:
+    """What keeps a step from being done or taken back, with the table's name: several may have such a message."""
+    name = row.name or row.table_id
+    return error.in_full if name in error.in_full else f"{name}: {error.in_full}"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

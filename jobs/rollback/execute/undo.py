@@ -17,7 +17,7 @@ from lakewarden.catalog.registry.rollback_quarantine import take_in
 from lakewarden.catalog.units import count_of
 from lakewarden.jobs.rollback.execute.found_in_logs import REWINDS
 from lakewarden.jobs.rollback.execute.permit import Permit
-from lakewarden.jobs.rollback.execute.table_steps import StepExecutor, mark_of
+from lakewarden.jobs.rollback.execute.table_steps import StepExecutor, mark_of, told_of
 from lakewarden.jobs.rollback.journal.journal import Journal
 from lakewarden.jobs.rollback.journal.step_rows import FOLLOWING, companions_of, step_of
 
@@ -61,17 +61,25 @@ def take_back(
             except UnavailableError as error:
                 if not rollback.is_group:
                     raise
-                changed.append(replace(row, message=_about(row, error)))
+                changed.append(replace(row, message=told_of(row, error)))
         rollback = rollback.with_rows(changed)
         reach("rollback.unacted")
     return _finish(journal, rollback)
 
 
 def _to_take_back(executor: StepExecutor, row: RollbackRow) -> bool:
-    """Everything but what was taken back already, or given up and never done."""
+    """Everything but what was taken back already, or given up and never done. What a log that cannot be read keeps to
+    itself is looked at once more, with the others of its wave."""
     if row.state is not RollbackState.COMPENSATED:
         return True
-    return row.kind in REWINDS and executor.is_left_over(row, step_of(row))
+    if row.kind not in REWINDS:
+        return False
+    try:
+        return executor.is_left_over(row, step_of(row))
+    except LakewardenError as error:
+        if error.retry:
+            raise
+        return True
 
 
 def _by_table(rollback: Rollback) -> Mapping[str, Sequence[RollbackRow]]:
@@ -96,9 +104,19 @@ def _ended_by_another(
         if one.step > row.step and one.state is RollbackState.CONFLICT:
             return replace(row, state=RollbackState.CONFLICT, message=one.message)
         is_back = one.step < row.step and one.state is RollbackState.COMPENSATED
-        if is_back and executor.is_undone_after(one, step_of(row)):
+        if is_back and _is_undone_after(executor, one, row):
             return replace(row, state=RollbackState.COMPENSATED)
     return None
+
+
+def _is_undone_after(executor: StepExecutor, one: RollbackRow, row: RollbackRow) -> bool:
+    """False as well where the log cannot be read: then the step itself says so."""
+    try:
+        return executor.is_undone_after(one, step_of(row))
+    except LakewardenError as error:
+        if error.retry:
+            raise
+        return False
 
 
 def _undone(
@@ -123,7 +141,7 @@ def _undone(
         if error.retry and not isinstance(error, ConflictError):
             raise
         Permit(journal, still_ours).require(row)
-        return [replace(one, state=RollbackState.CONFLICT, message=_about(one, error)) for one in every]
+        return [replace(one, state=RollbackState.CONFLICT, message=told_of(one, error)) for one in every]
     state = RollbackState.COMPENSATED if was_done else RollbackState.PLANNED
     taken = replace(row, state=state, new_version=version or row.new_version)
     return [taken, *(replace(one, state=state) for one in following)]
@@ -140,12 +158,6 @@ def _taken_in(journal: Journal, executor: StepExecutor, row: RollbackRow, *, beg
         begun=begun,
     )
     reach("rollback.taken_in")
-
-
-def _about(row: RollbackRow, error: LakewardenError) -> str:
-    """What keeps a step from being taken back, with the table's name: several may have such a message."""
-    name = row.name or row.table_id
-    return error.in_full if name in error.in_full else f"{name}: {error.in_full}"
 
 
 def _finish(journal: Journal, rollback: Rollback) -> Rollback:
