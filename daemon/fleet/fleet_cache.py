@@ -54,7 +54,7 @@ from lakewarden.catalog.system.port import (
     SystemTable,
 )
 from lakewarden.daemon.fleet.reverted_ranges import RevertedRanges
-from lakewarden.daemon.fleet.table_views import RUNS_WINDOW, is_unlooked, view_of
+from lakewarden.daemon.fleet.table_views import RUNS_WINDOW, is_planned_for, is_unlooked, view_of
 from lakewarden.jobs.actions.budget import Budget
 from lakewarden.jobs.actions.world import Past, Standing, World
 from lakewarden.jobs.planning.run_history import with_run
@@ -230,7 +230,7 @@ class FleetCache:
                 reverted=self.reverted_ranges.ranges.get(table_id, ()),
                 no_spark=no_spark,
             )
-            for table_id, one in self._governed.items()
+            for table_id, one in chain(self._governed.items(), self._gone_leads())
         )
         return World(
             tables=views,
@@ -242,6 +242,15 @@ class FleetCache:
                 sorted(view.name for view in views if is_unlooked(view.governed.row, view.health))
             ),
         )
+
+    def _gone_leads(self) -> Iterator[tuple[str, Governed]]:
+        """Tables that are gone and that rollbacks go by which are not over."""
+        leads = (table_id for table_id, lock in self._locks.items() if lock.leads)
+        gone = [row for row in map(self._rows.get, leads) if row and row.table_id not in self._governed]
+        scopes = scopes_by_name(self._rows.values()) if gone else {}
+        for row in gone:
+            if is_planned_for(row, self._locks.get(row.table_id)):
+                yield row.table_id, self._promised(govern(row, scopes))
 
     def _take_lineage(self, lineage: Rows[LineageRow]) -> None:
         rows = lineage.arrow(_LINEAGE_COLUMNS)
@@ -279,13 +288,15 @@ class FleetCache:
             self._downstream[source].add(target)
         before, self._held = self._held, longer_promises(own, pairs)
         for table_id in {*before, *self._held} & self._governed.keys():
-            governed, promise = self._governed[table_id], self._held.get(table_id)
-            downstream = None
-            if promise is not None:
-                name = self._rows[promise.table_id].name
-                downstream = DownstreamPromise(seconds=promise.seconds, name=name)
-            policy = replace(governed.policy, downstream=downstream)
-            self._governed[table_id] = replace(governed, policy=policy)
+            self._governed[table_id] = self._promised(self._governed[table_id])
+
+    def _promised(self, governed: Governed) -> Governed:
+        """The same with what derived tables make it keep."""
+        promise, downstream = self._held.get(governed.row.table_id), None
+        if promise is not None:
+            name = self._rows[promise.table_id].name
+            downstream = DownstreamPromise(seconds=promise.seconds, name=name)
+        return replace(governed, policy=replace(governed.policy, downstream=downstream))
 
     def _read(self, table: SystemTable[R], take: Callable[[Rows[R]], None]) -> None:
         """Let `take` have the rows where they have moved. It reads all that it needs before it forgets anything."""

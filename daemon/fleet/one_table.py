@@ -13,11 +13,10 @@ from lakewarden.catalog.clock import Clock
 from lakewarden.catalog.lineage.restores import RESTORE_OPERATIONS, restores_of
 from lakewarden.catalog.model.rollbacks import Rollback, Undone, rollback_locks, rollbacks_of
 from lakewarden.catalog.model.rows import Action, HealthRow, TableRow
-from lakewarden.catalog.policy.original_properties import is_looked_after
 from lakewarden.catalog.state.port import Run
 from lakewarden.catalog.system.port import HEALTH, LINEAGE, ROLLBACKS, RUNS, TABLES, Rows, SystemStore
 from lakewarden.daemon.fleet.reverted_ranges import RevertedRanges
-from lakewarden.daemon.fleet.table_views import RUNS_WINDOW, is_unlooked, view_of
+from lakewarden.daemon.fleet.table_views import RUNS_WINDOW, is_planned_for, is_unlooked, view_of
 from lakewarden.jobs.actions.budget import Budget
 from lakewarden.jobs.actions.world import Past, Standing, TableView, World
 from lakewarden.jobs.planning.run_history import with_run
@@ -44,11 +43,12 @@ def world_of(
     busy = {run.request.table_id: run for run in unfinished}
     governed = StoredStandings(store).governed(table_id)
     views: tuple[TableView, ...] = ()
-    if governed is not None and is_looked_after(governed.row):
-        journal = rollbacks_of(store.rows(ROLLBACKS).all())
+    journal = rollbacks_of(store.rows(ROLLBACKS).all())
+    lock = rollback_locks(journal).get(table_id)
+    if governed is not None and is_planned_for(governed.row, lock):
         health = store.rows(HEALTH).get(table_id)
         view = view_of(
-            Standing(governed=governed, rollback=rollback_locks(journal).get(table_id)),
+            Standing(governed=governed, rollback=lock),
             health=health,
             past=_past(store, clock, table_id),
             unfinished=busy.get(table_id),

@@ -5,19 +5,21 @@ from datetime import timedelta
 from typing import Final
 
 from lakewarden.catalog.formats.files_elsewhere import is_reach_known
-from lakewarden.catalog.model.rollbacks import Undone
+from lakewarden.catalog.model.rollbacks import RollbackLock, Undone
 from lakewarden.catalog.model.rows import (
     GONE,
     Action,
     HealthRow,
+    RowKind,
     Severity,
     TableRow,
 )
+from lakewarden.catalog.policy.original_properties import is_looked_after
 from lakewarden.catalog.state.port import Run
 from lakewarden.jobs.actions.world import Past, Standing, TableView
 from lakewarden.jobs.engines.registry import lacking, unable
 
-__all__ = ["RUNS_WINDOW", "is_unlooked", "view_of"]
+__all__ = ["RUNS_WINDOW", "is_planned_for", "is_unlooked", "view_of"]
 
 RUNS_WINDOW: Final = timedelta(days=60)
 """Runs older than this decide nothing any more: no interval in the rules is longer."""
@@ -47,6 +49,13 @@ def view_of(
         lacking=lacking(row.format),
         no_spark=no_spark(row.location or ""),
     )
+
+
+def is_planned_for(row: TableRow, rollback: RollbackLock | None) -> bool:
+    """Whether there is anything to plan for a row's table. One that is gone stands for a rollback that was begun as
+    long as that is not over: the rollback's other tables are waiting."""
+    leads = row.kind is RowKind.TABLE and rollback is not None and rollback.leads
+    return leads or is_looked_after(row)
 
 
 def is_unlooked(row: TableRow, health: HealthRow | None) -> bool:

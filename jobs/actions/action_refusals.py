@@ -71,7 +71,8 @@ def refusals(standing: Standing, spec: Spec[Any], at: Planning | Acting) -> Iter
 
 def _state(row: TableRow, spec: Spec[Any], at: Planning | Acting) -> Iterator[ActionRefusal]:
     fits = spec.of_state in (None, row.state) or (spec.of_leaving_tables and is_leaving(row))
-    if row.state is TableState.QUARANTINED and not (fits and isinstance(at, Acting)):
+    stands_for_others = fits and (isinstance(at, Acting) or spec.amid_rollbacks)
+    if row.state is TableState.QUARANTINED and not stands_for_others:
         reason = row.state_reason or "its validation failed"
         yield ActionRefusal(why=WhyNot.QUARANTINED, said=state_of(row), planned=f"quarantined: {reason}")
     elif not fits and spec.asked_for:

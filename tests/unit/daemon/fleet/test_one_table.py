@@ -96,7 +96,7 @@ def fill(store: DeltaSystemStore, dice: random.Random) -> None:
         for number in range(SIZE)
     ]
     store.append(LINEAGE, reads, because="lineage")
-    held = dice.choice([one.table_id for one in rows if one.state is TableState.ACTIVE])
+    held = dice.choice(ids)
     steps = [
         replace(sample(ROLLBACKS, 0), table_id=held, kind=RollbackStep.PLAN, state=RollbackState.INTENT),
         replace(sample(ROLLBACKS, 2), table_id=held, state=RollbackState.DONE),
