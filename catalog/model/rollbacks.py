@@ -166,9 +166,10 @@ def rollbacks_of(rows: Iterable[RollbackRow]) -> tuple[Rollback, ...]:
 
 
 def rollback_locks(rollbacks: Iterable[Rollback]) -> Mapping[str, RollbackLock]:
-    """`table_id` -> why it is locked, for every table of a rollback that is neither finished nor taken back."""
+    """`table_id` -> why it is locked, for every table of a rollback that is neither finished nor taken back. Of several
+    on one table, one that works goes before those that wait for a person: they may wait for just that."""
     locked: dict[str, RollbackLock] = {}
-    for one in rollbacks:
+    for one in sorted(rollbacks, key=lambda each: each.head.state is not RollbackState.CONFLICT):
         if one.is_unsettled:
             waits = one.head.state is RollbackState.CONFLICT
             running = one.is_group and one.head.state is RollbackState.INTENT

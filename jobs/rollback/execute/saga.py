@@ -227,9 +227,12 @@ class Saga:
             return self._left_to_a_person(rollback, error), False
         extended = superseded(rollback)
         extended = extended.with_rows(next_rows(extended, more)).with_head(RollbackState.INTENT, message=None)
-        if before is RollbackState.CONFLICT:
+        if more or before is RollbackState.CONFLICT:
             because = "what others wrote was taken into the plan"
             extended = self.journal.save(extended, expects=before, because=because)
+        new = {step.table_id for step in more} - {row.table_id for row in rollback.steps}
+        if new:  # nothing of ours begins on them any more: what is at it has to end first
+            self.drain(new)
         again = any(row.state is RollbackState.PLANNED for row in extended.steps)
         return extended, bool(more) or again
 

@@ -94,15 +94,15 @@ class Journal:
         in state `expects` and nobody has written to it since `rollback` was read or saved.
         Returns it as it is stored now.
 
-        Raises `ConflictError` if somebody else has moved it on, or if a plan begins and another rollback holds one of
-        its tables.
+        Raises `ConflictError` if somebody else has moved it on, or if another rollback holds one of the tables that
+        this one did not hold so far.
         """
         now = self.clock.now()
 
         def differing(rows: Rows[RollbackRow]) -> list[RollbackRow]:
             stored = _as_saved(rows, rollback, expects)
-            if expects is RollbackState.PLANNED and rollback.is_unsettled:
-                _refuse_held(rows, rollback)
+            if rollback.is_unsettled:
+                _refuse_held(rows, rollback, but=stored)
             known = {row.step: row for row in stored.steps}
             changed = (
                 replace(row, recorded_at=now)
@@ -140,14 +140,21 @@ def _as_saved(rows: Rows[RollbackRow], rollback: Rollback, expects: RollbackStat
     return stored
 
 
-def _refuse_held(rows: Rows[RollbackRow], rollback: Rollback) -> None:
-    """Raise `ConflictError` if another rollback, or statement, that is not finished holds one of its tables."""
+def _refuse_held(rows: Rows[RollbackRow], rollback: Rollback, *, but: Rollback | None = None) -> None:
+    """Raise `ConflictError` if another rollback, or statement, that is not finished holds one of its tables; `but` what
+    is stored of it holds already is its own. One that is done may be undone beside one that waits for a person, which
+    may wait for just that."""
+    own = rollback_locks([] if but is None else [but]).keys()
+    wanted = [row for row in rollback.steps if row.table_id not in own]
+    if not wanted:
+        return
+    beside_waiting = but is not None and but.head.state is RollbackState.DONE
     held = rollback_locks(one for one in rollbacks_of(rows.all()) if one.rollback_id != rollback.rollback_id)
-    for row in rollback.steps:
-        if row.table_id in held:
+    for row in wanted:
+        lock = held.get(row.table_id)
+        if lock is not None and not (lock.waits and beside_waiting):
             raise ConflictError(
-                f"{row.name or row.table_id} is held by rollback {held[row.table_id].rollback_id}, "
-                "which is not finished.",
+                f"{row.name or row.table_id} is held by rollback {lock.rollback_id}, which is not finished.",
                 hint="Resume or undo that one first.",
             )
 
