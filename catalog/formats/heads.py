@@ -19,6 +19,7 @@ __all__ = [
     "head_token",
     "swept_heads",
     "time_of_head",
+    "unread_head",
 ]
 
 HEAD_COLUMNS: Final = ("table_id", "version", "head")
@@ -44,6 +45,14 @@ def head_on_record(row: TableRow, health: HealthRow) -> str | None:
 def commit_at(reader: TableReader, location: str, version: int) -> Commit | None:
     """The commit of a version; None if the log has it no more."""
     return next(reader.commits(location, after=version - 1, upto=version), None)
+
+
+def unread_head(latest: int | None, on_record: int | None) -> int | None:
+    """The version of a head that cannot be read and is not on record; None: it is on record, whatever it holds. Where
+    the table does not even tell its newest version, it comes after every one on record."""
+    if latest is None:
+        return 0 if on_record is None else on_record + 1
+    return latest if on_record is None or latest > on_record else None
 
 
 def has_commit(reader: TableReader, location: str, *, version: int, head: str) -> bool | None:

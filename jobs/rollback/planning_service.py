@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from lakewarden.catalog.clock import Clock
 from lakewarden.catalog.errors import UnreadableError
-from lakewarden.catalog.formats.heads import HEAD_COLUMNS, SweptHead, swept_heads
+from lakewarden.catalog.formats.heads import HEAD_COLUMNS, SweptHead, swept_heads, unread_head
 from lakewarden.catalog.formats.port import LogProblem, Observation, TableReader
 from lakewarden.catalog.formats.registry import has_branches, reader_of, spec_of
 from lakewarden.catalog.garbage_collection import uncollected
@@ -291,12 +291,14 @@ class Gatherer:
         try:
             return _TableLog(seen, history_of(reader.commits(location, after=-1), head_id=head_id))
         except UnreadableError as error:
-            latest, on_record = reader.probe(location, seen=None).latest, newest_on_record(row, recorded)
-            hidden = latest is not None and (on_record is None or latest > on_record)
-            parent = UNKNOWN_PARENT if on_record is None else on_record
-            head = Version(version=latest or 0, parent=parent, operation="unknown", effect=Effect.CHANGE)
             problem = LogProblem(check="log_readable", message=str(error))
-            return _TableLog(problem, (head,) if hidden else (), hidden=hidden)
+            probe, on_record = reader.probe(location, seen=None), newest_on_record(row, recorded)
+            unread = unread_head(probe.latest, on_record) if probe.exists else None
+            if unread is None:
+                return _TableLog(problem, ())
+            parent = UNKNOWN_PARENT if on_record is None else on_record
+            head = Version(version=unread, parent=parent, operation="unknown", effect=Effect.CHANGE)
+            return _TableLog(problem, (head,), hidden=True)
 
 
 def _is_empty(history: Sequence[Version], seen: Observation | LogProblem) -> bool:
