@@ -35,6 +35,7 @@ from lakewarden.jobs.rollback.journal.stored_plan import (
     StoredPlan,
     decode_plan,
     encode_plan,
+    quoted_plan,
     steps_of,
 )
 from lakewarden.jobs.rollback.plan.cascade import concerned
@@ -91,6 +92,7 @@ class RollbackService:
         for row in self.seeds(request):
             require(actor, Permission.ROLLBACK, row)
         found = self.gatherer.gather(request)
+        found = replace(found, plan=quoted_plan(found.plan, on_moved))
         for table in found.plan.tables:
             if table.trigger is None:
                 require(actor, Permission.ROLLBACK, found.rows.get(table.table_id))
@@ -265,7 +267,8 @@ class RollbackService:
 
     def _checked(self, stored: StoredPlan) -> Gathered:
         """The plan as it would be made now, if that is still the stored one. The sentence says what differs."""
-        storage, again = self.services.storage, f"`{plan_command(stored.plan)}`"
+        options = () if stored.on_moved is OnMoved.EXTEND else (f"--on-moved={stored.on_moved}",)
+        storage, again = self.services.storage, f"`{plan_command(stored.plan, *options)}`"
         for step in steps_of(stored.plan, dict(stored.format_ids), dict(stored.formats)):
             row = self.services.registry.get(step.table_id)
             if row.location != step.location:
@@ -279,6 +282,7 @@ class RollbackService:
             except ConflictError as error:
                 raise ConflictError(str(error), hint=f"{error.hint} {again}") from error
         found = self.gatherer.gather(stored.plan.request)
+        found = replace(found, plan=quoted_plan(found.plan, stored.on_moved))
         refuse_blocked(found.plan)
         if found.plan.hash != stored.plan.hash:
             raise PreconditionError(

@@ -12,6 +12,7 @@ from lakewarden.catalog.errors import ConflictError, NotFoundError
 from lakewarden.catalog.model.identity import require_beginning
 from lakewarden.catalog.model.rollbacks import Rollback, rollback_locks, rollbacks_of
 from lakewarden.catalog.model.rows import RollbackRow, RollbackState
+from lakewarden.catalog.policy.access import DAEMON_NAME
 from lakewarden.catalog.system.port import ROLLBACKS, Rows, SystemStore
 
 __all__ = ["Journal"]
@@ -67,13 +68,17 @@ class Journal:
 
     def keep_plan(self, head: RollbackRow, *, old: Iterable[Rollback], because: str) -> None:
         """Write the head row of a plan, also in place of the same one that was taken back, and remove `old`
-        plans; all in one commit. What somebody has begun by now stays as it is."""
+        plans; all in one commit. What somebody has begun by now stays as it is, and the daemon's own plan its own: it
+        replaces it where there is more to take back."""
         others = tuple(one for one in old if one.rollback_id != head.rollback_id)
 
         def kept(rows: Rows[RollbackRow]) -> tuple[RollbackRow, ...]:
             stored = rows.get(head.rollback_id, head.step)
-            free = (RollbackState.PLANNED, RollbackState.COMPENSATED)
-            return (head,) if stored is None or stored.state in free else ()
+            if stored is None or stored.state is RollbackState.COMPENSATED:
+                return (head,)
+            own = stored.actor == DAEMON_NAME
+            again = replace(head, actor=DAEMON_NAME) if own else head
+            return (again,) if stored.state is RollbackState.PLANNED else ()
 
         def gone(rows: Rows[RollbackRow]) -> list[RollbackRow]:
             steps = (row for row in rows.find(rollback_id=head.rollback_id) if row.step != head.step)

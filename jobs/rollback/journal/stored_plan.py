@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from enum import StrEnum
+from hashlib import sha256
 from types import MappingProxyType
 from typing import Annotated, assert_never
 
@@ -31,6 +32,7 @@ __all__ = [
     "decode_plan",
     "encode_plan",
     "frozen_request",
+    "quoted_plan",
     "steps_of",
     "with_consents_asked",
 ]
@@ -91,6 +93,13 @@ def decode_plan(payload: str) -> StoredPlan:
             hint="One that is not applied yet: plan again. One that is: "
             "finish it with the version that began it.",
         ) from error
+
+
+def quoted_plan(plan: RollbackPlan, on_moved: OnMoved) -> RollbackPlan:
+    """The plan under the hash that it is quoted by: that covers what happens where heads move, as well."""
+    if on_moved is OnMoved.EXTEND:
+        return plan
+    return replace(plan, hash=sha256(f"{plan.hash} {on_moved}".encode()).hexdigest()[: len(plan.hash)])
 
 
 def consents_asked(rollback: Rollback) -> tuple[tuple[str, ...], ...]:

@@ -61,9 +61,9 @@ def next_steps(plan: RollbackPlan, *, options: Sequence[str] = ()) -> tuple[Next
     )
 
 
-def plan_command(plan: RollbackPlan) -> str:
-    """What asks for the same plan again, quoted for a shell."""
-    return _command("plan", *_again(plan))
+def plan_command(plan: RollbackPlan, *options: str) -> str:
+    """What asks for the same plan again, quoted for a shell; `options` are those that are not part of the request."""
+    return _command("plan", *_again(plan), *options)
 
 
 def consent_ways(plan: RollbackPlan, given: Consents = NO_CONSENTS) -> tuple[tuple[str, ...], ...]:
