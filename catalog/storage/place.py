@@ -12,7 +12,6 @@ from errno import ELOOP, ENOENT, ENOTDIR
 from pathlib import Path
 from re import compile as pattern
 from typing import Final
-from urllib.parse import urlsplit
 
 from lakewarden.catalog.errors import UnavailableError
 from lakewarden.catalog.storage.credentials import StorageOptions
@@ -22,14 +21,13 @@ from lakewarden.catalog.storage.file_store import (
     location_of,
     open_store,
 )
+from lakewarden.catalog.storage.same_storage import spelled_like
 from lakewarden.catalog.storage.troubles import trouble_at
 
 __all__ = ["Moment", "Place", "Presence", "ask_mount", "is_local_folder", "mount_points"]
 
 _MOUNTS: Final = Path("/proc/self/mountinfo")
 _ESCAPED: Final = pattern(r"\\([0-7]{3})")
-_ONE_NAME: Final = frozenset({"file", "s3", "gs", "abfs", "az"})
-"""Storages where another authority is another place. Of others (HDFS) two names may mean one."""
 
 
 class Presence(StrEnum):
@@ -94,10 +92,7 @@ def _is_told_by_others(location: str, options: StorageOptions) -> bool:
 
 
 def _comparable(one: Place, other: Place) -> tuple[str, str]:
-    first, second = one.spelling, other.spelling
-    if {first.partition("://")[0], second.partition("://")[0]}.isdisjoint(_ONE_NAME):
-        first, second = (f"any:///{urlsplit(place).path.lstrip('/')}" for place in (first, second))
-    return first, second
+    return spelled_like(one.spelling, other.spelling), spelled_like(other.spelling, other.spelling)
 
 
 class Moment:

@@ -45,9 +45,10 @@ class FolderReaders:
         )
 
     def places_named(self, row: TableRow) -> Iterator[str]:
-        """The places of all files that a reader's log names, live or removed.
-        Raises `PreconditionError` if it cannot be read."""
-        location, places = row.location or "", FilePlaces(row.location or "")
+        """The places of all files that a reader's log names, live or removed, to be compared with those of files in
+        the folder. Raises `PreconditionError` if it cannot be read."""
+        location = row.location or ""
+        places = FilePlaces(location, of_folder=self.ctx.target.location)
         name = self.ctx.target.name
         try:
             for path in _all_paths(self.ctx.reader, location):

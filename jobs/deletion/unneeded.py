@@ -86,14 +86,20 @@ class Unneeded:
         )
 
     def keep(self, paths: Iterable[str], *, strict: bool = False) -> None:
-        """Whatever these paths of the table's log name stays. `strict`: raises `PreconditionError` for a path
-        of which it cannot be told whether it lies in the folder."""
+        """Whatever these paths of the table's log name stays. Of a path of which it cannot be told whether it lies in
+        the folder, everything of that name does; `strict`: raises `PreconditionError` for it."""
+        unplaced = set[str]()
         for path in paths:
             try:
                 self.candidates.pop(self.places.of(path), None)
             except PreconditionError:
                 if strict:
                     raise
+                unplaced.add(_name_in(path))
+        if unplaced:
+            kept = [place for place in self.candidates if _name_in(place) in unplaced]
+            for place in kept:
+                del self.candidates[place]
 
     def keep_for_clones(self) -> None:
         """What shallow clones among the managed tables name stays.
@@ -193,6 +199,10 @@ def _signs_in(store: FileStore, folder: str, *, without: str | None = None) -> l
     bare = [place for place, sign in places if not sign.endings and store.exists(place)]
     listed = (store.list(place) for place, sign in places if sign.endings)
     return [*bare, *(entry.path for entry in chain.from_iterable(listed))]
+
+
+def _name_in(path: str) -> str:
+    return path.rpartition("/")[2]
 
 
 def _within(path: str, tables: set[str]) -> bool:
