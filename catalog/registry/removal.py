@@ -24,9 +24,11 @@ from lakewarden.catalog.model.pending_purge import (
     how_to_stop,
 )
 from lakewarden.catalog.model.pending_quarantine import released
-from lakewarden.catalog.model.rows import GONE, Source, TableRow, TableState
+from lakewarden.catalog.model.rows import GONE, RowKind, Source, TableRow, TableState
 from lakewarden.catalog.policy.access import Actor, Permission, require
+from lakewarden.catalog.policy.carried_promises import carried, with_promises
 from lakewarden.catalog.policy.original_properties import OriginalProperty, forgotten
+from lakewarden.catalog.policy.scopes import govern, scopes_by_name
 from lakewarden.catalog.registry.checked_rows import Unchecked, write_checked
 from lakewarden.catalog.registry.clones import clones_of
 from lakewarden.catalog.registry.owed_properties import dropped
@@ -268,7 +270,8 @@ def _as_before(rows: Rows[TableRow], row: TableRow) -> Iterable[TableRow]:
 
 
 def rename(registry: Registry, where: str, new_name: str, *, actor: Actor) -> TableRow:
-    """Give a managed table another name; the old one is remembered as an alias."""
+    """Give a managed table another name; the old one is remembered as an alias. What its namespace promised of it, the
+    new one does not shorten."""
     wanted = parse_name(new_name)
     if wanted is None:
         raise RefusedError(f"'{new_name}' is not a table name.", hint="Write db.table.")
@@ -279,20 +282,26 @@ def rename(registry: Registry, where: str, new_name: str, *, actor: Actor) -> Ta
         current = row_of(rows, row.table_id)
         require(actor, Permission.RENAME, current)
         refuse_taken(rows.find(name=wanted), except_for=row.table_id)
-        aliases = tuple(dict.fromkeys((*current.aliases, current.name)))
-        new = replace(current, name=wanted, aliases=aliases)
-        return [registry.touched(_carried(rows, current, new), actor)]
+        return [registry.touched(_carried(rows, current, wanted), actor)]
 
-    registry.store.edit(TABLES, renamed, because=f"rename {row.name} to {wanted}")
+    kept = carried(row.policy, _carried(registry.store.rows(TABLES), row, wanted).policy)
+    registry.store.edit(
+        TABLES,
+        renamed,
+        because=f"rename {row.name} to {wanted}{'' if kept is None else f', with {kept} as before'}",
+    )
     return registry.get(row.table_id)
 
 
-def _carried(rows: Rows[TableRow], before: TableRow, after: TableRow) -> TableRow:
-    """The row under its new name with every hold and pause that it was under: a rename escapes none."""
-    old, new = governed_in(rows, before), governed_in(rows, after)
+def _carried(rows: Rows[TableRow], before: TableRow, name: str) -> TableRow:
+    """The row under another name with every hold and pause that it was under, and what was promised of it: a rename
+    escapes none."""
+    aliases = tuple(dict.fromkeys((*before.aliases, before.name)))
+    after, scopes = replace(before, name=name, aliases=aliases), scopes_by_name(rows.find(kind=RowKind.SCOPE))
+    old, new = govern(before, scopes), govern(after, scopes)
     held = after.hold if new.hold is not None else old.hold
     paused = after.paused if new.paused is not None else old.paused
-    return replace(after, hold=held, paused=paused)
+    return with_promises(replace(after, hold=held, paused=paused), old.policy, scopes)
 
 
 def _unmarked(properties: Mapping[str, str]) -> dict[str, str]:

@@ -14,6 +14,7 @@ from lakewarden.catalog.errors import ConsentError, ExitCode, LakewardenError, U
 from lakewarden.catalog.metastore.lookup import parse_name
 from lakewarden.catalog.model.rows import DELTA, Source, TableRow, TableState
 from lakewarden.catalog.policy.access import Caller
+from lakewarden.catalog.policy.carried_promises import carried
 from lakewarden.catalog.policy.effective import parse_value
 from lakewarden.catalog.policy.original_properties import is_leaving
 from lakewarden.catalog.registry.registration import WantedTable
@@ -358,10 +359,13 @@ def undrop(where: Table, home: Home = None, output: Output = Format.TABLE) -> No
 
 @app.command()
 def rename(where: Table, new_name: str, home: Home = None, output: Output = Format.TABLE) -> None:
-    """Rename a managed table here; the metastore is not changed."""
+    """Rename a managed table here; the metastore is not changed. What its old namespace promised of it, it keeps."""
     services = opened(home)
     with run(services, calling(services), declared.RENAME, where) as actor:
+        before = services.registry.resolve(where)
         row = rename_table(services.registry, where, new_name, actor=actor)
+    if (kept := carried(before.policy, row.policy)) is not None:
+        note(f"{row.name} keeps {kept}, as it had as {before.name}: its new scopes say less.")
     take_back_runs(services, row, PLANNED, f"it is called {row.name} now", ordered=False)
     show_one(row, format=output)
 

@@ -1,4 +1,4 @@
-"""A legal hold and a pause are escaped by no rename, no drop and no move:
+"""A legal hold, a pause and a promise are escaped by no rename, no drop and no move:
 use cases on the stores' in-memory implementations."""
 
 from datetime import timedelta
@@ -9,13 +9,16 @@ import pytest
 
 from lakewarden.catalog.errors import PreconditionError, RefusedError, UsageError
 from lakewarden.catalog.model.pending_purge import MARKER, Purging
-from lakewarden.catalog.model.rows import TableState
-from lakewarden.catalog.registry.governance import governed, set_hold, set_pause
+from lakewarden.catalog.model.rows import PolicySettings, TableState
+from lakewarden.catalog.policy.carried_promises import carried
+from lakewarden.catalog.policy.differences import values_set
+from lakewarden.catalog.registry.governance import governed, set_hold, set_pause, set_policy
 from lakewarden.catalog.registry.purge_mark import Begun
 from lakewarden.catalog.registry.register import register
 from lakewarden.catalog.registry.removal import begin_purge, drop, rename, undrop
 from lakewarden.catalog.registry.service import Registry
 from lakewarden.catalog.storage.file_store import canonical, open_store
+from lakewarden.catalog.system.port import TABLES
 from support.builders.registries import ANA, NOW, ROOT, folder, made_registry
 from support.builders.tables import FakeReader, observation
 
@@ -148,3 +151,43 @@ def test_a_move_is_followed_only_where_the_old_place_answers_or_somebody_says_so
 def test_what_could_be_no_database_is_no_scope(registry: Registry, scope: str) -> None:
     with pytest.raises(UsageError, match="is not a scope"):
         set_hold(registry, scope, "case 4711", actor=ROOT)
+
+
+PROMISED = {"rollback.promise": 90 * 86_400}
+
+
+def test_a_rename_takes_back_nothing_that_the_namespace_promised(registry: Registry, location: str) -> None:
+    set_policy(registry, "db.*", PROMISED, actor=ROOT)
+    row = rename(registry, "db.t", "free.t", actor=ANA)
+    assert values_set(row.policy) == PROMISED
+    policy = governed(registry, "free.t").policy
+    assert policy.vacuum_retention_seconds == policy.log_retention_seconds == PROMISED["rollback.promise"]
+    assert registry.store.rows(TABLES).find(name="free.t") == (row,)
+    assert carried(PolicySettings(), row.policy) == "rollback.promise = 90 days"
+
+
+def test_a_rename_takes_the_retentions_along_that_would_be_shorter(registry: Registry, location: str) -> None:
+    retentions = {"vacuum.retention": 30 * 86_400, "log.retention": 60 * 86_400}
+    set_policy(registry, "db.*", retentions, actor=ROOT)
+    set_policy(registry, "free.*", {"vacuum.retention": 40 * 86_400, "log.retention": 86_400}, actor=ROOT)
+    row = rename(registry, "db.t", "free.t", actor=ANA)
+    assert values_set(row.policy) == {"log.retention": 60 * 86_400}
+
+
+def test_a_promise_that_came_along_goes_before_a_retention_of_the_new_namespace(
+    registry: Registry, location: str
+) -> None:
+    set_policy(registry, "db.*", PROMISED, actor=ROOT)
+    set_policy(registry, "free.*", {"rollback.promise": 86_400, "vacuum.retention": 86_400}, actor=ROOT)
+    row = rename(registry, "db.t", "free.t", actor=ANA)
+    assert values_set(row.policy) == PROMISED | {"vacuum.retention": 90 * 86_400}
+    set_policy(registry, "free.t", {"rollback.promise": 80 * 86_400}, actor=ANA)
+
+
+@pytest.mark.parametrize("scope", ["free.*", "*"])
+def test_a_rename_to_a_namespace_that_promises_as_much_writes_nothing_into_the_row(
+    registry: Registry, location: str, scope: str
+) -> None:
+    set_policy(registry, "db.*", PROMISED, actor=ROOT)
+    set_policy(registry, scope, PROMISED, actor=ROOT)
+    assert values_set(rename(registry, "db.t", "free.t", actor=ANA).policy) == {}
