@@ -21,6 +21,7 @@ from lakewarden.catalog.metastore.port import Metastore
 from lakewarden.catalog.model.identity import CatalogAddress
 from lakewarden.catalog.model.rows import GONE, RowKind, TableRow, TableState
 from lakewarden.catalog.storage.named_files import lies_in
+from lakewarden.catalog.storage.place import Moment
 from lakewarden.catalog.system.port import Rows
 
 __all__ = [
@@ -263,7 +264,8 @@ class TableHeads:
         else:
             metastore = self._metastore_of(address)
             files = metastore.metadata_files(address.namespace, metastore.tables(address.namespace))
-            inside = (table for table, file in files.items() if lies_in(file, location))
+            now = Moment()
+            inside = (table for table, file in files.items() if lies_in(file, location, now))
             found = tuple(f"{address.namespace}.{table}" for table in inside)
         return tuple(one for one in found if one != str(address))
 

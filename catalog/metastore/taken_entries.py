@@ -17,6 +17,7 @@ from lakewarden.catalog.metastore.port import OUR_ENTRIES, Metastore
 from lakewarden.catalog.metastore.table_heads import TableHeads
 from lakewarden.catalog.model.identity import CatalogAddress
 from lakewarden.catalog.storage.named_files import lies_in
+from lakewarden.catalog.storage.place import Moment
 
 __all__ = ["TakenEntries"]
 
@@ -171,9 +172,11 @@ class TakenEntries:
         metastore = self.metastore()
         if metastore is None:
             return
+        now = Moment()
         for database in metastore.databases() if namespace is None else [namespace]:
             files = metastore.metadata_files(database, metastore.tables(database))
-            yield from (f"{database}.{table}" for table, file in files.items() if lies_in(file, location))
+            inside = (table for table, file in files.items() if lies_in(file, location, now))
+            yield from (f"{database}.{table}" for table in inside)
 
     def _in_catalogs(self, location: str) -> Iterator[str]:
         for name in () if self.catalogs is None else self.catalogs.names:

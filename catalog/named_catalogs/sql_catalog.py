@@ -17,6 +17,7 @@ from lakewarden.catalog.named_catalogs.declaration import CatalogDeclaration
 from lakewarden.catalog.named_catalogs.port import CatalogEntries
 from lakewarden.catalog.storage.file_store import local_path
 from lakewarden.catalog.storage.named_files import lies_in
+from lakewarden.catalog.storage.place import Moment
 from lakewarden.catalog.storage.secret_files import current
 
 __all__ = ["SqlCatalog"]
@@ -60,10 +61,11 @@ class SqlCatalog:
         if local_path(location) is None:  # on a disk, links lead to a folder from anywhere
             folder = location.rpartition("/")[2]  # others spell the authority, and slashes, in another way
             wanted = wanted.where(column("metadata_location").contains(f"/{folder}/", autoescape=True))
+        now = Moment()
         return tuple(
             f"{catalog}.{namespace}.{table}"
             for catalog, namespace, table, file in self._rows(wanted)
-            if lies_in(file, location)
+            if lies_in(file, location, now)
         )
 
     def entries(self) -> CatalogEntries:

@@ -19,6 +19,7 @@ from lakewarden.catalog.storage.file_store import (
     open_store,
 )
 from lakewarden.catalog.storage.named_files import lies_in
+from lakewarden.catalog.storage.place import Moment
 from lakewarden.catalog.units import storable
 
 __all__ = ["DiscoveredTable", "in_catalog", "in_metastore", "under_root"]
@@ -94,21 +95,20 @@ def in_catalog(
     """Tables of a declared catalog with an address in `named` (`catalog.namespace.table`), that are not `managed` by it
     at the place where its file lies: another table may have that entry by now. Where each lies, whoever registers it
     reads. Raises `EntryAwayError` at the end, where it does not tell of all its namespaces."""
-    told = catalog.entries()
+    told, now = catalog.entries(), Moment()
     for entry, file in told.files.items():
         address = CatalogAddress(catalog=name, entry=entry)
-        is_ours = _is_managed(file, managed.get(address, frozenset())) or address.table.startswith(
-            OUR_ENTRIES
-        )
+        is_managed = _is_managed(file, managed.get(address, frozenset()), now)
+        is_ours = is_managed or address.table.startswith(OUR_ENTRIES)
         wanted = not is_ours and named(str(address))
         yield DiscoveredTable(where=str(address), location=None) if wanted else None
     if told.untold is not None:
         raise told.untold
 
 
-def _is_managed(file: str | None, places: AbstractSet[str]) -> bool:
+def _is_managed(file: str | None, places: AbstractSet[str], now: Moment) -> bool:
     """Whether what an entry names is one of the tables that are managed by it; of a file that is not known, it is."""
-    return any(file is None or lies_in(file, place) for place in places)
+    return any(file is None or lies_in(file, place, now) for place in places)
 
 
 def _may_be_table(location: str, readers: tuple[TableReader, ...]) -> bool:

@@ -23,6 +23,7 @@ from lakewarden.catalog.metastore.port import OUR_ENTRIES, Entry, Metastore, hea
 from lakewarden.catalog.model.lineage_record import RUN_ID
 from lakewarden.catalog.storage.file_store import FileStore, from_hadoop
 from lakewarden.catalog.storage.named_files import lies_in
+from lakewarden.catalog.storage.place import Moment
 from lakewarden.jobs.engines.iceberg.imports import ImportedTable, require_all
 from lakewarden.jobs.engines.iceberg.java_tables import hive_catalog
 from lakewarden.jobs.engines.spark.errors import translated
@@ -170,7 +171,8 @@ class NamedConversion:
         found = {one: _OWN.fullmatch(one) for one in self.metastore.tables(database)}
         names = [one for one, match in found.items() if match is not None and match["table"] == table]
         files = self.metastore.metadata_files(database, names)
-        return ((name, file) for name, file in files.items() if lies_in(file, self.store.root))
+        now = Moment()
+        return ((name, file) for name, file in files.items() if lies_in(file, self.store.root, now))
 
     def _unpublished(self) -> Iterator[str]:
         """First metadata files that tries have made in this folder, while its table is a Parquet table still. One that

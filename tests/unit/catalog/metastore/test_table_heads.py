@@ -13,6 +13,7 @@ from lakewarden.catalog.errors import CatalogAwayError, EntryAwayError, Metastor
 from lakewarden.catalog.formats.spec import CatalogHead
 from lakewarden.catalog.metastore.port import METADATA_FILE, Entry
 from lakewarden.catalog.metastore.table_heads import CATALOG_ENTRY, CATALOG_NAME, TableHeads
+from lakewarden.catalog.metastore.taken_entries import TakenEntries
 from lakewarden.catalog.model.identity import CatalogAddress
 from lakewarden.catalog.system.port import TABLES
 from support.builders.system_samples import table_row
@@ -269,3 +270,34 @@ def test_who_waits_for_one_catalog_does_not_keep_another_waiting() -> None:
         assert heads("file:///up.a.t") is not None and not waiting.done()
         answered.set()
         assert waiting.result(10) is not None
+
+
+@pytest.mark.parametrize(
+    ("file", "is_other"),
+    [
+        ("hdfs://nn/w/t/metadata/00002-x.metadata.json", True),
+        ("hdfs://lake/w//t/metadata/00002-x.metadata.json", True),
+        ("hdfs://nn:8020/w/t/metadata/00002-x.metadata.json", True),
+        ("hdfs://nn:8020/w/t_too/metadata/00002-x.metadata.json", False),
+        ("s3a://nn/w/t/metadata/00002-x.metadata.json", False),
+    ],
+)
+def test_another_entry_of_a_folder_is_seen_whatever_it_calls_the_storage(file: str, is_other: bool) -> None:
+    location = "hdfs://nn:8020/w/t"
+    metastore, store = FakeMetastore(), FakeSystemStore()
+    metastore.create_database("a")
+    files = {"t": f"{location}/metadata/00001-x.metadata.json", "second": file}
+    for table, one in files.items():
+        metastore.create(
+            Entry(
+                database="a", table=table, location=location, provider=None, table_type="EXTERNAL_TABLE",
+                parameters={"table_type": "ICEBERG", METADATA_FILE: one},
+            )
+        )  # fmt: skip
+    row = replace(table_row(1), location=location, format="iceberg", properties={CATALOG_ENTRY: "a.t"})
+    store.create([row])
+    heads = TableHeads(lambda: metastore, lambda: store.rows(TABLES))
+    told = heads(location)
+    assert told is not None and told.others() == (("a.second",) if is_other else ())
+    entries = TakenEntries(heads=heads, metastore=lambda: metastore)
+    assert entries.naming(location, row.table_id, kept=True) == (("a.second",) if is_other else ())

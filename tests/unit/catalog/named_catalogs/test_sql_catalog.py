@@ -28,6 +28,13 @@ def test_every_name_of_a_folder_is_found_whatever_its_letters(tmp_path: Path, fo
     assert sorted(told) == ["prod.db.t", "twin.db.second"]
 
 
+def test_every_name_of_a_folder_is_found_whatever_it_calls_the_storage(tmp_path: Path) -> None:
+    catalog = SqliteCatalog(file=tmp_path / "c.db")
+    catalog.point("db.t", "hdfs://nn/w/t/metadata/1.metadata.json")
+    catalog.point("db.other", "hdfs://nn/w/u/metadata/1.metadata.json")
+    assert asked(catalog.file).naming("hdfs://nn:8020/w/t") == ("prod.db.t",)
+
+
 def test_entries_of_other_catalogs_in_the_same_database_are_not_ours(tmp_path: Path) -> None:
     catalog, other = (SqliteCatalog(file=tmp_path / "c.db", name=name) for name in ("prod", "twin"))
     catalog.point("db.t", "file:/t/1.json")
