@@ -6,11 +6,13 @@ next cycle tries again. Right before anything is deleted or committed the table 
 the same one and its leader still the same, and `proceed` is called, which raises if it may not be any more.
 """
 
+import json
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from fnmatch import fnmatchcase
+from itertools import chain
 from typing import Any, Final
 
 from deltalake import DeltaTable
@@ -18,16 +20,16 @@ from deltalake import DeltaTable
 from lakewarden.catalog.boot_clock import seconds_since_boot
 from lakewarden.catalog.errors import ConflictError, UsageError
 from lakewarden.catalog.failpoints import reach
-from lakewarden.catalog.formats.delta.log_names import FOLDER
-from lakewarden.catalog.formats.delta.segment import listing_of
+from lakewarden.catalog.formats.delta.log_names import FOLDER, commit_path
+from lakewarden.catalog.formats.delta.segment import LogListing, listing_of
 from lakewarden.catalog.storage.file_store import FileEntry, FileStore
 from lakewarden.catalog.system.codec import codec
 from lakewarden.catalog.system.commits import Note, admit, commit, removal
 from lakewarden.catalog.system.data_files import ColumnCache, DataFiles
-from lakewarden.catalog.system.handles import answering, files_of, opened
+from lakewarden.catalog.system.handles import answering, files_of, open_at, opened
 from lakewarden.catalog.system.port import SystemStore, SystemTable
 from lakewarden.catalog.system.schema import statistics_columns
-from lakewarden.catalog.system.snapshot import Piece, Snapshot
+from lakewarden.catalog.system.snapshot import Piece, Snapshot, take_snapshot
 
 __all__ = ["Cared", "compact", "tend_log", "vacuum"]
 
@@ -115,12 +117,16 @@ def vacuum(
     table: SystemTable[Any],
     *,
     retention: timedelta,
+    now: datetime,
     note: Note,
     dry_run: bool = False,
     proceed: Callable[[], None] = lambda: None,
 ) -> Cared:
     """Delete files that no version of the last `retention` needs, and what killed writers left behind. What they are
     delta-rs says; it does not delete them, for it asks nobody while it does. Makes no commit.
+
+    delta-rs believes the time of a removal that its writer wrote, by his own clock; here that of the log's file has to
+    be old as well.
 
     Raises `UsageError` for a retention below an hour, `FencedError`, `ConflictError` (the rest was not deleted).
     """
@@ -133,8 +139,9 @@ def vacuum(
     hours = math.ceil(retention / timedelta(hours=1))
     with answering(table.name):
         found = handle.vacuum(hours, dry_run=True, enforce_retention_duration=False, full=True)
-    files = files_of(store, table)
-    entries = _existing(files, found)
+    files, oldest = files_of(store, table), now - retention
+    needed = _files_since(store, table, files, oldest) if found else frozenset()
+    entries = [one for one in _existing(files, found) if one.path not in needed and one.modified_at <= oldest]
     planned = Cared(files_removed=len(entries), bytes_removed=sum(entry.size_bytes for entry in entries))
     if dry_run or not entries:
         return planned
@@ -142,6 +149,26 @@ def vacuum(
     for _ in _deleted(store, table, snapshot, note, proceed, entries):
         pass
     return planned
+
+
+def _files_since(
+    store: SystemStore, table: SystemTable[Any], files: FileStore, moment: datetime
+) -> frozenset[str]:
+    """The files of the version that was current at a moment, and of later ones what their own times do not show to have
+    come later. Where that version is not readable any more, the oldest one that is counts."""
+    listing = listing_of(files.list(FOLDER))
+    oldest = 0 if 0 in listing.commits else min((one.version for one in listing.checkpoints), default=0)
+    version = max(oldest, _current_at(listing, moment))
+    handle = open_at(store.location(table), store.storage(), name=table.name, version=version)
+    pieces = take_snapshot(handle, table.name).pieces
+    late = (one for one, entry in listing.commits.items() if one > version and entry.modified_at <= moment)
+    added = chain.from_iterable(_added_in(files, one) for one in late)
+    return frozenset((*(piece.path for piece in pieces), *added))
+
+
+def _added_in(files: FileStore, version: int) -> Iterator[str]:
+    actions = (json.loads(line) for line in files.read(commit_path(version)).splitlines() if line)
+    return (action["add"]["path"] for action in actions if "add" in action)
 
 
 def tend_log(
@@ -172,24 +199,30 @@ def tend_log(
 
 
 def _expendable(log: Sequence[FileEntry], *, oldest: datetime) -> list[FileEntry]:
-    """Log entries below the newest checkpoint that is not younger than the version current at `oldest`; pure.
-
-    A commit's time is its file's, made monotonic: no version is taken for older than one before it.
-    """
+    """Log entries below the newest checkpoint that is not younger than the version current at `oldest`; pure."""
     listing = listing_of(log)
-    current = None
-    youngest = None
-    for version, entry in sorted(listing.commits.items()):
-        youngest = entry.modified_at if youngest is None else max(youngest, entry.modified_at)
-        if youngest <= oldest:
-            current = version
-    whole = [one.version for one in listing.checkpoints if current is not None and one.version <= current]
+    current = _current_at(listing, oldest)
+    whole = [one.version for one in listing.checkpoints if one.version <= current]
     left_over = [entry for entry in log if fnmatchcase(entry.path, _LEFT_OVER) and entry.modified_at < oldest]
     if not whole:
         return left_over
     checkpoints = [(one.version, entry) for one in listing.checkpoints for entry in one.files]
     numbered = sorted([*listing.commits.items(), *checkpoints], key=lambda one: one[0])
     return [*left_over, *(entry for version, entry in numbered if version < max(whole))]
+
+
+def _current_at(listing: LogListing, moment: datetime) -> int:
+    """The last version that was there at a moment; -1 where the log has none so old.
+
+    A commit's time is its file's, made monotonic: no version is taken for older than one before it.
+    """
+    current = -1
+    youngest = None
+    for version, entry in sorted(listing.commits.items()):
+        youngest = entry.modified_at if youngest is None else max(youngest, entry.modified_at)
+        if youngest <= moment:
+            current = version
+    return current
 
 
 def _opened(store: SystemStore, table: SystemTable[Any], note: Note) -> tuple[DeltaTable, Snapshot]:

@@ -108,7 +108,8 @@ class Caretaker:
                 )
             case Vacuum():
                 keep = timedelta(seconds=action.retention_seconds)
-                return vacuum(self.store, table, retention=keep, note=note, proceed=proceed)
+                now = self.clock.now()
+                return vacuum(self.store, table, retention=keep, now=now, note=note, proceed=proceed)
             case LogCare():
                 return tend_log(
                     self.store,

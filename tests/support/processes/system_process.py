@@ -56,7 +56,7 @@ def tend(store: DeltaSystemStore) -> None:
     """Compact, vacuum and clean the log of `runs` behind an hour."""
     note = Note(actor="process", because="care", fence=Fence(token=1_000_000, incarnation="process"))
     compact(store, RUNS, target_bytes=1 << 20, min_small_files=2, note=note)
-    vacuum(store, RUNS, retention=timedelta(hours=1), note=note)
+    vacuum(store, RUNS, retention=timedelta(hours=1), now=datetime.now(UTC), note=note)
     tend_log(store, RUNS, checkpoint=True, keep=timedelta(hours=1), now=datetime.now(UTC), note=note)
 
 

@@ -2,11 +2,12 @@
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from deltalake import DeltaTable
@@ -14,7 +15,7 @@ from deltalake import DeltaTable
 from lakewarden.catalog.errors import ConflictError, FencedError, NotFoundError, UsageError
 from lakewarden.catalog.model.rows import RunRow
 from lakewarden.catalog.storage.file_store import FileEntry, StorageOptions, canonical
-from lakewarden.catalog.system import maintenance
+from lakewarden.catalog.system import commits, maintenance
 from lakewarden.catalog.system.commits import Note
 from lakewarden.catalog.system.maintenance import Cared, compact, tend_log, vacuum
 from lakewarden.catalog.system.own_rows import system_rows
@@ -91,7 +92,7 @@ def test_vacuum_leaves_the_window_readable(store: DeltaSystemStore, tmp_path: Pa
     for number in range(6):
         store.edit(TABLES, lambda _, n=number: [table_row(9, owner=f"o{n}")], because="owner")  # type: ignore[misc]  # bound now
     head = store.rows(TABLES).version
-    assert vacuum(store, TABLES, retention=timedelta(hours=1), note=NOTE) == Cared()
+    assert vacuum(store, TABLES, retention=timedelta(hours=1), now=datetime.now(UTC), note=NOTE) == Cared()
     assert store.rows(TABLES).version == head
     assert [store.rows(TABLES, version=v).find(row=9)[0].owner for v in range(2, head + 1)] == [
         f"o{number}" for number in range(6)
@@ -104,19 +105,57 @@ def test_vacuum_takes_what_killed_writers_left(store: DeltaSystemStore, tmp_path
     for name, moment in (("old.parquet", AGES_AGO), ("young.parquet", time.time())):
         (folder / name).write_bytes(b"half a file")
         os.utime(folder / name, (moment, moment))
-    planned = vacuum(store, TABLES, retention=timedelta(days=2), note=NOTE, dry_run=True)
+    planned = vacuum(
+        store, TABLES, retention=timedelta(days=2), now=datetime.now(UTC), note=NOTE, dry_run=True
+    )
     assert planned == Cared(files_removed=1, bytes_removed=11) and (folder / "old.parquet").exists()
     version = store.rows(TABLES).version
-    done = vacuum(store, TABLES, retention=timedelta(days=2), note=NOTE)
+    done = vacuum(store, TABLES, retention=timedelta(days=2), now=datetime.now(UTC), note=NOTE)
     assert done == planned and store.rows(TABLES).version == version, "it makes no commit"
     assert not (folder / "old.parquet").exists() and (folder / "young.parquet").exists()
-    assert vacuum(store, TABLES, retention=timedelta(days=2), note=NOTE) == Cared()
+    assert vacuum(store, TABLES, retention=timedelta(days=2), now=datetime.now(UTC), note=NOTE) == Cared()
     assert store.rows(TABLES).highest("row") == 6
+
+
+def edited(store: DeltaSystemStore, monkeypatch: pytest.MonkeyPatch, *owners: str) -> None:
+    """Edits of a row by a host whose clock is far behind."""
+    with monkeypatch.context() as clock:
+        clock.setattr(commits, "time", SimpleNamespace(time_ns=lambda: int(AGES_AGO * 1e9)))
+        for owner in owners:
+            store.edit(TABLES, lambda _, o=owner: [table_row(9, owner=o)], because="owner")  # type: ignore[misc]  # bound now
+
+
+def aged(files: Iterable[Path]) -> None:
+    for file in files:
+        os.utime(file, (AGES_AGO, AGES_AGO))
+
+
+@pytest.mark.parametrize("storage", ["right", "wrong"])
+def test_what_a_host_removes_whose_clock_is_far_behind_stays_readable(
+    store: DeltaSystemStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, storage: str
+) -> None:
+    edited(store, monkeypatch, "o0")
+    before = set((tmp_path / "tables").rglob("*.*"))
+    edited(store, monkeypatch, "o1", "o2", "o3")
+    aged(before if storage == "right" else set((tmp_path / "tables").rglob("*.*")) - before)
+    head = store.rows(TABLES).version
+    assert vacuum(store, TABLES, retention=timedelta(days=2), now=datetime.now(UTC), note=NOTE) == Cared()
+    versions = (store.rows(TABLES, version=one) for one in range(head - 3, head + 1))
+    assert [rows.find(row=9)[0].owner for rows in versions] == ["o0", "o1", "o2", "o3"]
+
+
+def test_what_was_removed_before_the_window_goes(
+    store: DeltaSystemStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    edited(store, monkeypatch, "o0", "o1", "o2")
+    aged((tmp_path / "tables").rglob("*.*"))
+    done = vacuum(store, TABLES, retention=timedelta(days=2), now=datetime.now(UTC), note=NOTE)
+    assert done.files_removed == 2 and store.rows(TABLES).find(row=9)[0].owner == "o2"
 
 
 def test_a_retention_that_endangers_writers_is_refused(store: DeltaSystemStore) -> None:
     with pytest.raises(UsageError, match="too short"):
-        vacuum(store, TABLES, retention=timedelta(minutes=5), note=NOTE)
+        vacuum(store, TABLES, retention=timedelta(minutes=5), now=datetime.now(UTC), note=NOTE)
 
 
 def test_a_stale_leader_may_not_care(store: DeltaSystemStore) -> None:
@@ -126,7 +165,7 @@ def test_a_stale_leader_may_not_care(store: DeltaSystemStore) -> None:
     with pytest.raises(FencedError):
         compact(store, RUNS, target_bytes=MEBIBYTE, min_small_files=2, note=old)
     with pytest.raises(FencedError):
-        vacuum(store, RUNS, retention=timedelta(days=2), note=old)
+        vacuum(store, RUNS, retention=timedelta(days=2), now=datetime.now(UTC), note=old)
     with pytest.raises(FencedError):
         tend_log(store, RUNS, checkpoint=True, keep=timedelta(days=2), now=NOW, note=old)
 
@@ -185,7 +224,7 @@ def test_a_leader_frozen_in_a_vacuum_does_not_lower_the_token(
 
     monkeypatch.setattr(maintenance, "admit", last_look)
     with suppress(ConflictError):
-        vacuum(store, RUNS, retention=timedelta(days=2), note=old)
+        vacuum(store, RUNS, retention=timedelta(days=2), now=datetime.now(UTC), note=old)
     assert store.raise_fence("daemon-3", at_least=0).token == 3
 
 
@@ -219,7 +258,7 @@ def test_a_leader_that_wakes_within_a_batch_deletes_nothing_more(
     monkeypatch.setattr(maintenance, "seconds_since_boot", frozen)
     with pytest.raises(FencedError):
         if care == "vacuum":
-            vacuum(store, RUNS, retention=timedelta(days=2), note=old)
+            vacuum(store, RUNS, retention=timedelta(days=2), now=datetime.now(UTC), note=old)
         else:
             keep = timedelta(days=2)
             tend_log(store, RUNS, checkpoint=False, keep=keep, now=datetime.now(UTC), note=old)
@@ -241,7 +280,9 @@ def test_what_a_repair_has_put_back_since_it_was_listed_stays(
 
     with pytest.raises(ConflictError, match="was put back meanwhile"):
         if care == "vacuum":
-            vacuum(store, RUNS, retention=timedelta(days=2), note=NOTE, proceed=put_back)
+            vacuum(
+                store, RUNS, retention=timedelta(days=2), now=datetime.now(UTC), note=NOTE, proceed=put_back
+            )
         else:
             keep, now = timedelta(days=2), datetime.now(UTC)
             tend_log(store, RUNS, checkpoint=False, keep=keep, now=now, note=NOTE, proceed=put_back)
