@@ -71,7 +71,8 @@ class FormatSpec:
     kept: tuple[str, ...] = ()
     """Beginnings of the paths of what the format keeps in a table's folder besides."""
     mirrored_by: tuple[str, ...] = ()
-    """Properties of a table whose own engine keeps metadata of another format beside it, for the same rows."""
+    """Properties that list the other formats (`iceberg,hudi`) whose metadata a table's own engine keeps beside it, for
+    the same rows."""
     upkeep: tuple[Action, ...] = (Action.LOG_CARE,)
     """How its own metadata is cared for: the actions that not every format has."""
     retention: RetentionProperties = NO_PROPERTIES

@@ -168,11 +168,12 @@ def refuse_outer(ctx: JobContext) -> None:
 
 def refuse_shared(name: str, store: FileStore, seen: Observation) -> None:
     """Raise `PreconditionError` if the table's own folder is that of a table of another format, too: which files that
-    one needs, nobody here can tell."""
+    one needs, nobody here can tell. What its own engine keeps in other formats now is no other table."""
     spec = spec_of(seen.format)
-    if any(key in seen.properties for key in spec.mirrored_by):
-        return
-    others = formats_at_root(_signs_in(store, "", without=spec.label))
+    listed = ",".join(seen.properties.get(key, "") for key in spec.mirrored_by)
+    mirrored = {label.strip().lower() for label in listed.split(",")}
+    found = formats_at_root(_signs_in(store, "", without=spec.label))
+    others = [label for label in found if label.lower() not in mirrored]
     if others:
         folder = signs()[others[0]].folder
         raise PreconditionError(

@@ -484,12 +484,23 @@ def test_a_folder_that_is_another_formats_table_too_is_left_alone(
     assert len(place.left) == 10
     with pytest.raises(PreconditionError, match="what one of them deletes, the other may need"):
         place.vacuum(full=full, dry_run=True)
-    head = place.reader.observation
-    assert isinstance(head, Observation)
-    mirrored = {"delta.universalFormat.enabledFormats": "iceberg"}
-    place.reader.observation = replace(head, properties={**head.properties, **mirrored})
+    mirror, other = ("hudi", "iceberg") if "hoodie" in sign else ("iceberg", "hudi")
+    for formats in ("", other):
+        keep_as_well(place, formats)
+        with pytest.raises(PreconditionError, match="what one of them deletes, the other may need"):
+            place.vacuum(full=full)
+    assert len(place.left) == 10
+    keep_as_well(place, f"{other}, {mirror}" if full else mirror)
     place.vacuum(full=full)
     assert place.left == [], "its own engine keeps that metadata"
+
+
+def keep_as_well(place: Place, formats: str) -> None:
+    """The table's own engine keeps metadata of these formats beside it."""
+    head = place.reader.observation
+    assert isinstance(head, Observation)
+    mirrored = {"delta.universalFormat.enabledFormats": formats}
+    place.reader.observation = replace(head, properties={**head.properties, **mirrored})
 
 
 def test_the_log_is_listed_once_before_each_batch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
