@@ -32,11 +32,11 @@ class Outer:
         self._is_table: dict[str, bool] = {}
 
     def __call__(self, location: str) -> str | None:
-        folders = [
-            one if one != "file://" else "file:///" for one in ancestors(self._moment.spelling(location))
-        ]
+        is_local = local_path(location) is not None
+        real = self._moment.spelling(location) if is_local else location
+        folders = [one if one != "file://" else "file:///" for one in ancestors(real)]
         new = [folder for folder in folders if folder not in self._is_table]
-        if local_path(location) is not None:
+        if is_local:
             self._is_table.update((folder, self._look(folder)) for folder in new)
         else:
             with ThreadPoolExecutor(_AT_ONCE) as pool:

@@ -21,7 +21,7 @@ from lakewarden.catalog.storage.file_store import (
     location_of,
     open_store,
 )
-from lakewarden.catalog.storage.same_storage import spelled_like
+from lakewarden.catalog.storage.same_storage import one_name, spelled_like
 from lakewarden.catalog.storage.troubles import trouble_at
 
 __all__ = ["Moment", "Place", "Presence", "ask_mount", "is_local_folder", "mount_points"]
@@ -44,8 +44,8 @@ class Place:
 
     location: str
     spelling: str
-    """What all names of a folder have in common: links are followed, and of several mounts of it the outermost one
-    counts."""
+    """What all names of a folder have in common, for comparing: links are followed, of several mounts of it the
+    outermost one counts, and of an Azure account's hosts none does."""
 
     def is_same(self, other: "Place") -> bool:
         """Whether two locations may be one place: on storages of which two names may mean one, only the path counts."""
@@ -119,7 +119,7 @@ class Moment:
         known = self._spelled.get(location)
         if known is None:
             path = local_path(location)
-            known = location if path is None else location_of(self.path(str(path)))
+            known = one_name(location) if path is None else location_of(self.path(str(path)))
             self._spelled[location] = known
         return known
 

@@ -4,10 +4,14 @@ from enum import StrEnum
 from posixpath import normpath
 from typing import Final
 
-__all__ = ["Sameness", "compared", "is_one_kind", "plain", "spelled_like"]
+__all__ = ["Sameness", "compared", "is_one_kind", "one_name", "plain", "spelled_like"]
 
-_ONE_NAME: Final = frozenset({"file", "s3", "gs", "abfs", "az", "adl"})
+_ONE_NAME: Final = frozenset({"file", "s3", "gs", "abfs", "wasb", "az", "azure", "adl"})
 """Storages where another authority is another place. Of others (HDFS) two names may mean one."""
+_AZURE: Final = frozenset({"abfs", "wasb", "az", "azure", "adl"})
+"""Schemes of Azure's storage: container and account are what counts, by whichever host of the account it is reached."""
+_OF_AZURE: Final = frozenset({"blob", "dfs"})
+"""What a name of Azure's own for an account's host has, after the account. Any other host may be any account's."""
 
 
 class Sameness(StrEnum):
@@ -23,12 +27,15 @@ def compared(one: str, other: str) -> Sameness:
     (scheme, authority, _), (scheme_, authority_, _) = _parts(one), _parts(other)
     if (scheme, authority) == (scheme_, authority_):
         return Sameness.ONE
+    if {scheme, scheme_} <= _AZURE:
+        return _compared_in_azure(authority, authority_)
     return Sameness.UNTOLD if _ONE_NAME.isdisjoint({scheme, scheme_}) else Sameness.ANOTHER
 
 
 def is_one_kind(one: str, other: str) -> bool:
     """Whether two canonical locations are on storages of one kind: if these are one, a path means the same on both."""
-    return _parts(one)[0] == _parts(other)[0]
+    first, second = _parts(one)[0], _parts(other)[0]
+    return first == second or {first, second} <= _AZURE
 
 
 def spelled_like(location: str, other: str) -> str:
@@ -39,6 +46,13 @@ def spelled_like(location: str, other: str) -> str:
     return plain(f"{scheme}://{authority}{_parts(location)[2]}")
 
 
+def one_name(location: str) -> str:
+    """What all names of a canonical location on a remote storage have in common. For comparing: nothing opens it."""
+    scheme, authority, path = _parts(location)
+    container, account = _in_azure(authority) if scheme in _AZURE else ("", "")
+    return f"abfs://{container}@{account}.dfs{path}" if account else location
+
+
 def plain(place: str) -> str:
     """One spelling of a path on a storage that is not a local disk: without doubled slashes, `.` and `..`."""
     scheme, authority, path = _parts(place)
@@ -46,6 +60,21 @@ def plain(place: str) -> str:
         return place
     whole = normpath("/" + path.lstrip("/"))
     return f"{scheme}://{authority}{whole}"
+
+
+def _compared_in_azure(one: str, other: str) -> Sameness:
+    (container, account), (container_, account_) = _in_azure(one), _in_azure(other)
+    if container != container_ or (account and account_ and account != account_):
+        return Sameness.ANOTHER
+    return Sameness.ONE if account and account_ else Sameness.UNTOLD
+
+
+def _in_azure(authority: str) -> tuple[str, str]:
+    """Container and account (`box@account.dfs.core.windows.net`). Without an account, options that the location does
+    not show say which it is."""
+    container, _, host = authority.lower().partition("@")
+    account, *rest = host.split(".")
+    return container, "" if _OF_AZURE.isdisjoint(rest) else account.removesuffix("-secondary")
 
 
 def _parts(location: str) -> tuple[str, str, str]:

@@ -78,6 +78,6 @@ def location_findings(subject: Subject, neighbours: Neighbours, above: Above) ->
             for _, name in neighbours.at[place]:
                 said.append(subject.say("location_unique", case, other=name, location=place).message)
     outer = above(subject.row.location or "")
-    if outer is not None and outer not in neighbours.at:
+    if outer is not None and neighbours.follow(outer) not in neighbours.at:
         said.append(subject.say("location_unique", "outer", location=outer).message)
     return (subject.finding("location_unique", " ".join(said)),) if said else ()

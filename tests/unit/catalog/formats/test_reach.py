@@ -91,6 +91,12 @@ def test_files_that_a_log_still_remembers_count_like_live_ones(tmp_path: Path) -
         ("hdfs://nn1:8020/lake/t", "hdfs://nn1:8020/lake/u", False),
         ("s3://one/lake/t", "s3://other/lake/t", False),
         ("file:///lake/t", "file:///lake/t", True),
+        ("abfs://box@acc.dfs.core.windows.net/t", "abfs://box@acc.blob.core.windows.net/t", True),
+        ("abfs://box@acc.dfs.core.windows.net/t", "wasb://box@acc.blob.core.windows.net/t", True),
+        ("abfs://box@acc.dfs.core.windows.net/t", "az://box/t", True),
+        ("abfs://box@acc.dfs.core.windows.net/t", "abfs://box@other.dfs.core.windows.net/t", False),
+        ("az://box/t", "az://other/t", False),
+        ("az://box/t", "s3://box/t", False),
     ],
 )
 def test_two_names_of_a_storage_may_be_one_place(one: str, other: str, may_be: bool) -> None:

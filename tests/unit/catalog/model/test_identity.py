@@ -9,6 +9,7 @@ from lakewarden.catalog.errors import RefusedError
 from lakewarden.catalog.model.identity import (
     AlreadyManaged,
     Copy,
+    Follow,
     Moved,
     New,
     RegisteredPlaces,
@@ -17,9 +18,10 @@ from lakewarden.catalog.model.identity import (
     identify,
 )
 from lakewarden.catalog.model.rows import Source, TableRow, TableState
+from lakewarden.catalog.storage.place import Moment
 
 
-def index(*rows: tuple[str, str, str, list[str]]) -> RegisteredPlaces:
+def index(*rows: tuple[str, str, str, list[str]], follow: Follow = str) -> RegisteredPlaces:
     held = pa.Table.from_pylist(
         [
             {
@@ -43,7 +45,7 @@ def index(*rows: tuple[str, str, str, list[str]]) -> RegisteredPlaces:
             ]
         ),
     )
-    return RegisteredPlaces(held, follow=str)
+    return RegisteredPlaces(held, follow=follow)
 
 
 def test_the_location_decides_first_even_when_the_uuid_changed() -> None:
@@ -51,6 +53,18 @@ def test_the_location_decides_first_even_when_the_uuid_changed() -> None:
     assert identify(known, "file:///d/a", "u2", alive=()) == AlreadyManaged(
         table_id="a", state=TableState.ACTIVE
     )
+
+
+@pytest.mark.parametrize(
+    "location",
+    ["abfs://box@acc.blob.core.windows.net/t", "wasb://Box@acc.blob.core.windows.net/t"],
+)
+def test_a_place_in_azure_is_known_by_each_of_its_names(location: str) -> None:
+    managed = ("a", "abfs://box@acc.dfs.core.windows.net/t", "active", ["u1"])
+    known = index(managed, follow=Moment().spelling)
+    assert identify(known, location, "u1", alive=()) == AlreadyManaged(table_id="a", state=TableState.ACTIVE)
+    with pytest.raises(RefusedError, match="lies inside the managed table"):
+        check_nesting(known, f"{location}/inner", outer=None)
 
 
 def test_a_live_row_wins_over_a_dropped_one_at_the_same_place() -> None:

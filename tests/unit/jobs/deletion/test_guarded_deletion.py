@@ -408,15 +408,23 @@ def test_a_listing_does_not_follow_links_out_of_the_folder_or_to_live_files(
         ("s3://bucket/t", "s3a://bucket/t/a", "s3://bucket/t/a"),
         ("s3://bucket/t", "s3://other/t/a", "s3://other/t/a"),
         ("hdfs://nn1:9000/t", "s3://bucket/a", "s3://bucket/a"),
+        ("abfs://c@a.dfs.x/t", "wasbs://c@a.blob.x/t/a", "abfs://c@a.dfs.x/t/a"),
     ],
 )
 def test_names_of_one_file_are_one_place(location: str, path: str, place_of_it: str) -> None:
     assert FilePlaces(location).of(path) == place_of_it
 
 
-def test_two_names_that_may_mean_one_cluster_are_no_places() -> None:
+@pytest.mark.parametrize(
+    ("location", "path"),
+    [
+        ("hdfs://nn1:9000/t", "hdfs://nameservice/t/a"),
+        ("abfs://box@acc.dfs.core.windows.net/t", "az://box/t/a"),
+    ],
+)
+def test_two_names_that_may_mean_one_storage_are_no_places(location: str, path: str) -> None:
     with pytest.raises(PreconditionError, match="cannot be told"):
-        FilePlaces("hdfs://nn1:9000/t").of("hdfs://nameservice/t/a")
+        FilePlaces(location).of(path)
 
 
 def test_a_listing_is_refused_where_a_live_file_cannot_be_placed(place: Place) -> None:

@@ -17,6 +17,8 @@ from lakewarden.jobs.deletion.unneeded import Unneeded
 from lakewarden.jobs.runs.meanwhile import Meanwhile
 from support.builders.maintenance import NOW, AskedEngine, ValueReader, commit, context, data_file, seen
 
+AZURE = "abfs://box@acc.dfs.core.windows.net"
+
 
 @dataclass(frozen=True)
 class Managed:
@@ -81,6 +83,12 @@ def vacuumed(tmp_path: Path, source: str, clone: str = "", named: str = "") -> U
         ("hdfs://nn:8020/w/t", "hdfs:///w/c", "hdfs:///w/t/part-0.parquet"),
         ("hdfs://nn:8020/w/t", "hdfs://nn:8020/w/c", "../t/part-0.parquet"),
         ("hdfs://nn:8020/w/t", "hdfs://nn:8020/w/c", "hdfs://nn:8020/w//t/part-0.parquet"),
+        (f"{AZURE}/t", "file:///c", "wasbs://box@acc.blob.core.windows.net/t/part-0.parquet"),
+        (f"{AZURE}/t", "file:///c", "wasb://box@acc.blob.core.windows.net/t/part-0.parquet"),
+        (f"{AZURE}/t", "file:///c", "abfss://Box@ACC.privatelink.dfs.core.windows.net/t/part-0.parquet"),
+        (f"{AZURE}/t", "file:///c", "abfss://box@lake.example.org/t/part-0.parquet"),
+        (f"{AZURE}/t", "az://box/c", "az://box/t/part-0.parquet"),
+        ("az://box/t", f"{AZURE}/c", "abfss://box@acc.dfs.core.windows.net/t/part-0.parquet"),
     ],
 )
 def test_what_a_clone_names_by_another_name_of_the_storage_stays(
@@ -99,6 +107,9 @@ def test_what_a_clone_names_by_another_name_of_the_storage_stays(
         ("hdfs://nn:8020/w/t", "hdfs://nn/w/c", "hdfs://nn/w/t/part-1.parquet"),
         ("s3://box/w/t", "s3://other/w/c", "s3://other/w/t/part-0.parquet"),
         ("hdfs://nn:8020/w/t", "file:///w/c", "file:///w/t/part-0.parquet"),
+        (f"{AZURE}/t", "file:///c", "abfss://box@other.dfs.core.windows.net/t/part-0.parquet"),
+        (f"{AZURE}/t", "file:///c", "wasbs://else@acc.blob.core.windows.net/t/part-0.parquet"),
+        ("az://box/t", "az://else/c", "az://else/t/part-0.parquet"),
     ],
 )
 def test_what_a_clone_surely_does_not_name_can_go(
