@@ -12,7 +12,8 @@ from lakewarden.catalog.formats.registry import retention_of
 from lakewarden.catalog.storage.file_store import open_store
 from lakewarden.catalog.units import about_bytes, count_of
 from lakewarden.jobs.actions.convert import Convert
-from lakewarden.jobs.executors.convert_checks import check_source, few, refuse_foreign, refuse_writers
+from lakewarden.jobs.executors.convert_checks import check_again, check_source, refuse_foreign
+from lakewarden.jobs.executors.convert_words import few
 from lakewarden.jobs.runs.head import observe
 from lakewarden.jobs.runs.parquet_folder import data_files
 from lakewarden.jobs.runs.port import JobContext, Report
@@ -45,8 +46,7 @@ def convert(ctx: JobContext, action: Convert) -> Report:
 
     def proceed() -> None:
         if before is not None:
-            entries = open_store(action.location, ctx.storage).list("", recursive=True)
-            refuse_writers(action, entries, ctx.clock.now())
+            check_again(action, metastore=ctx.metastore, storage=ctx.storage, now=ctx.clock.now())
         ctx.require_allowed()
 
     ctx.engine.convert(

@@ -12,25 +12,25 @@ from lakewarden.catalog.errors import (
     RefusedError,
     RevokedError,
     UnreadableError,
-    UsageError,
 )
 from lakewarden.catalog.formats.inner_tables import formats_at_root, inner_tables
 from lakewarden.catalog.formats.port import TableReader
 from lakewarden.catalog.formats.registry import spec_of
-from lakewarden.catalog.metastore.port import OUR_ENTRIES, Entry, Metastore
+from lakewarden.catalog.metastore.port import Entry, Metastore
 from lakewarden.catalog.model.bucket_layout import has_spark_buckets
 from lakewarden.catalog.model.rows import DELTA, TableFormat
 from lakewarden.catalog.storage.file_store import (
     FileEntry,
     StorageOptions,
     from_hadoop,
-    is_inside,
     open_store,
 )
 from lakewarden.catalog.units import about_bytes, count_of
 from lakewarden.jobs.actions.convert import Convert
 from lakewarden.jobs.deletion.file_places import FilePlaces
+from lakewarden.jobs.executors.convert_owners import refuse_owned
 from lakewarden.jobs.executors.convert_types import refuse_columns, refuse_partition_types
+from lakewarden.jobs.executors.convert_words import few, shown, with_article
 from lakewarden.jobs.runs.parquet_folder import (
     data_files,
     folder_of,
@@ -40,7 +40,7 @@ from lakewarden.jobs.runs.parquet_folder import (
     writers_at_work,
 )
 
-__all__ = ["WRITER_REST", "check_source", "few", "refuse_foreign", "refuse_writers"]
+__all__ = ["WRITER_REST", "check_again", "check_source", "refuse_foreign"]
 
 WRITER_REST: Final = timedelta(hours=1)
 """A committer's folder with a file younger than this belongs to a writer at work; an older one is a crashed job's."""
@@ -48,7 +48,6 @@ WRITER_REST: Final = timedelta(hours=1)
 _PARQUET_SERDE: Final = "org.apache.hadoop.hive.ql.io.parquet.serde.ParquetHiveSerDe"
 _FORBIDDEN_LETTERS: Final = frozenset(" ,;{}()\n\t=")
 _FOREIGN_FILES: Final = (".orc", ".csv", ".json", ".avro", ".txt", ".gz")
-_SHOWN: Final = 5
 _RENAMING: Final = ("file://", "hdfs://", "viewfs://")
 """Storages where a rename is one step."""
 
@@ -60,7 +59,7 @@ def refuse_foreign(action: Convert, reader: TableReader) -> None:
         first = next(iter(reader.commits(action.location, after=-1)), None)
     if first is None or first.run_id is None:
         raise RefusedError(
-            f"{_shown(action)} is {_an(spec_of(reader.format).label)} table already; "
+            f"{shown(action)} is {with_article(spec_of(reader.format).label)} table already; "
             "there is nothing to convert.",
             hint="Bring it under management with `lakewarden tables register`.",
         )
@@ -82,7 +81,7 @@ def check_source(
     """
     store = open_store(action.location, storage)
     entries = list(store.list("", recursive=True))
-    refuse_writers(action, entries, now)
+    _refuse_writers(action, entries, now)
     _refuse_tables(action, entries, format_)
     found = tuple(data_files(entries))
     _refuse_others(action, found)
@@ -95,11 +94,19 @@ def check_source(
         entries_by_name = _configured(metastore, action)
         _check_entry(action, entries_by_name, format_)
         _check_partitions(action, entries_by_name, files, format_)
+    refuse_owned(action, metastore)
     if format_ != DELTA:
-        _refuse_owned(action, metastore)
         _refuse_object_stores(action)
-    refuse_columns(store, found, shown=_shown(action), format_=format_)
+    refuse_columns(store, found, shown=shown(action), format_=format_)
     return found
+
+
+def check_again(
+    action: Convert, *, metastore: Metastore | None, storage: StorageOptions, now: datetime
+) -> None:
+    """Right before the table becomes another: what others may have done since `check_source`. Raises as that does."""
+    _refuse_writers(action, open_store(action.location, storage).list("", recursive=True), now)
+    refuse_owned(action, metastore)
 
 
 def _refuse_links(action: Convert, found: Iterable[FileEntry]) -> None:
@@ -108,7 +115,7 @@ def _refuse_links(action: Convert, found: Iterable[FileEntry]) -> None:
     led = sorted(entry.path for entry in found if not places.inside(places.of(entry.path)))
     if led:
         raise RefusedError(
-            f"{_shown(action)} has files that lie outside its folder, behind a link: {few(led)}.",
+            f"{shown(action)} has files that lie outside its folder, behind a link: {few(led)}.",
             hint="Move them inside, or leave it a Parquet table.",
         )
 
@@ -127,18 +134,18 @@ def _refuse_others(action: Convert, found: tuple[FileEntry, ...]) -> None:
         else f"it held {then} then and holds {here} now"
     )
     raise RevokedError(
-        f"{_shown(action)} is not what it was when its conversion was asked for: {changed}{came}.",
+        f"{shown(action)} is not what it was when its conversion was asked for: {changed}{came}.",
         hint="Nothing was changed. Look at what is there; if that is right, ask for the conversion again.",
     )
 
 
-def refuse_writers(action: Convert, entries: Iterable[FileEntry], now: datetime) -> None:
+def _refuse_writers(action: Convert, entries: Iterable[FileEntry], now: datetime) -> None:
     """Raise `ConflictError` while somebody's files are there that he has not committed."""
     young = [entry for entry in entries if now - entry.modified_at < WRITER_REST]
     busy = writers_at_work(young)
     if busy:
         raise ConflictError(
-            f"Somebody is writing to {_shown(action)}: {few(busy)} has files that are not committed yet.",
+            f"Somebody is writing to {shown(action)}: {few(busy)} has files that are not committed yet.",
             hint="Convert it when the writer is done.",
         )
 
@@ -148,7 +155,7 @@ def _refuse_tables(action: Convert, entries: list[FileEntry], format_: TableForm
     inner = inner_tables(entry.path for entry in entries)
     if inner:
         raise RefusedError(
-            f"{_shown(action)} has {count_of(len(inner), 'other table')} in its folder: {few(inner)}.",
+            f"{shown(action)} has {count_of(len(inner), 'other table')} in its folder: {few(inner)}.",
             hint="Move such a table out of the folder, then convert.",
         )
     # An empty log may be left of a conversion that was interrupted.
@@ -156,7 +163,7 @@ def _refuse_tables(action: Convert, entries: list[FileEntry], format_: TableForm
     own = [one for one in formats_at_root(entry.path for entry in entries) if one != left]
     if own:
         raise RefusedError(
-            f"{_shown(action)} is not a plain Parquet table: its folder holds the metadata "
+            f"{shown(action)} is not a plain Parquet table: its folder holds the metadata "
             f"of {_of_formats(own)} table.",
             hint="Write its rows to a new table instead; files that the table replaced "
             "or deleted lie in it, too.",
@@ -164,38 +171,7 @@ def _refuse_tables(action: Convert, entries: list[FileEntry], format_: TableForm
 
 
 def _of_formats(formats: list[str]) -> str:
-    return " and ".join(map(_an, formats))
-
-
-def _an(label: str) -> str:
-    return f"an {label}" if label[0] in "AEIOU" else f"a {label}"
-
-
-def _refuse_owned(action: Convert, metastore: Metastore | None) -> None:
-    """Whoever else reads these files would find that they come and go."""
-    if metastore is None:
-        return
-    for database in metastore.databases():
-        for table, place in metastore.locations(database).items():
-            name, other = f"{database}.{table}", _placed(place)
-            nested = is_inside(other, action.location) or is_inside(action.location, other)
-            if (
-                (nested or other == action.location)
-                and name != action.name
-                and not table.startswith(OUR_ENTRIES)
-            ):
-                raise RefusedError(
-                    f"{_shown(action)} cannot be converted: {name} has its files at {other}, too.",
-                    hint="Drop that entry, with the files left there, or move one of the two.",
-                )
-
-
-def _placed(text: str) -> str:
-    """Where that is; a text that is no place is where nobody's files are."""
-    try:
-        return from_hadoop(text)
-    except UsageError:
-        return text
+    return " and ".join(map(with_article, formats))
 
 
 def _refuse_object_stores(action: Convert) -> None:
@@ -218,7 +194,7 @@ def _check_folder(action: Convert, files: list[str], format_: TableFormat) -> No
     if not files:
         raise RefusedError(
             f"{action.location} holds no Parquet file, so nothing tells its columns.",
-            hint=f"Create it as {_an(spec_of(format_).label)} table, or convert it by its metastore name.",
+            hint=f"Create it as {with_article(spec_of(format_).label)} table, or convert it by its metastore name.",
         )
     folders = {folder_of(path) for path in files}
     found = partition_columns(folders)
@@ -323,14 +299,3 @@ def _kind(entry: Entry) -> str:
 def _name(action: Convert) -> tuple[str, str]:
     database, _, table = (action.name or "").partition(".")
     return database, table
-
-
-def _shown(action: Convert) -> str:
-    return action.name or action.location
-
-
-def few(names: Iterable[str]) -> str:
-    """The first few of them, and how many more there are."""
-    listed = list(names)
-    more = len(listed) - _SHOWN
-    return ", ".join(listed[:_SHOWN]) + (f" and {more} more" if more > 0 else "")

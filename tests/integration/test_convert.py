@@ -204,7 +204,7 @@ def test_a_folder_is_converted_by_path_with_its_partition_columns(
 
 
 def test_a_decimal_partition_is_converted_as_spark_writes_it_and_refused_as_hive_does(
-    spark: SparkSession, conversions: Conversions, db: str
+    spark: SparkSession, hive: HiveMetastore, conversions: Conversions, db: str
 ) -> None:
     name = f"{db}.prices"
     spark.sql(f"CREATE TABLE {name} (a int) PARTITIONED BY (k decimal(10,2)) STORED AS parquet")
@@ -216,7 +216,12 @@ def test_a_decimal_partition_is_converted_as_spark_writes_it_and_refused_as_hive
     with pytest.raises(RefusedError, match=r"k=1\.5 does not fit the type DECIMAL\(10,2\)"):
         conversions.of(name)
     (folder / "k=1.5").rename(folder / "k=1.50")
-    report = conversions.of(None, str(folder.as_uri()), partitioned_by=(("k", "decimal(10,2)"),))
+    by_path = (("k", "decimal(10,2)"),)
+    with pytest.raises(RefusedError, match=f"in the metastore it is {name}"):
+        conversions.of(None, str(folder.as_uri()), partitioned_by=by_path)
+    assert no_log(folder.as_uri())
+    hive.drop(*name.split("."))
+    report = conversions.of(None, str(folder.as_uri()), partitioned_by=by_path)
     assert report.files == 1 and observed(folder.as_uri()).partition_columns == ("k",)
 
 

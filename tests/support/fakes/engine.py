@@ -69,6 +69,7 @@ class FakeEngine:
         proceed: Callable[[], None] = lambda: None,
     ) -> int:
         if not DeltaTable.is_deltatable(location):
+            proceed()
             with _translated(location):
                 self._convert(name, location, partitioned_by, statistics=statistics, run_id=run_id)
         if name is not None and self._metastore is not None:

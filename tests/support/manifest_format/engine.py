@@ -55,6 +55,7 @@ class ManifestEngine:
     ) -> int:
         if name is not None or partitioned_by:
             raise RefusedError("Only plain folders without partitions become manifest tables.")
+        proceed()
         return founded(_folder(location), run_id).main
 
     def resume_conversion(self, location: str, *, name: str | None) -> None:
