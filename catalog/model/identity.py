@@ -12,8 +12,10 @@ from dataclasses import dataclass
 from typing import Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from lakewarden.catalog.errors import RefusedError, UsageError
+from lakewarden.catalog.model.left_by_users import LEFT_AT, is_left
 from lakewarden.catalog.model.rows import PLACELESS, RowKind, TableRow, TableState
 
 __all__ = [
@@ -30,10 +32,11 @@ __all__ = [
     "ancestors",
     "check_nesting",
     "identify",
+    "moved_from",
     "require_beginning",
 ]
 
-INDEX_COLUMNS = ("table_id", "kind", "name", "location", "state", "format_ids")
+INDEX_COLUMNS = ("table_id", "kind", "name", "location", "state", "format_ids", "properties")
 Follow = Callable[[str], str]
 """Gives all locations of one place one spelling, as `Moment.spelling` does."""
 _ODD: Final = re.compile(r"\W+")
@@ -85,6 +88,8 @@ class Moved:
 
     table_id: str
     from_location: str
+    is_back: bool = False
+    """It had counted as dropped by its users."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -113,6 +118,8 @@ class Held:
     location: str | None
     state: TableState
     format_id: str | None
+    left: bool = False
+    """Its users dropped it, as it seemed: its files and its metastore entry were gone."""
 
 
 class RegisteredPlaces:
@@ -130,9 +137,13 @@ class RegisteredPlaces:
         self._named: dict[str, tuple[Held, ...]] = {}
         self._live: list[str] = []
         self._by_id: dict[str, Held] = {}
-        columns = (index.column(name).to_pylist() for name in INDEX_COLUMNS)
-        for table_id, kind, name, location, state, ids in zip(*columns, strict=True):
-            held = Held(table_id, name, location, TableState(state), ids[-1] if ids else None)
+        told = pc.map_lookup(index.column(INDEX_COLUMNS[-1]), query_key=LEFT_AT, occurrence="first")
+        columns = (index.column(name).to_pylist() for name in INDEX_COLUMNS[:-1])
+        for table_id, kind, name, location, state, ids, left_at in zip(
+            *columns, told.to_pylist(), strict=True
+        ):
+            left = is_left(TableState(state), left_at)
+            held = Held(table_id, name, location, TableState(state), ids[-1] if ids else None, left)
             is_table = kind == RowKind.TABLE.value
             self._take(held, is_table=is_table)
             if is_table:
@@ -151,7 +162,12 @@ class RegisteredPlaces:
     def add(self, row: TableRow) -> None:
         """Take in what the row of a table holds now; what it held before is free."""
         held = Held(
-            row.table_id, row.name, row.location, row.state, row.format_ids[-1] if row.format_ids else None
+            row.table_id,
+            row.name,
+            row.location,
+            row.state,
+            row.format_ids[-1] if row.format_ids else None,
+            is_left(row.state, row.properties.get(LEFT_AT)),
         )
         before, self._by_id[row.table_id] = self._by_id.get(row.table_id), held
         if before is not None:
@@ -165,7 +181,7 @@ class RegisteredPlaces:
         return self._at.get(self._follow(location), ())
 
     def twins(self, format_id: str | None) -> tuple[Held, ...]:
-        """Live tables whose newest UUID this is."""
+        """Tables whose newest UUID this is: live ones, and those that their users dropped, as it seemed."""
         return () if format_id is None else self._with_id.get(format_id, ())
 
     def named(self, name: str) -> tuple[Held, ...]:
@@ -192,7 +208,7 @@ class RegisteredPlaces:
         if not is_table or held.location is None or held.state is TableState.PURGED:
             return  # a purged table is history: its place is free
         _append(self._at, self._follow(held.location), held)
-        if _is_live(held) and held.format_id is not None:
+        if (_is_live(held) or held.left) and held.format_id is not None:
             _append(self._with_id, held.format_id, held)
 
     def _free(self, held: Held) -> None:
@@ -239,8 +255,13 @@ def identify(
     if living:
         return Copy(table_id=living[0].table_id, name=living[0].name, location=living[0].location or "")
     if twins:
-        return Moved(table_id=twins[0].table_id, from_location=twins[0].location or "")
+        return moved_from(twins[0])
     return New()
+
+
+def moved_from(twin: Held) -> Moved:
+    """That a table which is no longer where it was has come here."""
+    return Moved(table_id=twin.table_id, from_location=twin.location or "", is_back=twin.left)
 
 
 def check_nesting(

@@ -5,9 +5,10 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Final
 
+from lakewarden.catalog.model.pending_quarantine import released
 from lakewarden.catalog.model.rows import TableRow, TableState
 
-__all__ = ["LEFT_AT", "is_watched", "left", "without_leaving"]
+__all__ = ["LEFT_AT", "is_left", "is_watched", "left", "taken_back", "without_leaving"]
 
 LEFT_AT: Final = "left.at"
 """Row property: when a sweep found that its users had dropped the table (ISO 8601, UTC)."""
@@ -20,11 +21,22 @@ def left(row: TableRow, because: str, at: datetime) -> TableRow:
     return replace(row, state=TableState.DROPPED, state_reason=because, properties=properties)
 
 
+def is_left(state: TableState, left_at: str | None) -> bool:
+    """Whether a row in this state, with this `LEFT_AT`, is of a table that its users dropped, as it seemed."""
+    return state is TableState.DROPPED and left_at is not None
+
+
 def is_watched(row: TableRow, now: datetime) -> bool:
     """Whether a table that appears at the place is taken for the same one."""
-    if row.state is not TableState.DROPPED or LEFT_AT not in row.properties:
+    if not is_left(row.state, row.properties.get(LEFT_AT)):
         return False
     return now - datetime.fromisoformat(row.properties[LEFT_AT]) < _WATCHED_FOR
+
+
+def taken_back(row: TableRow) -> TableRow:
+    """The row of a table that was found again."""
+    back = replace(released(row), state=TableState.ACTIVE, state_reason=None)
+    return replace(back, properties=without_leaving(back.properties))
 
 
 def without_leaving(properties: Mapping[str, str]) -> dict[str, str]:

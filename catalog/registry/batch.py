@@ -240,8 +240,10 @@ class _Batch:
                     self.refused[number] = error
                     continue
                 self.decided[number] = one
+                is_back = isinstance(one.verdict, Moved) and one.verdict.is_back
                 if isinstance(one.verdict, Moved):
                     round_.take(one.row)
+                if isinstance(one.verdict, Moved) and not is_back:
                     yield one.row
                 elif not isinstance(one.verdict, AlreadyManaged) and asked.seen is not None:
                     yield Unchecked(

@@ -17,19 +17,22 @@ from lakewarden.catalog.errors import (
 from lakewarden.catalog.formats.files_elsewhere import with_links, with_reach
 from lakewarden.catalog.formats.linked_folders import linked_folders
 from lakewarden.catalog.formats.port import LogProblem, Observation
+from lakewarden.catalog.metastore.known_tables import with_entry
 from lakewarden.catalog.metastore.lookup import NamedLocation, parse_name
 from lakewarden.catalog.metastore.table_heads import address_in, as_properties
 from lakewarden.catalog.model.identity import (
     AlreadyManaged,
     CatalogAddress,
     Copy,
+    Held,
     Moved,
     New,
     RegisteredPlaces,
     check_nesting,
     identify,
 )
-from lakewarden.catalog.model.rows import RowKind, Source, TableFormat, TableRow, TableState
+from lakewarden.catalog.model.left_by_users import taken_back
+from lakewarden.catalog.model.rows import GONE, RowKind, Source, TableFormat, TableRow, TableState
 from lakewarden.catalog.policy.access import Actor, Permission, require
 from lakewarden.catalog.policy.effective import Value, format_value
 from lakewarden.catalog.policy.keys import policy_key
@@ -206,13 +209,15 @@ class Registration:
                 )
             case Moved(table_id=table_id) if not self.wanted.copy:
                 check_nesting(round_.places, location, outer=round_.outer(location), but=table_id)
-                return Decided(row=self._moved(round_, table_id), verdict=verdict)
+                return Decided(row=self._moved(round_, verdict), verdict=verdict)
             case Moved(table_id=table_id, from_location=other) if round_.is_held(table_id):
                 raise NotAllowedError(
                     f"{location} carries the same table UUID as {round_.row_of(table_id).name}, which is under a "
                     f"legal hold, and is not to be seen at {other} any more: it is that table, and no copy.",
                     hint="Register it without --copy: its hold goes with it.",
                 )
+            case New() if self.wanted.moved:
+                raise self._from_nowhere()
             case Copy(name=twin, location=other) if not self.wanted.copy:
                 raise RefusedError(
                     f"{location} carries the same table UUID as {twin} at {other}.",
@@ -240,6 +245,8 @@ class Registration:
         )
         require(self.actor, Permission.REGISTER, row)
         read = _as_read(row, self.format, self.seen, round_.linked(location))
+        if self.place.entry is not None and self.place.address is None:
+            read = with_entry(read, self.place.name)
         if self.place.address is not None:
             read = replace(read, properties={**read.properties, **as_properties(self.place.address)})
         return with_policy(read, wanted.policy, round_.scopes, actor=self.actor) if wanted.policy else read
@@ -254,11 +261,29 @@ class Registration:
         require(self.actor, Permission.REGISTER, row)
         return self.registry.touched(under_entry(row, address, self.seen), self.actor, at=self.at)
 
-    def _moved(self, round_: RegistrationAttempt, table_id: str) -> TableRow:
-        row = round_.row_of(table_id)
+    def _moved(self, round_: RegistrationAttempt, verdict: Moved) -> TableRow:
+        row = round_.row_of(verdict.table_id)
         require(self.actor, Permission.REGISTER, row)
         told = self.wanted.moved or round_.is_surely_gone(row.location)
-        return self.registry.touched(_moved(row, self.place.location, told=told), self.actor, at=self.at)
+        moved = _moved(row, self.place.location, told=told)
+        if verdict.is_back:
+            _refuse_lost_name(row, self.place.location, round_.places.named(row.name))
+            moved = taken_back(moved)
+        return self.registry.touched(moved, self.actor, at=self.at)
+
+    def _from_nowhere(self) -> RefusedError:
+        """Somebody says that a table has moved here, and none that is on record has."""
+        location = self.place.location
+        if isinstance(self.seen, LogProblem):
+            return RefusedError(
+                f"{location} cannot be read, so that nobody can tell which table has moved there: "
+                f"{self.seen.message}",
+                hint="Mend its log, then repeat the command.",
+            )
+        return RefusedError(
+            f"No table on record has the UUID of the one at {location}, so that none has moved there.",
+            hint="Leave out --moved, and it is managed as a table of its own.",
+        )
 
 
 def names_of(wanted: Iterable[WantedTable]) -> frozenset[str]:
@@ -349,6 +374,18 @@ def _moved(row: TableRow, location: str, *, told: bool) -> TableRow:
         )
     aliases = tuple(dict.fromkeys((*row.aliases, row.location or "")))
     return replace(row, location=location, aliases=aliases)
+
+
+def _refuse_lost_name(row: TableRow, location: str, named: Iterable[Held]) -> None:
+    """Raise `RefusedError` where another table has by now the name of one that is found again."""
+    for one in named:
+        if one.state not in GONE and one.table_id != row.table_id:
+            raise RefusedError(
+                f"{location} is {row.name}, which its users seemed to have dropped; that name is taken by the table "
+                f"at {one.location}.",
+                hint=f"Give that one another name with `lakewarden tables rename {one.table_id}`, then repeat the "
+                "command; if this is a copy, repeat it with --copy.",
+            )
 
 
 def _as_read(

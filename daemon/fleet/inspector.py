@@ -11,7 +11,9 @@ from lakewarden.catalog.errors import UnavailableError
 from lakewarden.catalog.formats.outer_tables import Outer
 from lakewarden.catalog.formats.port import LogProblem, Observation, TableReader
 from lakewarden.catalog.formats.registry import has_branches, reader_of
+from lakewarden.catalog.metastore.known_tables import entry_at_place, has_had_entry, is_known
 from lakewarden.catalog.metastore.port import Metastore
+from lakewarden.catalog.metastore.table_heads import address_in
 from lakewarden.catalog.model.rows import Finding, HealthRow, TableRow
 from lakewarden.catalog.policy.effective import EffectivePolicy
 from lakewarden.catalog.policy.scopes import Governed
@@ -74,17 +76,32 @@ class Inspection:
         return gone_findings(self._subject(governed, lost, before, now))
 
     def dropped(self, governed: Governed) -> str | None:
-        """A table that is surely gone counts as dropped once the metastore does not know it either: nothing that a hold
-        or a pause keeps, and nothing that is out of sight."""
+        """A table of which surely nothing is left counts as dropped once the metastore, which had it, does not know it
+        any more either, under whichever name: nothing that a hold or a pause keeps, and nothing that is out of sight."""
         row, location = governed.row, governed.row.location or ""
         if governed.hold is not None or governed.paused is not None:
             return None
-        if self.metastore() is None or not isinstance(self._answer(row), Unknown):
+        metastore = self.metastore()
+        if metastore is None or not has_had_entry(row) or self._may_be_known(metastore, row):
             return None
-        there = self._reader(row).is_table
-        if Moment().place(location).presence(self.storage(location), there) is not Presence.GONE:
+        reader, options, by_entry = self._reader(row), self.storage(location), address_in(row.properties)
+
+        if Moment().place(location).presence(options, reader.is_table) is not Presence.GONE:
             return None
-        return "dropped by its users: neither its files nor its metastore entry are left"
+        left = (
+            "neither its files nor its metastore entry are left" if by_entry is None else "its entry is gone"
+        )
+        return f"dropped by its users: {left}"
+
+    def entered(self, governed: Governed) -> str | None:
+        """The name by which the metastore has the table at its place, where its row does not say so yet."""
+        metastore = self.metastore()
+        if metastore is None:
+            return None
+        try:
+            return entry_at_place(metastore, governed.row, follow=self._links.follow)
+        except UnavailableError:
+            return None
 
     def changed(
         self, governed: Governed, seen: Observation | LogProblem, before: HealthRow | None, now: datetime
@@ -119,17 +136,20 @@ class Inspection:
     def _subject(
         self, governed: Governed, seen: Observation | LogProblem, before: HealthRow | None, now: datetime
     ) -> Subject:
-        if self._installation is None:  # it never changes, and asking costs a look at storage
-            self._installation = self.store.installation()
         return Subject(
             row=governed.row,
             policy=governed.policy,
             seen=seen,
             before=before,
             now=now,
-            installation=self._installation,
+            installation=self._installation_id(),
             head_moved=self._is_moved(governed.row, seen, before),
         )
+
+    def _installation_id(self) -> str | None:
+        if self._installation is None:  # it never changes, and asking costs a look at storage
+            self._installation = self.store.installation()
+        return self._installation
 
     def _is_moved(self, row: TableRow, seen: Observation | LogProblem, before: HealthRow | None) -> bool:
         """Whether somebody moved head back: no commits were taken away. The log still has what it showed, or that has
@@ -141,6 +161,12 @@ class Inspection:
             return False
         told = self._reader(row).has_head(seen.location, version=version, head=head)
         return told is True or (told is None and has_branches(row.format))
+
+    def _may_be_known(self, metastore: Metastore, row: TableRow) -> bool:
+        try:
+            return is_known(metastore, row, installation=self._installation_id(), follow=self._links.follow)
+        except UnavailableError:
+            return True
 
     def _answer(self, row: TableRow) -> Answer:
         metastore = self.metastore()

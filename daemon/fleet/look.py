@@ -9,6 +9,7 @@ from lakewarden.catalog.formats.files_elsewhere import is_reach_known, with_link
 from lakewarden.catalog.formats.port import LogProblem, Observation
 from lakewarden.catalog.lineage.rewritten_logs import RewrittenLog
 from lakewarden.catalog.lineage.unrecorded import Recorded
+from lakewarden.catalog.metastore.known_tables import with_entry
 from lakewarden.catalog.model.left_by_users import left
 from lakewarden.catalog.model.rollbacks import Undone
 from lakewarden.catalog.model.rows import Finding, HealthRow, LineageRow, SchemaRow, TableRow, TableState
@@ -50,6 +51,8 @@ class TableLook:
     """Why the table counts as dropped, not as lost, where nothing was seen."""
     linked: tuple[str, ...] | None = None
     """The folders that its own leads to, None if nobody looked."""
+    entered: str | None = None
+    """The name by which the metastore has it at its place; None: nothing new is known."""
 
     def is_of(self, row: TableRow | None) -> bool:
         """Whether a row is still the one that was looked by: the table has not moved since, and nobody has said
@@ -98,6 +101,7 @@ def resolved_row(row: TableRow, look: TableLook, now: datetime) -> TableRow:
     links = changed.properties if look.linked is None else with_links(changed.properties, look.linked)
     if links != changed.properties:
         changed = replace(changed, properties=links)
+    changed = with_entry(changed, look.entered)
     if look.dropped is not None and row.state in (TableState.ACTIVE, TableState.QUARANTINED):
         changed = left(changed, look.dropped, look.at)
     else:

@@ -65,6 +65,9 @@ class Inspector(Protocol):
     def dropped(self, governed: Governed) -> str | None:
         """Why a table that is gone counts as dropped by its users; None if that cannot be said."""
 
+    def entered(self, governed: Governed) -> str | None:
+        """The name by which the metastore has a table at its place, where its row does not say so yet."""
+
     def changed(
         self, governed: Governed, seen: Observation | LogProblem, before: HealthRow | None, now: datetime
     ) -> tuple[Finding, ...]:
@@ -159,6 +162,7 @@ class Observer:
             rewritten=rewritten,
             rewound=rewound,
             linked=linked_folders(location) if checks else None,
+            entered=None if row.source is Source.SELF else self._inspector.entered(governed),
         )
 
     def forget(self, table_id: str) -> None:

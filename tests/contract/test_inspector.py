@@ -2,7 +2,7 @@
 
 import shutil
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -11,6 +11,7 @@ from deltalake import write_deltalake
 
 from lakewarden.catalog.formats.delta.reader import DeltaReader
 from lakewarden.catalog.formats.port import LogProblem, Observation
+from lakewarden.catalog.metastore.known_tables import with_entry
 from lakewarden.catalog.metastore.port import Entry
 from lakewarden.catalog.model.rows import Finding, HealthRow, Severity
 from lakewarden.catalog.policy.scopes import Governed, govern
@@ -32,11 +33,12 @@ BROKEN = LogProblem(check="log_readable", message="Version 2 is not JSON.")
 
 @dataclass
 class Case:
-    """A managed table `db.t` in `folder`, an inspector, and how its users drop it."""
+    """A managed table `db.t` in `folder`, an inspector, how its users drop it, and the metastore, if there is one."""
 
     inspector: Inspector
     drop: Callable[[], object]
     folder: Path
+    metastore: FakeMetastore = field(default_factory=FakeMetastore)
 
     def __post_init__(self) -> None:
         write_deltalake(str(self.folder), numbers(1))
@@ -44,7 +46,8 @@ class Case:
     @property
     def governed(self) -> Governed:
         own = row("db.t", location=canonical(str(self.folder)), format_ids=(self.seen.format_id,))
-        return govern(own, {})
+        governed = govern(own, {})
+        return govern(with_entry(own, self.inspector.entered(governed)), {})
 
     @property
     def seen(self) -> Observation:
@@ -72,7 +75,7 @@ def real(folder: Path) -> Case:
         metastore.drop("db", "t")
         shutil.rmtree(folder)
 
-    return Case(inspection, drop, folder)
+    return Case(inspection, drop, folder, metastore)
 
 
 def fake(folder: Path) -> Case:
@@ -129,7 +132,6 @@ def test_a_table_is_dropped_only_if_its_users_dropped_it(case: Case) -> None:
 
 @pytest.mark.parametrize("way", ["its disk is away", "its mount is empty", "it is held", "it is paused"])
 def test_what_may_come_back_is_not_dropped(tmp_path: Path, way: str) -> None:
-    """With a metastore that does not know it, as it knows no table that was registered by its path."""
     case = real(tmp_path / "mount" / "t")
     (tmp_path / "mount" / "beside").mkdir()
     governed = case.governed
@@ -144,3 +146,39 @@ def test_what_may_come_back_is_not_dropped(tmp_path: Path, way: str) -> None:
     else:
         governed = replace(governed, paused="by hand")
     assert case.inspector.dropped(governed) is None
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Case:
+    """A table whose disk answers."""
+    (tmp_path / "beside").mkdir()
+    return real(tmp_path / "t")
+
+
+def test_a_name_that_the_metastore_never_had_says_nothing(lake: Case) -> None:
+    """A table that is managed by its path, or was renamed by lakewarden alone: it may have been moved elsewhere."""
+    by_path = govern(replace(lake.governed.row, name="default.t", properties={}), {})
+    assert lake.inspector.entered(by_path) is None
+    lake.drop()
+    assert lake.inspector.dropped(by_path) is None
+
+
+def test_a_table_that_the_metastore_knows_by_another_name_is_not_dropped(lake: Case) -> None:
+    named = lake.governed
+    renamed = govern(replace(named.row, name="sales.t", aliases=("db.t",)), {})
+    entry = lake.metastore.get("db", "t")
+    assert entry is not None
+    shutil.rmtree(lake.folder)
+    assert lake.inspector.dropped(renamed) is None, "its earlier name is still there"
+    lake.metastore.drop("db", "t")
+    lake.metastore.create(replace(entry, table="t_old"))
+    assert lake.inspector.dropped(named) is None, "renamed in the metastore"
+    lake.metastore.drop("db", "t_old")
+    assert lake.inspector.dropped(renamed) is not None
+
+
+def test_the_metastore_is_believed_only_while_it_answers(lake: Case) -> None:
+    governed = lake.governed
+    lake.drop()
+    lake.metastore.down = True
+    assert lake.inspector.dropped(governed) is None

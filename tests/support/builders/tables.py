@@ -178,6 +178,9 @@ class FakeInspector:
     def dropped(self, governed: Governed) -> str | None:
         return "dropped by its users" if governed.row.name in self.dropped_names else None
 
+    def entered(self, governed: Governed) -> str | None:
+        return None
+
     def changed(
         self, governed: Governed, seen: Observation | LogProblem, before: HealthRow | None, now: datetime
     ) -> tuple[Finding, ...]:

@@ -29,8 +29,9 @@ def index(*rows: tuple[str, str, str, list[str]], follow: Follow = str) -> Regis
                 "kind": "table",
                 "name": f"db.{i}",
                 "location": at,
-                "state": state,
+                "state": "dropped" if state == "left" else state,
                 "format_ids": ids,
+                "properties": [("left.at", "2026-06-01T00:00:00+00:00")] if state == "left" else [],
             }
             for i, at, state, ids in rows
         ],
@@ -42,6 +43,7 @@ def index(*rows: tuple[str, str, str, list[str]], follow: Follow = str) -> Regis
                 ("location", pa.string()),
                 ("state", pa.string()),
                 ("format_ids", pa.list_(pa.string())),
+                ("properties", pa.map_(pa.string(), pa.string())),
             ]
         ),
     )
@@ -77,6 +79,14 @@ def test_a_live_row_wins_over_a_dropped_one_at_the_same_place() -> None:
 def test_a_uuid_whose_old_place_is_empty_has_moved() -> None:
     known = index(("a", "file:///d/a", "active", ["u0", "u1"]))
     assert identify(known, "file:///d/b", "u1", alive=()) == Moved(table_id="a", from_location="file:///d/a")
+
+
+def test_a_table_that_seemed_dropped_has_moved_and_comes_back() -> None:
+    known = index(("a", "file:///d/a", "left", ["u1"]), ("b", "file:///d/b", "dropped", ["u2"]))
+    assert identify(known, "file:///d/c", "u1", alive=()) == Moved(
+        table_id="a", from_location="file:///d/a", is_back=True
+    )
+    assert identify(known, "file:///d/c", "u2", alive=()) == New(), "somebody gave that one up"
 
 
 def test_a_uuid_that_lives_in_two_places_is_a_copy() -> None:

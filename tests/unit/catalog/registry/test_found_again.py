@@ -1,0 +1,97 @@
+"""Tables that are no longer where they were, found at another place: whose row goes on there, and what is refused."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from lakewarden.catalog.errors import RefusedError
+from lakewarden.catalog.formats.port import LogProblem
+from lakewarden.catalog.model.left_by_users import left
+from lakewarden.catalog.model.rows import Mode, PolicySettings, Source, TableRow, TableState
+from lakewarden.catalog.registry.register import register
+from lakewarden.catalog.registry.service import Registry
+from lakewarden.catalog.system.port import HEALTH, TABLES
+from support.builders.registries import ANA, NOW, ROOT, folder, made_registry
+from support.builders.tables import FakeReader
+
+
+@pytest.fixture
+def reader() -> FakeReader:
+    return FakeReader()
+
+
+@pytest.fixture
+def registry(reader: FakeReader) -> Registry:
+    return made_registry(reader)
+
+
+def taken_away(reader: FakeReader, row: TableRow) -> None:
+    """Its folder is moved: nothing is left at its place."""
+    place = row.location or ""
+    del reader.tables[place]
+    Path(place.removeprefix("file://")).rmdir()
+
+
+def seemed_dropped(registry: Registry, reader: FakeReader, row: TableRow) -> None:
+    """A sweep has met its place without it."""
+    taken_away(reader, row)
+    why = "dropped by its users: neither its files nor its metastore entry are left"
+    registry.store.edit(TABLES, lambda _: [left(row, why, NOW)], because="sweep")
+
+
+def test_a_table_that_seemed_dropped_and_is_found_elsewhere_keeps_its_row(
+    registry: Registry, reader: FakeReader, tmp_path: Path
+) -> None:
+    row = register(registry, folder(reader, tmp_path / "old", uuid="u"), actor=ANA).row
+    row = replace(row, policy=PolicySettings(mode=Mode.MANAGE), owner="bo")
+    seemed_dropped(registry, reader, row)
+    place = folder(reader, tmp_path / "new", uuid="u")
+    came = register(registry, place, actor=ROOT, source=Source.DISCOVER)
+    assert (came.row.table_id, came.moved, came.created) == (row.table_id, True, True)
+    assert (came.row.state, came.row.location, came.row.aliases) == (
+        TableState.ACTIVE, place, (row.location,),
+    )  # fmt: skip
+    assert (came.row.owner, came.row.policy, came.row.state_reason) == ("bo", row.policy, None)
+    assert came.row.properties == row.properties, "nothing says any more that it was dropped"
+
+
+def test_a_table_that_comes_back_broken_is_quarantined_at_once(
+    registry: Registry, reader: FakeReader, tmp_path: Path
+) -> None:
+    row = register(registry, folder(reader, tmp_path / "old", uuid="u"), actor=ANA).row
+    seemed_dropped(registry, reader, row)
+    found = replace(
+        registry,
+        inspect=lambda row, policy, seen: made_registry(reader).inspect(
+            row, policy, LogProblem(check="active_files_exist", message="A file is missing.")
+        ),
+    )
+    came = register(found, folder(reader, tmp_path / "new", uuid="u"), actor=ANA)
+    assert (came.row.table_id, came.row.state) == (row.table_id, TableState.QUARANTINED)
+
+
+def test_a_table_that_comes_back_takes_no_name_from_another(
+    registry: Registry, reader: FakeReader, tmp_path: Path
+) -> None:
+    row = register(registry, folder(reader, tmp_path / "old", uuid="u"), actor=ANA, name="db.t").row
+    seemed_dropped(registry, reader, row)
+    other = register(registry, folder(reader, tmp_path / "other", uuid="v"), actor=ANA, name="db.t").row
+    place = folder(reader, tmp_path / "new", uuid="u")
+    with pytest.raises(RefusedError, match="that name is taken by the table at") as caught:
+        register(registry, place, actor=ANA)
+    assert f"tables rename {other.table_id}" in (caught.value.hint or "")
+    assert register(registry, place, actor=ANA, copy=True, name="db.u").row.table_id != row.table_id
+
+
+def test_what_is_said_to_have_moved_has_moved_from_somewhere(
+    registry: Registry, reader: FakeReader, tmp_path: Path
+) -> None:
+    place = folder(reader, tmp_path / "new", uuid="u")
+    with pytest.raises(RefusedError, match="No table on record has the UUID") as caught:
+        register(registry, place, actor=ANA, moved=True)
+    assert "Leave out --moved" in (caught.value.hint or "")
+    reader.tables[place] = LogProblem(check="log_readable", message="Version 3 is not JSON.")
+    with pytest.raises(RefusedError, match="cannot be read, so that nobody can tell"):
+        register(registry, place, actor=ANA, moved=True)
+    assert not registry.store.rows(HEALTH).find(name="default.new")
