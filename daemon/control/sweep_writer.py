@@ -7,6 +7,7 @@ the next sweep looks again and writes what is missing.
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import Final
 
 from lakewarden.catalog.clock import Clock
 from lakewarden.catalog.lineage.rewritten_logs import RewrittenLog, told_apart
@@ -31,6 +32,9 @@ from lakewarden.daemon.telemetry.log import get_log
 from lakewarden.daemon.telemetry.webhook import Event, EventKind, Notifier
 
 __all__ = ["SweepWriter"]
+
+_TOLD: Final = {TableState.QUARANTINED: EventKind.QUARANTINED, TableState.DROPPED: EventKind.DROPPED}
+"""The states that a sweep puts tables into, and that people are told of."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -142,12 +146,13 @@ class SweepWriter:
         self._announce(EventKind.READS_REVERTED, row, f"{row.name}: {finding.message}", look.at)
 
     def _tell(self, before: TableRow | None, row: TableRow) -> None:
-        """Say so when a table has just been quarantined."""
-        if row.state is not TableState.QUARANTINED or (before is not None and before.state is row.state):
+        """Say so when a table has just been quarantined, or counts as dropped by its users from now on."""
+        kind = _TOLD.get(row.state)
+        if kind is None or (before is not None and before.state is row.state):
             return
-        get_log("sweep").warning("quarantined", table=row.name, because=row.state_reason)
-        message = f"{row.name} is quarantined: {row.state_reason}"
-        self._announce(EventKind.QUARANTINED, row, message, row.updated_at)
+        get_log("sweep").warning(kind.value, table=row.name, because=row.state_reason)
+        message = f"{row.name} is {kind}: {row.state_reason}"
+        self._announce(kind, row, message, row.updated_at)
 
     def _announce(self, kind: EventKind, row: TableRow, message: str, at: datetime) -> None:
         self.notifier.tell(

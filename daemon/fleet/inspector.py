@@ -18,7 +18,7 @@ from lakewarden.catalog.model.rows import Finding, HealthRow, TableRow
 from lakewarden.catalog.policy.effective import EffectivePolicy
 from lakewarden.catalog.policy.scopes import Governed
 from lakewarden.catalog.registry.service import Inspect
-from lakewarden.catalog.storage.file_store import StorageOptions
+from lakewarden.catalog.storage.file_store import StorageOptions, open_store
 from lakewarden.catalog.storage.place import Moment, Presence
 from lakewarden.catalog.system.port import TABLES, At, SystemStore
 from lakewarden.catalog.validation.context import Subject
@@ -77,7 +77,8 @@ class Inspection:
 
     def dropped(self, governed: Governed) -> str | None:
         """A table of which surely nothing is left counts as dropped once the metastore, which had it, does not know it
-        any more either, under whichever name: nothing that a hold or a pause keeps, and nothing that is out of sight."""
+        any more either, under whichever name: nothing that a hold or a pause keeps, nothing that is out of sight, and
+        no folder that has merely lost its log. Where an entry is the table, that it is gone says enough."""
         row, location = governed.row, governed.row.location or ""
         if governed.hold is not None or governed.paused is not None:
             return None
@@ -86,7 +87,10 @@ class Inspection:
             return None
         reader, options, by_entry = self._reader(row), self.storage(location), address_in(row.properties)
 
-        if Moment().place(location).presence(options, reader.is_table) is not Presence.GONE:
+        def is_there(place: str) -> bool:
+            return reader.is_table(place) or (by_entry is None and open_store(place, options).exists(""))
+
+        if Moment().place(location).presence(options, is_there) is not Presence.GONE:
             return None
         left = (
             "neither its files nor its metastore entry are left" if by_entry is None else "its entry is gone"

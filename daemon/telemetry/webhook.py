@@ -27,6 +27,7 @@ class EventKind(StrEnum):
     """What happened: a contract, the `event` of each delivery (docs/reference/webhooks.md lists them)."""
 
     QUARANTINED = "quarantined"
+    DROPPED = "dropped"
     RUN_FAILED = "run_failed"
     CONSENT_NEEDED = "consent_needed"
     READS_REVERTED = "reads_reverted"

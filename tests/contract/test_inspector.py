@@ -182,3 +182,16 @@ def test_the_metastore_is_believed_only_while_it_answers(lake: Case) -> None:
     lake.drop()
     lake.metastore.down = True
     assert lake.inspector.dropped(governed) is None
+
+
+@pytest.mark.parametrize("lost", ["deleted", "renamed"])
+def test_a_table_whose_log_alone_is_lost_is_not_dropped(lake: Case, lost: str) -> None:
+    governed, log = lake.governed, lake.folder / "_delta_log"
+    lake.metastore.drop("db", "t")
+    if lost == "deleted":
+        shutil.rmtree(log)
+    else:
+        log.rename(lake.folder / "_delta_log_old")
+    assert lake.inspector.dropped(governed) is None
+    (found,) = lake.inspector.gone(governed, None, NOW)
+    assert (found.check, found.severity) == ("exists", Severity.ERROR)

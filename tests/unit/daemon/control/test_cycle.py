@@ -108,9 +108,12 @@ def test_a_table_that_vanishes(world: World, dropped: bool, state: TableState) -
     del world.reader.tables[row.location or ""]
     world.sweep()
     assert world.row("db.a").state is state
+    kind = EventKind.DROPPED if dropped else EventKind.QUARANTINED
+    assert [(one.kind, one.name) for one in world.told.events] == [(kind, "db.a")]
     before = len(world.store.commits)
     world.sweep()
     assert world.store.commits[before:] == []
+    assert len(world.told.events) == 1
 
 
 def test_a_table_that_its_users_drop_and_make_again_keeps_its_row(
