@@ -270,7 +270,11 @@ class Gatherer:
         if table.step is not Step.RESTORE or table.to_version is None or known.unreadable is not None:
             return known
         target = TargetCheck(
-            table=table, target=table.to_version, reader=self._reader(row), storage=self.storage
+            table=table,
+            target=table.to_version,
+            reader=self._reader(row),
+            storage=self.storage,
+            no_spark=self.no_spark,
         )
         return target.completed(known, seen)
 

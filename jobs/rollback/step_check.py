@@ -4,7 +4,7 @@ Heads, identity and protocol are compared with the plan; of the files only those
 because the others are in use today.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from lakewarden.catalog.errors import ConflictError, PreconditionError, RefusedError, UnreadableError
@@ -17,7 +17,14 @@ from lakewarden.jobs.rollback.journal.steps import TableStep
 from lakewarden.jobs.rollback.plan.facts import Unreachable, VersionObstacle
 from lakewarden.jobs.runs.table_files import lacking
 
-__all__ = ["missing_files", "require_same_head", "unreachable", "verify_step", "why_not"]
+__all__ = [
+    "kept_properties",
+    "missing_files",
+    "require_same_head",
+    "unreachable",
+    "verify_step",
+    "why_not",
+]
 
 _UNTOUCHED: Final = "Nothing was changed."
 """True where these errors are raised to somebody. A rollback that finds the same when it has begun keeps the
@@ -50,7 +57,7 @@ def verify_step(step: TableStep, reader: TableReader, storage: Callable[[str], S
     if step.kind is RollbackStep.REMOVE_FILES:
         return step.verified(head=seen.head)
     _check_files(step, reader, storage)
-    return step.verified(head=seen.head, apps=_apps(step, reader), properties=_ours(seen))
+    return step.verified(head=seen.head, apps=_apps(step, reader), properties=_ours(step, reader, seen))
 
 
 def why_not(name: str, seen: Observation) -> str:
@@ -176,10 +183,23 @@ def _apps(step: TableStep, reader: TableReader) -> tuple[str, ...]:
     return tuple(sorted({app for commit in commits for app, _ in commit.transactions}))
 
 
-def _ours(seen: Observation) -> tuple[tuple[str, str], ...]:
-    """The properties to be set again after a restore: none where properties are of no version, and a restore leaves
-    ours as they are."""
+def _ours(step: TableStep, reader: TableReader, seen: Observation) -> tuple[tuple[str, str | None], ...]:
+    """The properties to be set again after a restore, and those to be taken away that only its target has: none where
+    properties are of no version, and a restore leaves ours as they are."""
     if not spec_of(seen.format).commits_tell_properties:
         return ()
+    try:
+        target = reader.properties(step.location, version=step.to_version)
+    except UnreadableError as error:
+        message = (
+            f"Version {step.to_version} of {step.name} has expired: its log no longer goes back that far."
+        )
+        raise PreconditionError(message, hint=_HINTS[VersionObstacle.EXPIRED]) from error
+    return kept_properties(seen, target)
+
+
+def kept_properties(seen: Observation, target: Mapping[str, str]) -> tuple[tuple[str, str | None], ...]:
+    """What outlives a restore of the properties of head, and those that only its `target` has (None: not set)."""
     keeps = retention_of(seen.format).keeps
-    return tuple(sorted((key, value) for key, value in seen.properties.items() if keeps(key)))
+    names = sorted(key for key in seen.properties.keys() | target.keys() if keeps(key))
+    return tuple((key, seen.properties.get(key)) for key in names)

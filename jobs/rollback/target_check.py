@@ -12,7 +12,7 @@ from lakewarden.catalog.formats.registry import retention_of, spec_of
 from lakewarden.catalog.storage.file_store import StorageOptions
 from lakewarden.jobs.rollback.plan.facts import PropertyChange, TableFacts, Unreachable, VersionObstacle
 from lakewarden.jobs.rollback.plan.model import TablePlan
-from lakewarden.jobs.rollback.step_check import unreachable, why_not
+from lakewarden.jobs.rollback.step_check import kept_properties, unreachable, why_not
 
 __all__ = ["TargetCheck"]
 
@@ -37,6 +37,8 @@ class TargetCheck:
     reader: TableReader
     """The reader of the table's format."""
     storage: Callable[[str], StorageOptions]
+    no_spark: Callable[[str], str | None] = lambda location: None
+    """Why Spark may not work on a table at a location."""
 
     def completed(self, facts: TableFacts, seen: Observation | LogProblem | None) -> TableFacts:
         """The facts, completed: whether the target can be restored, lost appends that are still whole, and other
@@ -54,10 +56,12 @@ class TargetCheck:
         may_change = bool(redefined) or not spec_of(self.reader.format).commits_tell_properties
         if may_change and reach is None and isinstance(seen, Observation):
             try:
-                properties = _changes(seen, self.reader.properties(self._location, version=self.target))
+                there = self.reader.properties(self._location, version=self.target)
+                properties, reach = _changes(seen, there), self._taken_away(seen, there)
             except UnreadableError as error:
-                why = Unreachable(why=VersionObstacle.EXPIRED, message=str(error))
-                facts = replace(facts, unreachable={self.target: why, **facts.unreachable})
+                reach = Unreachable(why=VersionObstacle.EXPIRED, message=str(error))
+            if reach is not None:
+                facts = replace(facts, unreachable={self.target: reach, **facts.unreachable})
         return replace(facts, intact=intact, thinned=thinned, fitting=fitting, properties=properties)
 
     @property
@@ -72,6 +76,18 @@ class TargetCheck:
         return unreachable(
             self.reader, self.storage, self._location, name=name, head=head, target=self.target
         )
+
+    def _taken_away(self, seen: Observation, target: Mapping[str, str]) -> Unreachable | None:
+        """Why a property cannot be taken away again that only the target has: that takes Spark."""
+        gone = [key for key, value in kept_properties(seen, target) if value is None]
+        because = self.no_spark(self._location) if gone else None
+        if because is None or not spec_of(self.reader.format).commits_tell_properties:
+            return None
+        message = (
+            f"Only Spark takes {gone[0]} away again, which version {self.target} of {self.table.name} has "
+            f"and its head has not, and it stays out: {because}."
+        )
+        return Unreachable(why=VersionObstacle.UNSUPPORTED, message=message)
 
     def _appends(self) -> tuple[frozenset[int], frozenset[int]]:
         """Of the lost blind appends: those whose files are all still in head, as they were; those whose files are, and

@@ -159,25 +159,37 @@ class StepExecutor:
         require_same_head(step, reader)
 
     def keep_properties(self, row: RollbackRow, step: TableStep) -> int | None:
-        """Set again those of our properties that the restore rewound; None if there were none. What somebody has set
-        since is as they want it."""
-        done = self.done(row, step)
-        if done is not None:
-            return done
+        """Set those of our properties again that the restore rewound, and take those away that it brought back; None if
+        there were none. What somebody has set since is as they want it."""
+        commits = self.tools.reader(step.format).commits(step.location, after=step.from_version)
+        made = [one for one in commits if one.run_id == mark_of(row)]
+        version = made[-1].version if made else None
+        if any(one.changed_properties is None for one in made):
+            return version
+        done = {name for one in made for name in one.changed_properties or ()}
         seen = self._observe(step)
-        others = [(key, value) for key, value in step.properties if seen.properties.get(key) != value]
+        others = [
+            (key, value)
+            for key, value in step.properties
+            if key not in done and seen.properties.get(key) != value
+        ]
         left = self._left_by_restore(row, step) if others else None
         if left is None:
-            return None
+            return version
         lost = [(key, value) for key, value in others if seen.properties.get(key) == left.get(key)]
+        sets = [(key, value) for key, value in lost if value is not None]
         if not lost:
-            return None
+            return version
         self.permit(row, step)
-        version = self.tools.engine(step.format).set_properties(
-            step.location, requires=seen.at, properties=lost, run_id=mark_of(row)
-        )
+        engine, run_id = self.tools.engine(step.format), mark_of(row)
+        if not sets:
+            names = [key for key, _ in lost]
+            version = engine.unset_properties(step.location, requires=seen.at, names=names, run_id=run_id)
+            reach("rollback.properties")
+            return version
+        version = engine.set_properties(step.location, requires=seen.at, properties=sets, run_id=run_id)
         reach("rollback.properties")
-        return version
+        return version if sets == lost else self.keep_properties(row, step)
 
     def _left_by_restore(self, row: RollbackRow, step: TableStep) -> Mapping[str, str] | None:
         """The properties that the restore before this step left; None if the log no longer shows it."""

@@ -40,8 +40,8 @@ class TableStep:
     apps: tuple[str, ...] = ()
     """The transaction ids whose numbers go back with the table, so that a replayed batch is not skipped; of a group's
     change its id (empty: the group's own). Found out when the step is verified, as are the next two."""
-    properties: tuple[tuple[str, str], ...] = ()
-    """The properties that a restore must not rewind."""
+    properties: tuple[tuple[str, str | None], ...] = ()
+    """The properties that a restore must not rewind; None: it is not set."""
     head: str | None = None
     """The state of head it starts from, which tells equal versions of two tables apart (catalog/formats/heads.py)."""
     fence: int = 1
@@ -53,7 +53,7 @@ class TableStep:
         return Head(self.from_version, self.head)
 
     def verified(
-        self, *, head: str, apps: tuple[str, ...] = (), properties: tuple[tuple[str, str], ...] = ()
+        self, *, head: str, apps: tuple[str, ...] = (), properties: tuple[tuple[str, str | None], ...] = ()
     ) -> "TableStep":
         """The same step with what its verification found."""
         return replace(self, head=head, apps=apps, properties=properties)

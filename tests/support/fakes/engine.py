@@ -356,7 +356,13 @@ def _removal(files: Sequence[Addition], record: LineageRecord, clock: Clock) -> 
 def _without(table: DeltaTable, names: Sequence[str], run_id: str, clock: Clock) -> bytes:
     """A commit that takes properties away."""
     now, metadata = to_millis(clock.now()), table.metadata()
-    info = {"timestamp": now, "operation": "UNSET TBLPROPERTIES", RUN_ID: run_id}
+    told = {"properties": orjson.dumps(list(names)).decode(), "ifExists": "true"}
+    info = {
+        "timestamp": now,
+        "operation": "UNSET TBLPROPERTIES",
+        "operationParameters": told,
+        RUN_ID: run_id,
+    }
     changed = {
         "id": str(metadata.id),
         "name": metadata.name,

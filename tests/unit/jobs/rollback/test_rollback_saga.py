@@ -336,17 +336,63 @@ def test_once_it_was_set_again_what_somebody_sets_stays_whatever_was_killed(
     assert lake.seen("source").properties[KEPT] == "interval 7 days"
 
 
-def test_what_only_the_rollback_brought_back_does_not_outlive_its_undo(lake: Lake) -> None:
+def unset_retention(lake: Lake) -> dict[str, str]:
+    """`source` had a short retention at version 3, which its owner has taken away since; what head has instead."""
     set_by(lake, "source", "interval 1 hours")
-    DeltaTable(lake.place("source")).restore(2)  # unset again
+    lake.engine.unset_properties(lake.location("source"), requires=Head(3), names=[KEPT], run_id="owner")
     set_by(lake, "source", "interval 90 days", "delta.logRetentionDuration")
     lake.append("source", 4)
-    before = dict(lake.seen("source").properties)
+    return dict(lake.seen("source").properties)
+
+
+def test_a_retention_that_its_owner_has_taken_away_does_not_come_back(lake: Lake) -> None:
+    before = unset_retention(lake)
     lake.begin(lake.step("source", 3))
-    lake.go_on()
-    assert lake.seen("source").properties[KEPT] == "interval 1 hours", "that version had it"
+    done = lake.go_on()
+    assert [(step.kind, step.new_version) for step in done.steps] == [("restore", 7), ("properties", 9)]
+    assert lake.seen("source").properties == before and lake.rows("source") == [1, 2, 3]
     assert lake.undo().head.state is State.COMPENSATED
     assert lake.seen("source").properties == before and lake.rows("source") == [1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("times", [0, 1, 2])
+def test_killed_between_the_two_commits_of_the_properties_the_next_attempt_makes_the_other(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch, times: int
+) -> None:
+    before = unset_retention(lake)
+    lake.begin(lake.step("source", 3))
+    points = ["rollback.restored", "rollback.properties", "rollback.properties"]
+
+    def killed(at: str) -> None:
+        assert at == points.pop(0)
+        if len(points) == 2 - times:
+            raise KilledError
+
+    with monkeypatch.context() as patch, pytest.raises(KilledError):
+        patch.setattr(table_steps, "reach", killed)
+        lake.go_on()
+    done = lake.go_on()
+    assert [(step.kind, step.new_version) for step in done.steps] == [("restore", 7), ("properties", 9)]
+    assert lake.seen("source").properties == before and lake.head("source") == 9
+
+
+def test_what_its_owner_sets_again_meanwhile_is_not_taken_away(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    unset_retention(lake)
+    lake.begin(lake.step("source", 3))
+
+    def owner(point: str) -> None:
+        if point == "rollback.restored":
+            set_by(lake, "source", "interval 60 days")
+
+    monkeypatch.setattr(table_steps, "reach", owner)
+    assert lake.go_on().head.state is State.DONE
+    properties = lake.seen("source").properties
+    assert (properties[KEPT], properties["delta.logRetentionDuration"]) == (
+        "interval 60 days",
+        "interval 90 days",
+    )
 
 
 def test_a_retention_that_somebody_has_unset_stands_in_the_way(lake: Lake) -> None:

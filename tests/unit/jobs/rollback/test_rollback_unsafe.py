@@ -7,8 +7,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from deltalake import DeltaTable
 
 from lakewarden.catalog.formats.delta.reader import DeltaReader
+from lakewarden.catalog.formats.port import Head
 from lakewarden.catalog.registry.register import register
 from lakewarden.catalog.registry.service import Registry
 from lakewarden.catalog.storage.file_store import StorageOptions, canonical
@@ -21,14 +23,21 @@ from lakewarden.jobs.rollback.planning_service import Gatherer
 from support.builders.callers import actor
 from support.builders.derived import write
 from support.fakes.clock import ManualClock
+from support.fakes.engine import FakeEngine
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
 TRACKED = {"minReaderVersion": 1, "minWriterVersion": 7, "writerFeatures": ["domainMetadata", "rowTracking"]}
 
 
-def planned(folder: Path, protocol: dict[str, object] | None, *consents: Consent) -> RollbackPlan:
-    """The plan that takes back version 1 of `db.derived` and of `db.source`, where Spark stays out of everything; the
-    protocol is what a commit of `db.derived` upgrades it to."""
+def planned(
+    folder: Path,
+    protocol: dict[str, object] | None,
+    *consents: Consent,
+    retention: dict[str, str] | None = None,
+) -> RollbackPlan:
+    """The plan that takes back version 1 of `db.source` and what `db.derived` read of it, where Spark stays out of
+    everything; the protocol is what a commit of `db.derived` upgrades it to. It had `retention` before it read, and has
+    it no more."""
     clock, reader = ManualClock(moment=NOW), DeltaReader()
     store = DeltaSystemStore(canonical(str(folder / "system")), StorageOptions(), actor="test")
     store.create(system_rows(store, now=NOW, actor="root"))
@@ -46,7 +55,13 @@ def planned(folder: Path, protocol: dict[str, object] | None, *consents: Consent
     write(derived, 1)
     ana = actor("ana")
     read = register(registry, str(source), actor=ana, name="db.source").row.table_id
+    if retention is not None:
+        DeltaTable(str(derived)).alter.set_table_properties(retention)
     write(derived, 99, reads={read: source})
+    if retention is not None:
+        FakeEngine(clock).unset_properties(
+            canonical(str(derived)), requires=Head(2), names=list(retention), run_id="owner"
+        )
     if protocol is not None:
         commit = derived / "_delta_log" / f"{2:020}.json"
         told = {"timestamp": 1_780_000_000_000, "operation": "UPGRADE PROTOCOL", "operationParameters": {}}
@@ -98,3 +113,18 @@ def test_what_is_restored_without_spark_does_not_ask_for_it(
 ) -> None:
     made = planned(tmp_path, protocol)
     assert made.applicable and {one.name for one in made.tables} == {"db.source", "db.derived"}
+
+
+@pytest.mark.heavy
+def test_what_takes_spark_to_keep_a_retention_as_it_is_cannot_be_applied_where_it_stays_out(
+    tmp_path: Path,
+) -> None:
+    """Its owner has taken away what the target had: nothing but Spark takes it away again."""
+    retention = {"delta.deletedFileRetentionDuration": "interval 1 hours"}
+    made = planned(tmp_path, None, retention=retention)
+    ((where, blocker),) = made.blockers()
+    assert where.name == "db.derived" and not made.applicable
+    assert blocker.message == (
+        "Only Spark takes delta.deletedFileRetentionDuration away again, which version 1 of db.derived "
+        "has and its head has not, and it stays out: it would write to derived without a condition."
+    )

@@ -15,7 +15,7 @@ from support.builders.estate import numbers
 from support.builders.iceberg_tables import IcebergWriter
 
 
-def set_again(reader: TableReader, folder: Path, *, head: int, to: int) -> dict[str, str]:
+def set_again(reader: TableReader, folder: Path, *, head: int, to: int) -> dict[str, str | None]:
     step = TableStep(
         kind=RollbackStep.RESTORE,
         table_id="t",
