@@ -13,7 +13,7 @@ from lakewarden.catalog.failpoints import reach
 from lakewarden.catalog.formats.outer_tables import Outer
 from lakewarden.catalog.model.rollbacks import Rollback
 from lakewarden.catalog.model.rows import RollbackRow, RollbackState, RollbackStep
-from lakewarden.catalog.registry.rollback_quarantine import take_in
+from lakewarden.catalog.registry.rollback_quarantine import is_aside, take_in
 from lakewarden.catalog.units import count_of
 from lakewarden.jobs.rollback.execute.found_in_logs import REWINDS
 from lakewarden.jobs.rollback.execute.permit import Permit
@@ -32,7 +32,7 @@ def take_back(
     `UnavailableError` for a table that does not answer: of a group, whose tables do not depend on one another, the
     others are taken back first."""
     never_begun = {row.step for row in rollback.steps if row.state is RollbackState.PLANNED}
-    rows = [row for row in rollback.steps if _to_take_back(executor, row)]
+    rows = _to_take_back(journal, executor, rollback)
     for wave in sorted({row.wave for row in rows}, reverse=True):
         begun = [replace(row, state=RollbackState.UNDOING, message=None) for row in rows if row.wave == wave]
         rollback = rollback.with_rows(begun)
@@ -67,17 +67,37 @@ def take_back(
     return _finish(journal, rollback)
 
 
-def _to_take_back(executor: StepExecutor, row: RollbackRow) -> bool:
-    """Everything but what was taken back already, or given up and never done. What a log that cannot be read keeps to
-    itself is looked at once more, with the others of its wave."""
-    if row.state is not RollbackState.COMPENSATED:
+def _to_take_back(journal: Journal, executor: StepExecutor, rollback: Rollback) -> list[RollbackRow]:
+    """Everything but what was taken back already, what was given up and never done, and what no attempt has begun with:
+    that stays planned, and gets no commit whoever looks at it later."""
+    leading = [
+        row for row in rollback.steps if row.kind not in FOLLOWING and _is_left_over(journal, executor, row)
+    ]
+    tables = {(row.table_id, row.wave) for row in leading}
+    following = [
+        row
+        for row in rollback.steps
+        if row.kind in FOLLOWING
+        and row.state is not RollbackState.COMPENSATED
+        and (row.table_id, row.wave) in tables
+    ]
+    return [*leading, *following]
+
+
+def _is_left_over(journal: Journal, executor: StepExecutor, row: RollbackRow) -> bool:
+    """What a log that cannot be read keeps to itself is looked at once more, with the others of its wave."""
+    if row.state not in (RollbackState.COMPENSATED, RollbackState.PLANNED):
         return True
-    if row.kind not in REWINDS:
-        return False
     try:
-        return executor.is_left_over(row, step_of(row))
+        if row.kind in REWINDS:
+            return executor.is_left_over(row, step_of(row))
+        if row.state is RollbackState.COMPENSATED:
+            return False
+        if row.kind is RollbackStep.CHANGE:
+            return executor.done(row, step_of(row)) is not None
+        return is_aside(journal.store, row.table_id, rollback_id=row.rollback_id)
     except LakewardenError as error:
-        if error.retry:
+        if error.retry and row.kind is not RollbackStep.CHANGE:  # a group's other tables are taken back first
             raise
         return True
 

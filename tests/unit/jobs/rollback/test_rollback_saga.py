@@ -12,7 +12,7 @@ from lakewarden.catalog.errors import ConflictError, ConsentError, PreconditionE
 from lakewarden.catalog.formats.port import Head
 from lakewarden.catalog.model.rollbacks import Rollback
 from lakewarden.catalog.model.rows import RollbackState as State
-from lakewarden.jobs.rollback.execute import table_steps
+from lakewarden.jobs.rollback.execute import table_steps, undo
 from lakewarden.jobs.rollback.execute.found_in_logs import taken_back
 from lakewarden.jobs.rollback.journal.step_rows import left_as_it_is
 from lakewarden.jobs.rollback.journal.steps import TableStep
@@ -515,3 +515,27 @@ def test_an_undo_goes_on_once_somebody_has_restored_what_the_rollback_left(lake:
     DeltaTable(str(lake.path("source"))).restore(3)
     assert lake.undo().head.state is State.COMPENSATED
     assert lake.rows("source") == [1, 2, 3]
+
+
+@pytest.mark.parametrize("point", ["rollback.undoing", "rollback.unacted"])
+def test_an_undo_that_is_killed_commits_nothing_to_a_table_that_was_never_begun_with(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch, point: str
+) -> None:
+    lake.append("later", 1)
+    lake.append("later", 2)
+    lake.begin(lake.step("source", 1), lake.step("derived", 0, wave=1), lake.step("later", 0, wave=2))
+    calls = iter(range(100))
+    stopped = lake.go_on(still_ours=lambda: lake.append("derived", 4) if next(calls) == 4 else None)
+    assert (stopped.head.state, lake.states()["later"]) == (State.CONFLICT, [State.PLANNED])
+
+    def killed(at: str) -> None:
+        if at == point:
+            raise KilledError
+
+    lake.begin_undo()
+    with monkeypatch.context() as patch, pytest.raises(KilledError):
+        patch.setattr(undo, "reach", killed)
+        lake.go_on()
+    assert lake.go_on().head.state is State.COMPENSATED
+    assert lake.states()["later"] == [State.PLANNED]
+    assert (lake.head("later"), lake.rows("source")) == (1, [1, 2, 3]), "no commit"
