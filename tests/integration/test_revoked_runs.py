@@ -115,6 +115,17 @@ def test_a_rename_does_not_lead_out_of_a_hold_or_a_pause(
     assert (done.outcome, done.error_class) == (Outcome.FAILED, "RevokedError"), done
 
 
+def test_a_rename_does_not_lead_out_of_a_promise(estate: Estate, folder: Path) -> None:
+    before, action = files(folder), estate.vacuum("db.t")
+    estate.must("tables", "policy", "set", "db.*", "rollback.promise=300 days")
+    said = estate.must("tables", "rename", "db.t", "free.t")
+    assert "free.t keeps rollback.promise = 300 days, as it had as db.t" in said.err
+    estate.queue("free.t", action)
+    done = finished(estate.work())
+    assert files(folder) == before
+    assert "has to keep more by now: 300 days" in (done.message or "")
+
+
 def test_a_longer_promise_of_a_derived_table_counts_too(estate: Estate, folder: Path, tmp_path: Path) -> None:
     before, action = files(folder), estate.vacuum("db.t")
     write_deltalake(str(tmp_path / "lake" / "derived"), numbers(0))
