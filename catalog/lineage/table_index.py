@@ -14,8 +14,8 @@ from lakewarden.catalog.errors import ConflictError, NotAllowedError, Unavailabl
 from lakewarden.catalog.model.rollbacks import Rollback, rollbacks_of
 from lakewarden.catalog.model.rows import GONE, RowKind
 from lakewarden.catalog.policy.scopes import Governed, govern, scopes_by_name
-from lakewarden.catalog.storage.file_store import is_inside
 from lakewarden.catalog.storage.place import is_local_folder
+from lakewarden.catalog.storage.same_storage import may_be_in
 from lakewarden.catalog.system.port import LINEAGE, ROLLBACKS, TABLES, At, SystemStore
 
 __all__ = ["TableDirectory"]
@@ -83,11 +83,7 @@ class TableDirectory:
         at a canonical location, or below or around it, or is the one with this UUID, which somebody may just have
         moved. Raise `UnavailableError` if nobody can tell."""
         known = self._now()
-        touched = [
-            place
-            for place in known.ids
-            if place == location or is_inside(place, location) or is_inside(location, place)
-        ]
+        touched = [place for place in known.ids if may_be_in(place, location) or may_be_in(location, place)]
         for place in touched or known.moved_from(format_id):
             raise NotAllowedError(
                 f"{called} would change {place}, which is managed, without a record. Nothing was run.",
@@ -128,7 +124,9 @@ class TableDirectory:
         """The managed tables there, with this UUID, or in this database, by the rows of this moment."""
         rows = self._store.rows(TABLES)
         scopes = scopes_by_name(rows.find(kind=RowKind.SCOPE))
-        places = {*self._now().moved_from(format_id), *(() if location is None else (location,))}
+        known = self._now()
+        here = () if location is None else (one for one in known.ids if _may_be(one, location))
+        places = {*known.moved_from(format_id), *here}
         found = [row for place in places for row in rows.find(location=place)]
         if database is not None:
             found += [row for row in rows.find(kind=RowKind.TABLE) if row.name.startswith(f"{database}.")]
@@ -160,7 +158,7 @@ class TableDirectory:
         Raise `ConflictError` for a table that a rollback is taking back: its plan would be stale with this write; and
         for one that a statement over several tables is changing.
         """
-        if location == self._system or is_inside(location, self._system):
+        if may_be_in(location, self._system):
             raise NotAllowedError(
                 "System tables are not written like this.",
                 hint="UPDATE lakewarden.tables SET ..., or the `lakewarden` command.",
@@ -192,9 +190,13 @@ class TableDirectory:
                         if row.location is not None
                     }
                     self._held_as_of = rows.at
-                return self._held.get(location)
+                return next((one for place, one in self._held.items() if _may_be(place, location)), None)
         except UnavailableError:
             return None
+
+
+def _may_be(one: str, other: str) -> bool:
+    return may_be_in(one, other) and may_be_in(other, one)
 
 
 def _require_no_hold(name: str, governed: Governed, called: str) -> None:

@@ -9,10 +9,11 @@ from lakewarden.catalog.formats.port import LogProblem, Observation
 from lakewarden.catalog.metastore.ownership import foreign_owner, is_of_another
 from lakewarden.catalog.metastore.parameters import INSTALLATION
 from lakewarden.catalog.metastore.port import Entry, Metastore
-from lakewarden.catalog.model.rows import GONE
+from lakewarden.catalog.model.rows import GONE, RowKind
 from lakewarden.catalog.observation.installations import lately_by_another
-from lakewarden.catalog.registry.service import governed_in, places_of, row_of
+from lakewarden.catalog.registry.service import governed_in
 from lakewarden.catalog.storage.file_store import StorageOptions, from_hadoop
+from lakewarden.catalog.storage.place import Moment
 from lakewarden.catalog.system.port import TABLES
 from lakewarden.catalog.system.store import DeltaSystemStore
 
@@ -57,7 +58,7 @@ class Others:
         if self.metastore is None or ours is None:
             return
         entry = self.metastore.get(*name.split(".", 1)) if "." in name else None
-        if entry is not None and entry.location and from_hadoop(entry.location) == location:
+        if entry is not None and entry.location and _is_same(from_hadoop(entry.location), location):
             owner = foreign_owner(entry, ours)
             if owner is not None:
                 yield Other(installation=owner, said="has its entry in the metastore")
@@ -73,12 +74,17 @@ class Others:
         try:
             store = DeltaSystemStore(folder, self.storage(folder), actor="lakewarden")
             known, rows = store.installation(), store.rows(TABLES)
-            held = [
-                row_of(rows, one.table_id) for one in places_of(rows).at(location) if one.state not in GONE
-            ]
-            for row in held:
+            now = Moment()
+            here = now.place(location)
+            managed = (row for row in rows.find(kind=RowKind.TABLE) if row.location and row.state not in GONE)
+            for row in (one for one in managed if now.place(one.location or "").is_same(here)):
                 hold = governed_in(rows, row).hold
                 holds = "" if hold is None else f", under legal hold ({hold})"
                 yield Other(installation=known, said=f"manages it as {row.name}{holds}")
         except LakewardenError as error:
             yield Other(installation=known or folder, said=f"may manage it: {error}")
+
+
+def _is_same(one: str, other: str) -> bool:
+    now = Moment()
+    return now.place(one).is_same(now.place(other))

@@ -21,7 +21,7 @@ from lakewarden.catalog.storage.file_store import (
     location_of,
     open_store,
 )
-from lakewarden.catalog.storage.same_storage import one_name, spelled_like
+from lakewarden.catalog.storage.same_storage import may_be_in, one_name
 from lakewarden.catalog.storage.troubles import trouble_at
 
 __all__ = ["Moment", "Place", "Presence", "ask_mount", "is_local_folder", "mount_points"]
@@ -49,13 +49,11 @@ class Place:
 
     def is_same(self, other: "Place") -> bool:
         """Whether two locations may be one place: on storages of which two names may mean one, only the path counts."""
-        one, another = _comparable(self, other)
-        return one == another
+        return self.is_within(other) and other.is_within(self)
 
     def is_within(self, other: "Place") -> bool:
         """Whether this is the other place, or may lie in it."""
-        one, another = _comparable(self, other)
-        return one == another or is_inside(one, another)
+        return may_be_in(self.spelling, other.spelling)
 
     def overlaps(self, other: "Place") -> bool:
         """Whether one of the two may hold the other."""
@@ -89,10 +87,6 @@ def _is_told_by_others(location: str, options: StorageOptions) -> bool:
     store = open_store(location, options)
     seen = store if store.exists("") else open_store(parent, options)
     return any(True for _ in seen.list(""))
-
-
-def _comparable(one: Place, other: Place) -> tuple[str, str]:
-    return spelled_like(one.spelling, other.spelling), spelled_like(other.spelling, other.spelling)
 
 
 class Moment:

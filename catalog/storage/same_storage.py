@@ -4,7 +4,7 @@ from enum import StrEnum
 from posixpath import normpath
 from typing import Final
 
-__all__ = ["Sameness", "compared", "is_one_kind", "one_name", "plain", "spelled_like"]
+__all__ = ["Sameness", "compared", "is_one_kind", "may_be_in", "one_name", "plain", "spelled_like"]
 
 _ONE_NAME: Final = frozenset({"file", "s3", "gs", "abfs", "wasb", "az", "azure", "adl"})
 """Storages where another authority is another place. Of others (HDFS) two names may mean one."""
@@ -44,6 +44,13 @@ def spelled_like(location: str, other: str) -> str:
         return plain(location)
     scheme, authority, _ = _parts(other)
     return plain(f"{scheme}://{authority}{_parts(location)[2]}")
+
+
+def may_be_in(inner: str, outer: str) -> bool:
+    """Whether a canonical location may be another one or lie in it, as both are spelled: on storages that may be one,
+    only the path counts."""
+    one, other = spelled_like(inner, outer), plain(outer)
+    return one == other or one.startswith(other.rstrip("/") + "/")
 
 
 def one_name(location: str) -> str:

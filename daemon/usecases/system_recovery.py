@@ -4,7 +4,6 @@ they may be damaged or gone, and so may their audit."""
 import shlex
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from itertools import chain
 from pathlib import Path
 
 from lakewarden.catalog.errors import (
@@ -14,11 +13,11 @@ from lakewarden.catalog.errors import (
     RefusedError,
     UnavailableError,
 )
-from lakewarden.catalog.model.rows import GONE
+from lakewarden.catalog.model.rows import PLACELESS, RowKind
 from lakewarden.catalog.policy.access import Actor, Caller
 from lakewarden.catalog.private_files import private_folder
-from lakewarden.catalog.registry.service import places_of
 from lakewarden.catalog.storage.file_store import canonical
+from lakewarden.catalog.storage.place import Moment
 from lakewarden.catalog.system.commits import Note
 from lakewarden.catalog.system.port import ROLLBACKS, SYSTEM_TABLES, TABLES
 from lakewarden.catalog.system.recovery.backup import BackupSource, open_backup
@@ -53,9 +52,12 @@ def backup_at(services: Services, folder: str | None) -> BackupSource | None:
 def refuse_managed(services: Services, place: str) -> None:
     """Raise `RefusedError` for a backup at, in or around a managed table: a vacuum would take it for files that nobody
     needs, a purge would ask for a consent to it."""
-    places = places_of(services.store.rows(TABLES))
-    held = (one for one in places.at(place) if one.state not in GONE)
-    taken = next(chain(held, places.around(place), places.inside(place)), None)
+    now = Moment()
+    here = now.place(place)
+    managed = (
+        row for row in services.store.rows(TABLES).find(kind=RowKind.TABLE) if row.state not in PLACELESS
+    )
+    taken = next((row for row in managed if row.location and now.place(row.location).overlaps(here)), None)
     if taken is not None:
         raise RefusedError(
             f"{place} is, lies in or holds the folder of the managed table {taken.name} ({taken.location}).",

@@ -2,7 +2,8 @@
 
 from lakewarden.catalog.errors import RefusedError, UsageError
 from lakewarden.catalog.metastore.port import OUR_ENTRIES, Metastore
-from lakewarden.catalog.storage.file_store import from_hadoop, is_inside
+from lakewarden.catalog.storage.file_store import from_hadoop
+from lakewarden.catalog.storage.place import Moment
 from lakewarden.jobs.actions.convert import Convert
 from lakewarden.jobs.executors.convert_words import shown
 
@@ -14,24 +15,22 @@ def refuse_owned(action: Convert, metastore: Metastore | None) -> None:
     see rows twice or not at all once files are replaced, and what he writes would be in no log."""
     if metastore is None:
         return
+    now = Moment()
+    here = now.place(action.location)
     for database in metastore.databases():
         for table, place in metastore.locations(database).items():
-            name, other = f"{database}.{table}", _placed(place)
+            name, other = f"{database}.{table}", now.place(_placed(place))
             if name == action.name or table.startswith(OUR_ENTRIES):
                 continue
-            if other == action.location and action.name is None:
+            if other.is_same(here) and action.name is None:
                 raise RefusedError(
                     f"{action.location} cannot be converted by its path: in the metastore it is {name}, whose readers "
                     "would go on reading Parquet files.",
                     hint=f"Convert {name} by its name, or drop that entry, with the files left there.",
                 )
-            if (
-                other == action.location
-                or is_inside(other, action.location)
-                or is_inside(action.location, other)
-            ):
+            if other.overlaps(here):
                 raise RefusedError(
-                    f"{shown(action)} cannot be converted: {name} has its files at {other}, too.",
+                    f"{shown(action)} cannot be converted: {name} has its files at {other.location}, too.",
                     hint="Drop that entry, with the files left there, or move one of the two.",
                 )
 

@@ -9,7 +9,9 @@ from pyspark.sql import SparkSession
 
 from lakewarden.catalog.errors import RefusedError
 from lakewarden.catalog.formats.delta.reader import DeltaReader
+from lakewarden.catalog.formats.files_elsewhere import with_reach
 from lakewarden.catalog.formats.port import Observation
+from lakewarden.catalog.model.rows import Source, TableRow
 from lakewarden.catalog.storage.file_store import FileStore, StorageOptions, open_store
 from lakewarden.jobs.actions.answers import AnyAction
 from lakewarden.jobs.actions.purge import Purge
@@ -20,6 +22,7 @@ from lakewarden.jobs.engines.spark.names import table_at
 from lakewarden.jobs.runs.port import JobContext, Report, Target
 from lakewarden.jobs.worker.dispatch import execute
 from support.fakes.clock import ManualClock
+from support.fakes.managed_guard import ManagedGuard
 from support.servers.hdfs import Hdfs
 
 pytestmark = [pytest.mark.spark, pytest.mark.hdfs]
@@ -52,7 +55,7 @@ def seen(location: str) -> Observation:
     return found
 
 
-def run(spark: SparkSession, location: str, action: AnyAction) -> Report:
+def run(spark: SparkSession, location: str, action: AnyAction, managed: tuple[TableRow, ...] = ()) -> Report:
     clock = ManualClock(datetime.now(UTC) + timedelta(days=30))
     ctx = JobContext(
         target=Target(table_id="t1", name="db.t", location=location),
@@ -62,6 +65,7 @@ def run(spark: SparkSession, location: str, action: AnyAction) -> Report:
         engine=DeltaEngine(lambda: spark, storage=lambda _: StorageOptions(), clock=clock),
         metastore=None,
         still_ours=lambda: None,
+        guard=ManagedGuard(managed),
     )
     return execute(ctx, action)
 
@@ -99,3 +103,31 @@ def test_a_vacuum_deletes_what_nobody_needs_and_a_purge_the_rest(spark: SparkSes
     store.delete("beside")
     run(spark, location, purge)
     assert list(store.list("", recursive=True)) == []
+
+
+def test_what_a_clone_reads_by_another_name_of_the_cluster_stays(spark: SparkSession, location: str) -> None:
+    other = location.replace("127.0.0.1", "localhost")
+    assert other != location
+    clone = f"{other}_clone"
+    spark.sql(f"CREATE TABLE {table_at(clone)} SHALLOW CLONE {table_at(other)} VERSION AS OF 1")
+    row = TableRow(
+        row=9,
+        table_id="clone",
+        name="db.clone",
+        format=READER.format,
+        location=clone,
+        source=Source.REGISTER,
+        registered_at=datetime.now(UTC),
+        registered_by="ana",
+        updated_at=datetime.now(UTC),
+        updated_by="ana",
+        properties=with_reach({}, clone, seen(clone).elsewhere),
+    )
+    head = seen(location).at
+    for full in (False, True):
+        action = Vacuum(requires=head, retention_seconds=1, full=full, max_share=1.0)
+        run(spark, location, action, (row,))
+        assert [one.id for one in spark.sql(f"SELECT id FROM {table_at(clone)}").collect()] == [0]
+        head = seen(location).at
+    with pytest.raises(RefusedError, match=r"db\.clone reads files of db\.t"):
+        run(spark, location, Purge(requires=head, unknown=None, files=2, bytes=1), (row,))

@@ -20,7 +20,8 @@ from lakewarden.catalog.clock import Clock
 from lakewarden.catalog.errors import ConflictError, NotFoundError, RefusedError, UnreadableError
 from lakewarden.catalog.failpoints import reach
 from lakewarden.catalog.formats.delta.log_names import FOLDER, whole_version
-from lakewarden.catalog.storage.file_store import FileStore, StorageOptions, is_inside, open_store
+from lakewarden.catalog.storage.file_store import FileStore, StorageOptions, open_store
+from lakewarden.catalog.storage.place import Moment
 from lakewarden.catalog.system.handles import files_of, open_at, opened
 from lakewarden.catalog.system.port import SYSTEM_TABLES, SystemStore, SystemTable, SystemTableName
 from lakewarden.catalog.system.schema import BUCKET
@@ -152,7 +153,8 @@ def open_backup(location: str, options: StorageOptions) -> BackupSource:
 def plan_backup(store: SystemStore, destination: str, options: StorageOptions) -> BackupPlan:
     """Look what is to be copied to a canonical location. Raises `RefusedError` if something else lives there."""
     source = root_of(store)
-    if destination == source or is_inside(destination, source) or is_inside(source, destination):
+    now = Moment()
+    if now.place(destination).overlaps(now.place(source)):
         raise RefusedError("A backup cannot be inside its own source.", hint="Choose a folder elsewhere.")
     target = open_store(destination, options)
     before = read_backup(destination, options)

@@ -172,6 +172,19 @@ def test_what_no_record_tells_of_is_refused_at_a_managed_table_in_it_and_around_
     directory.require_unmanaged("file:///lake/ab", "TRUNCATE")
 
 
+@pytest.mark.parametrize("place", ["hdfs://nn/w/t", "hdfs://lake/w/t"])
+def test_a_table_is_guarded_by_each_name_of_its_storage(store: FakeSystemStore, place: str) -> None:
+    held = row("db.held", table_id="5", location="hdfs://nn:8020/w/t", hold="case 7")
+    store.edit(TABLES, lambda _: [held], because="test")
+    directory = TableDirectory(store)
+    with pytest.raises(RefusedError, match=r"db\.held is under a legal hold \(db\.held: case 7\)"):
+        directory.require_removable("DROP TABLE", location=place)
+    with pytest.raises(RefusedError, match="TRUNCATE would change hdfs://nn:8020/w/t"):
+        directory.require_unmanaged(place, "TRUNCATE")
+    directory.require_removable("DROP TABLE", location="hdfs://nn/w/t_too")
+    directory.require_unmanaged(place.replace("hdfs", "s3"), "TRUNCATE")
+
+
 def test_a_held_table_is_known_at_its_place_by_its_uuid_if_it_moved_and_beside_copies_that_have_the_same(
     store: FakeSystemStore, tmp_path: Path
 ) -> None:

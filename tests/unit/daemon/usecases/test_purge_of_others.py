@@ -7,7 +7,7 @@ import pytest
 
 from lakewarden.catalog.clock import SystemClock
 from lakewarden.catalog.errors import ConsentError, RefusedError, UnavailableError
-from lakewarden.catalog.formats.port import Head
+from lakewarden.catalog.formats.port import Head, LogProblem
 from lakewarden.catalog.metastore.parameters import INSTALLATION
 from lakewarden.catalog.metastore.port import Entry
 from lakewarden.catalog.model.pending_purge import Purging
@@ -117,6 +117,25 @@ def test_its_entry_in_the_metastore_is_named(both: tuple[WithMetastore, WithMeta
     here.metastore.create(entry)
     with pytest.raises(ConsentError, match="somewhere has its entry in the metastore"):
         purged(here, row)
+
+
+def test_another_is_seen_whatever_it_calls_the_storage(
+    both: tuple[WithMetastore, WithMetastore], place: str
+) -> None:
+    here, there = both
+    elsewhere = replace(managed(there, place), location="hdfs://nn/w/t")
+    there.store.edit(TABLES, lambda _: [elsewhere], because="on HDFS")
+    here.metastore.create_database("db")
+    entry = Entry(
+        database="db", table="t", location="hdfs://lake/w/t", provider="delta", table_type="EXTERNAL_TABLE",
+        parameters={INSTALLATION: "somewhere"},
+    )  # fmt: skip
+    here.metastore.create(entry)
+    broken = LogProblem(check="log_readable", message="Its log is damaged.")
+    assert here.others is not None
+    found = here.others.of("db.t", "hdfs://nn:8020/w/t", broken)
+    assert [one.said for one in found] == ["has its entry in the metastore", "manages it as db.t"]
+    assert here.others.of("db.t", "hdfs://nn:8020/w/u", broken) == ()
 
 
 def test_a_metastore_that_does_not_answer_permits_nothing(tmp_path: Path, place: str) -> None:

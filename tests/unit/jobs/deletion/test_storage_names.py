@@ -1,42 +1,23 @@
 """Storages that engines call by several names: what a log names by one of them is not deleted under another."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
 from lakewarden.catalog.errors import PreconditionError
-from lakewarden.catalog.formats.files_elsewhere import Look, folder_elsewhere, reads_from, with_reach
+from lakewarden.catalog.formats.files_elsewhere import folder_elsewhere, with_reach
 from lakewarden.catalog.model.rows import DELTA, Source, TableRow
 from lakewarden.catalog.storage.file_store import FileEntry, open_store
-from lakewarden.catalog.storage.place import Moment
 from lakewarden.jobs.deletion.file_places import FilePlaces
 from lakewarden.jobs.deletion.folder_readers import FolderReaders
 from lakewarden.jobs.deletion.unneeded import Unneeded
 from lakewarden.jobs.runs.meanwhile import Meanwhile
 from support.builders.maintenance import NOW, AskedEngine, ValueReader, commit, context, data_file, seen
+from support.fakes.managed_guard import ManagedGuard
 
 AZURE = "abfs://box@acc.dfs.core.windows.net"
-
-
-@dataclass(frozen=True)
-class Managed:
-    """A guard that allows everything, and knows the managed tables by what their rows say."""
-
-    rows: tuple[TableRow, ...]
-
-    def confirm(self) -> None:
-        """The run is ours."""
-
-    def ask(self, table_id: str, name: str, location: str) -> None:
-        """It may go on."""
-
-    def readers_of(self, location: str) -> tuple[TableRow, ...]:
-        return tuple(row for row in self.rows if reads_from(row, location, Moment()))
-
-    def moved(self, look: Look) -> tuple[TableRow, ...]:
-        return ()
 
 
 def vacuumed(tmp_path: Path, source: str, clone: str = "", named: str = "") -> Unneeded:
@@ -57,7 +38,7 @@ def vacuumed(tmp_path: Path, source: str, clone: str = "", named: str = "") -> U
     head = seen(source, 1)
     reader = ValueReader(observation=head, history=[commit(0, 9), commit(1, 8)])
     reader.elsewhere = {clone: [data_file(named, 1)]} if clone else {}
-    ctx = replace(context(source, reader, AskedEngine()), guard=Managed((row,) if clone else ()))
+    ctx = replace(context(source, reader, AskedEngine()), guard=ManagedGuard((row,) if clone else ()))
     places = FilePlaces(source)
     old = FileEntry(path="part-0.parquet", size_bytes=1, modified_at=NOW, is_dir=False)
     return Unneeded(

@@ -10,9 +10,11 @@ from lakewarden.catalog.errors import RefusedError
 from lakewarden.catalog.metastore.port import Entry, EntryColumn
 from lakewarden.catalog.storage.file_store import canonical
 from lakewarden.jobs.actions.convert import Convert
+from lakewarden.jobs.executors import convert_checks
 from lakewarden.jobs.executors.convert import convert
 from lakewarden.jobs.runs.port import Report
 from support.builders.runs import Bench, parquet_file
+from support.fakes.metastore import FakeMetastore
 
 
 @pytest.fixture
@@ -86,6 +88,19 @@ def test_by_name_a_partition_that_is_a_table_is_refused(bench: Bench, folder: Pa
     bench.metastore.add_partition("db", "t", "p=1", f"file:{place}/p=1")
     with pytest.raises(RefusedError, match=r"db.t has 1 other table in its folder: p=1."):
         convert_folder(bench, place, name="db.t")
+
+
+@pytest.mark.parametrize("where", ["hdfs://nn/w/t", "hdfs://nn/w/t/p=1", "hdfs://lake/w"])
+def test_an_entry_that_has_the_same_files_is_seen_whatever_it_calls_the_storage(where: str) -> None:
+    metastore = FakeMetastore()
+    metastore.create_database("db")
+    entry = Entry(
+        database="db", table="other", location=where, provider="parquet", table_type="EXTERNAL_TABLE",
+    )  # fmt: skip
+    metastore.create(entry)
+    with pytest.raises(RefusedError, match=r"db\.other has its files at"):
+        convert_checks._refuse_owned(Convert(name=None, location="hdfs://nn:8020/w/t"), metastore)
+    convert_checks._refuse_owned(Convert(name=None, location="hdfs://nn:8020/w/u/t"), FakeMetastore())
 
 
 def test_partition_folders_called_metadata_are_no_table(bench: Bench, tmp_path: Path) -> None:
