@@ -46,7 +46,13 @@ def convert(ctx: JobContext, action: Convert) -> Report:
 
     def proceed() -> None:
         if before is not None:
-            check_again(action, metastore=ctx.metastore, storage=ctx.storage, now=ctx.clock.now())
+            check_again(
+                action,
+                format_=ctx.reader.format,
+                metastore=ctx.metastore,
+                storage=ctx.storage,
+                now=ctx.clock.now(),
+            )
         ctx.require_allowed()
 
     ctx.engine.convert(

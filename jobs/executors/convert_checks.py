@@ -28,14 +28,13 @@ from lakewarden.catalog.storage.file_store import (
 from lakewarden.catalog.units import about_bytes, count_of
 from lakewarden.jobs.actions.convert import Convert
 from lakewarden.jobs.deletion.file_places import FilePlaces
+from lakewarden.jobs.executors.convert_folders import check_folder, check_partitions
 from lakewarden.jobs.executors.convert_owners import refuse_owned
 from lakewarden.jobs.executors.convert_types import refuse_columns, refuse_partition_types
 from lakewarden.jobs.executors.convert_words import few, shown, with_article
 from lakewarden.jobs.runs.parquet_folder import (
     data_files,
     folder_of,
-    partition_columns,
-    registered_folders,
     source_of,
     writers_at_work,
 )
@@ -47,7 +46,6 @@ WRITER_REST: Final = timedelta(hours=1)
 
 _PARQUET_SERDE: Final = "org.apache.hadoop.hive.ql.io.parquet.serde.ParquetHiveSerDe"
 _FORBIDDEN_LETTERS: Final = frozenset(" ,;{}()\n\t=")
-_FOREIGN_FILES: Final = (".orc", ".csv", ".json", ".avro", ".txt", ".gz")
 _RENAMING: Final = ("file://", "hdfs://", "viewfs://")
 """Storages where a rename is one step."""
 
@@ -86,15 +84,7 @@ def check_source(
     found = tuple(data_files(entries))
     _refuse_others(action, found)
     _refuse_links(action, found)
-    files = [file.path for file in found]
-    refuse_partition_types(action.partitioned_by, {folder_of(path) for path in files}, format_=format_)
-    if action.name is None:
-        _check_folder(action, files, format_)
-    else:
-        entries_by_name = _configured(metastore, action)
-        _check_entry(action, entries_by_name, format_)
-        _check_partitions(action, entries_by_name, files, format_)
-    refuse_owned(action, metastore)
+    _check_layout(action, found, metastore, format_)
     if format_ != DELTA:
         _refuse_object_stores(action)
     refuse_columns(store, found, shown=shown(action), format_=format_)
@@ -102,10 +92,31 @@ def check_source(
 
 
 def check_again(
-    action: Convert, *, metastore: Metastore | None, storage: StorageOptions, now: datetime
+    action: Convert,
+    *,
+    format_: TableFormat,
+    metastore: Metastore | None,
+    storage: StorageOptions,
+    now: datetime,
 ) -> None:
     """Right before the table becomes another: what others may have done since `check_source`. Raises as that does."""
-    _refuse_writers(action, open_store(action.location, storage).list("", recursive=True), now)
+    entries = list(open_store(action.location, storage).list("", recursive=True))
+    _refuse_writers(action, entries, now)
+    _check_layout(action, data_files(entries), metastore, format_)
+
+
+def _check_layout(
+    action: Convert, found: Iterable[FileEntry], metastore: Metastore | None, format_: TableFormat
+) -> None:
+    """Where the files lie, and whose they are."""
+    files = [file.path for file in found]
+    refuse_partition_types(action.partitioned_by, {folder_of(path) for path in files}, format_=format_)
+    if action.name is None:
+        check_folder(action, files, format_)
+    else:
+        known = _configured(metastore, action)
+        entry = _checked_entry(action, known, format_)
+        check_partitions(action, entry, known.partitions(*_name(action)), files, format_)
     refuse_owned(action, metastore)
 
 
@@ -184,35 +195,8 @@ def _refuse_object_stores(action: Convert) -> None:
         )
 
 
-def _check_folder(action: Convert, files: list[str], format_: TableFormat) -> None:
-    foreign = [path for path in files if path.endswith(_FOREIGN_FILES)]
-    if foreign:
-        raise RefusedError(
-            f"{action.location} does not hold Parquet files alone: {few(foreign)}.",
-            hint="Move the others away.",
-        )
-    if not files:
-        raise RefusedError(
-            f"{action.location} holds no Parquet file, so nothing tells its columns.",
-            hint=f"Create it as {with_article(spec_of(format_).label)} table, or convert it by its metastore name.",
-        )
-    folders = {folder_of(path) for path in files}
-    found = partition_columns(folders)
-    if found and not action.partitioned_by:
-        columns = ", ".join(f"{column} STRING" for column in found)
-        raise RefusedError(
-            f"{action.location} has partition folders ({', '.join(found)}), and their types were not given.",
-            hint=f"Add PARTITIONED BY ({columns}), with the right types.",
-        )
-    given = tuple(column for column, _ in action.partitioned_by)
-    if files and tuple(map(str.lower, given)) != tuple(map(str.lower, found)):
-        raise RefusedError(
-            f"{action.location} is partitioned by ({', '.join(found)}), not by ({', '.join(given)}).",
-            hint="Name the columns as the folders do, in their order.",
-        )
-
-
-def _check_entry(action: Convert, metastore: Metastore, format_: TableFormat) -> None:
+def _checked_entry(action: Convert, metastore: Metastore, format_: TableFormat) -> Entry:
+    """The metastore's entry of a table that is named so, if it can be converted."""
     entry = metastore.get(*_name(action))
     if entry is None:
         raise RefusedError(f"The metastore has no table {action.name}.", hint="Check the name.")
@@ -241,37 +225,7 @@ def _check_entry(action: Convert, metastore: Metastore, format_: TableFormat) ->
             f"{action.name} has column names that Delta does not allow: {few(odd)}.",
             hint="Rename them: no spaces and none of ,;{}()= are allowed.",
         )
-
-
-def _check_partitions(action: Convert, metastore: Metastore, files: list[str], format_: TableFormat) -> None:
-    """Only registered partitions, and a later vacuum would delete the files of the others."""
-    entry = metastore.get(*_name(action))
-    place = entry.location if entry is not None and entry.location is not None else action.location
-    if entry is not None and not entry.partition_columns:
-        stray = sorted({folder_of(path) for path in files} - {""})
-        if stray:
-            raise RefusedError(
-                f"{action.name} is not partitioned, but has files in folders that Spark does not read: "
-                f"{few(stray)}.",
-                hint="Move them into the table's own folder, or away.",
-            )
-        return
-    if entry is not None:  # Hive writes 1.5 where Spark writes 1.50
-        decimals = [(one.name, one.type) for one in entry.partition_columns if one.type.startswith("decimal")]
-        refuse_partition_types(decimals, {folder_of(path) for path in files}, format_=format_)
-    registered = registered_folders(metastore.partitions(*_name(action)), place)
-    elsewhere = sorted(name for name, folder in registered.items() if folder is None)
-    if elsewhere:
-        raise RefusedError(
-            f"{action.name} has partitions outside its folder: {few(elsewhere)}.",
-            hint="Move them inside, or leave it a Parquet table.",
-        )
-    stray = sorted({folder_of(path) or "." for path in files} - set(registered.values()))
-    if stray:
-        raise RefusedError(
-            f"{action.name} has folders with files that the metastore does not know: {few(stray)}.",
-            hint=f"Run MSCK REPAIR TABLE {action.name}, or move them away.",
-        )
+    return entry
 
 
 def _configured(metastore: Metastore | None, action: Convert) -> Metastore:

@@ -11,6 +11,7 @@ from lakewarden.catalog.storage.file_store import FileEntry
 
 __all__ = [
     "NULL_PARTITION",
+    "columns_of",
     "data_files",
     "folder_of",
     "partition_columns",
@@ -60,12 +61,26 @@ def folder_of(path: str) -> str:
     return path.rpartition("/")[0]
 
 
-def partition_columns(folders: Iterable[str]) -> tuple[str, ...]:
-    """The partition columns that folder names such as `year=2013/month=1` speak of, in order; empty if they differ."""
-    found = {
-        tuple(part.partition("=")[0] for part in folder.split("/")) for folder in folders if "=" in folder
-    }
-    return found.pop() if len(found) == 1 else ()
+def columns_of(folder: str) -> tuple[str, ...] | None:
+    """The partition columns that a folder such as `year=2013/month=1` says, in order; none for the table's own folder
+    (""). None for one that is no partition: `old`, `year=2013/old`."""
+    parts = [part.partition("=") for part in folder.split("/")] if folder else []
+    return (
+        tuple(column for column, _, _ in parts)
+        if all(column and value for column, _, value in parts)
+        else None
+    )
+
+
+def partition_columns(folders: Iterable[str]) -> tuple[str, ...] | None:
+    """The partition columns that all folders of files say, in order; None if one says others, or is no partition.
+
+    By case they do not differ: Spark, Delta's CONVERT and our import to Iceberg all take `Day=1` and `day=2` for
+    partitions of one column.
+    """
+    told = [columns_of(folder) for folder in sorted(folders)]
+    kinds = {columns and tuple(map(str.lower, columns)) for columns in told}
+    return told[0] if len(kinds) == 1 else None if kinds else ()
 
 
 def registered_folders(partitions: Mapping[str, str], table_location: str) -> Mapping[str, str | None]:

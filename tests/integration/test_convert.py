@@ -196,6 +196,7 @@ def test_a_folder_is_converted_by_path_with_its_partition_columns(
     with pytest.raises(RefusedError, match="is not a type for the partition column k"):
         conversions.of(None, location, partitioned_by=(("k", "int) ; drop"), ("s", "string")))
     assert no_log(location)
+    (folder / "k=1").rename(folder / "K=1")  # the same column, as Spark has it
     report = conversions.of(
         None, location, partitioned_by=(("k", "decimal(3, 0)"), ("s", "string")), statistics=False
     )

@@ -32,7 +32,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from lakewarden.catalog.errors import RefusedError
+from lakewarden.catalog.errors import ConflictError, RefusedError
 from lakewarden.catalog.storage.file_store import FileStore
 from lakewarden.jobs.engines.spark.entries import (
     catalog_table,
@@ -42,7 +42,7 @@ from lakewarden.jobs.engines.spark.entries import (
 )
 from lakewarden.jobs.engines.spark.errors import translated
 from lakewarden.jobs.engines.spark.names import hadoop_path
-from lakewarden.jobs.runs.parquet_folder import NULL_PARTITION, data_files, folder_of
+from lakewarden.jobs.runs.parquet_folder import NULL_PARTITION, data_files, folder_of, partition_columns
 
 __all__ = ["ParquetPartition", "ParquetSource", "all_spellings", "source_in_folder", "source_named"]
 
@@ -105,9 +105,17 @@ def source_named(spark: SparkSession, store: FileStore, name: str) -> ParquetSou
 def source_in_folder(
     spark: SparkSession, store: FileStore, partitioned_by: Sequence[tuple[str, str]]
 ) -> ParquetSource:
-    """The table in a folder, whose columns its files tell. Raises `RefusedError` as above."""
+    """The table in a folder, whose columns its files tell. Raises `RefusedError` as above, and `ConflictError` where
+    folders came that do not say its partition columns."""
     names = tuple(column for column, _ in partitioned_by)
     folders = sorted({folder_of(file.path) for file in data_files(store.list("", recursive=True))})
+    found = partition_columns(folders)
+    if folders and (found is None or _lower(found) != _lower(names)):
+        raise ConflictError(
+            f"Somebody wrote to {store.root} while it was converted: there are files in folders that are no partitions "
+            "of it by now. Nothing was changed.",
+            hint="Convert it when the writer is done.",
+        )
     partitions = tuple(_in_folder(store, folder, names) for folder in folders)
     told: dict[str, StructField] = {}
     for one in _spellings(spark, partitions).fields:  # no file has two of one name

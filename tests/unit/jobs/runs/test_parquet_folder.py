@@ -36,13 +36,25 @@ def test_hidden_files_and_folders_are_no_data_but_partition_folders_are() -> Non
     ("folders", "columns"),
     [
         (["year=2013/month=1", "year=2014/month=2"], ("year", "month")),
-        (["year=2013", "year=2013/month=1"], ()),
-        (["2013/01"], ()),
+        (["day=2", "Day=1"], ("Day",)),
+        (["year=2013", "year=2013/month=1"], None),
+        (["year=2013", "month=1"], None),
+        (["year=2013", ""], None),
+        (["year=2013", "old"], None),
+        (["year=2013/old"], None),
+        (["old", ""], None),
+        (["2013/01"], None),
+        (["year="], None),
+        (["=2013"], None),
         ([""], ()),
+        ([], ()),
     ],
-    ids=["alike", "of different depth", "not named", "none"],
-)
-def test_folder_names_tell_the_partition_columns(folders: list[str], columns: tuple[str, ...]) -> None:
+    ids=[
+        "alike", "but for the case", "of different depth", "by others", "and the own", "and another", "deeper",
+        "another", "not named", "no value", "no column", "the own", "no files",
+    ],
+)  # fmt: skip
+def test_folder_names_tell_the_partition_columns(folders: list[str], columns: tuple[str, ...] | None) -> None:
     assert partition_columns(folders) == columns
 
 
