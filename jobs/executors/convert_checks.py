@@ -22,6 +22,7 @@ from lakewarden.catalog.model.rows import DELTA, TableFormat
 from lakewarden.catalog.storage.file_store import (
     FileEntry,
     StorageOptions,
+    below,
     from_hadoop,
     open_store,
 )
@@ -35,6 +36,7 @@ from lakewarden.jobs.executors.convert_words import few, shown, with_article
 from lakewarden.jobs.runs.parquet_folder import (
     data_files,
     folder_of,
+    sinks_of,
     source_of,
     writers_at_work,
 )
@@ -79,6 +81,7 @@ def check_source(
     """
     store = open_store(action.location, storage)
     entries = list(store.list("", recursive=True))
+    _refuse_sinks(action, entries, format_)
     _refuse_writers(action, entries, now)
     _refuse_tables(action, entries, format_)
     found = tuple(data_files(entries))
@@ -101,6 +104,7 @@ def check_again(
 ) -> None:
     """Right before the table becomes another: what others may have done since `check_source`. Raises as that does."""
     entries = list(open_store(action.location, storage).list("", recursive=True))
+    _refuse_sinks(action, entries, format_)
     _refuse_writers(action, entries, now)
     _check_layout(action, data_files(entries), metastore, format_)
 
@@ -148,6 +152,21 @@ def _refuse_others(action: Convert, found: tuple[FileEntry, ...]) -> None:
         f"{shown(action)} is not what it was when its conversion was asked for: {changed}{came}.",
         hint="Nothing was changed. Look at what is there; if that is right, ask for the conversion again.",
     )
+
+
+def _refuse_sinks(action: Convert, entries: Iterable[FileEntry], format_: TableFormat) -> None:
+    """What lies in the folder of a streaming query is not all rows of it, and whatever the query still writes would be
+    in no log. Nobody can tell whether it will go on."""
+    sinks = sinks_of(entries)
+    if sinks:
+        query = (
+            f"CREATE TABLE ... USING {format_} AS SELECT * FROM parquet.`{below(action.location, sinks[0])}`"
+        )
+        raise RefusedError(
+            f"{shown(action)} cannot be converted: streaming queries write to {few(one or '.' for one in sinks)}, and "
+            "only their notes in _spark_metadata tell which files are rows.",
+            hint=f"Copy the rows with a query, which reads these notes: {query}.",
+        )
 
 
 def _refuse_writers(action: Convert, entries: Iterable[FileEntry], now: datetime) -> None:

@@ -16,6 +16,7 @@ __all__ = [
     "folder_of",
     "partition_columns",
     "registered_folders",
+    "sinks_of",
     "source_of",
     "writers_at_work",
 ]
@@ -23,8 +24,10 @@ __all__ = [
 NULL_PARTITION = "__HIVE_DEFAULT_PARTITION__"
 """The folder name that Hive and Spark give to the partition value NULL."""
 
-_STAGING = ("_temporary", "_spark_staging", ".spark-staging", ".hive-staging")
+_STAGING = ("_temporary", "_spark_staging", ".spark-staging", ".hive-staging", "__magic")
 """First letters of folders in which committers keep what they have not committed yet."""
+_SINK: Final = "_spark_metadata"
+"""The folder in which the file sink of a streaming query notes what it has committed."""
 _METADATA: Final = re.compile(
     r"metadata/(?:(?:snap-\d+-\d+|stage-\d+-task-\d+-manifest)-[0-9a-f-]{36}\.avro|"
     r"[^/]+\.metadata\.json|version-hint\.text)"
@@ -94,6 +97,13 @@ def registered_folders(partitions: Mapping[str, str], table_location: str) -> Ma
         place = _spelled(location)
         found[name] = place.removeprefix(root) if place.startswith(root) else None
     return found
+
+
+def sinks_of(entries: Iterable[FileEntry]) -> tuple[str, ...]:
+    """Folders that a streaming query has written to, sorted: whoever reads one reads only what the query notes there,
+    and not the files of its failed attempts."""
+    split = (entry.path.split("/") for entry in entries)
+    return tuple(sorted({"/".join(parts[: parts.index(_SINK)]) for parts in split if _SINK in parts}))
 
 
 def writers_at_work(entries: Iterable[FileEntry]) -> tuple[str, ...]:

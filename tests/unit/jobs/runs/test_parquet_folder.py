@@ -9,6 +9,7 @@ from lakewarden.jobs.runs.parquet_folder import (
     data_files,
     partition_columns,
     registered_folders,
+    sinks_of,
     writers_at_work,
 )
 
@@ -83,6 +84,19 @@ def test_folders_of_committers_show_a_writer_at_work() -> None:
         "p=1/.spark-staging-7/b.parquet",
         ".hive-staging_x/c",
         "d.parquet",
+        "__magic/job-1/tasks/e.parquet.pending",
+        "__magic_job-2/f.pendingset",
     )
-    assert writers_at_work(listed) == (".hive-staging_x", "_temporary", "p=1/.spark-staging-7")
+    assert writers_at_work(listed) == (
+        ".hive-staging_x", "__magic", "__magic_job-2", "_temporary", "p=1/.spark-staging-7",
+    )  # fmt: skip
     assert writers_at_work(entries("_temporary/", "a.parquet")) == ()
+
+
+def test_notes_of_a_streaming_query_show_where_it_writes() -> None:
+    listed = entries(
+        "a.parquet", "_spark_metadata/", "_spark_metadata/0", "p=1/_spark_metadata/0.compact", "p=2/b"
+    )
+    assert sinks_of(listed) == ("", "p=1")
+    assert sinks_of(entries("_spark_metadata", "a.parquet")) == ("",)
+    assert sinks_of(entries("_spark_metadata_old/0", "a.parquet", "p=_spark_metadata/b")) == ()
