@@ -7,13 +7,15 @@ from typing import Final
 from lakewarden.catalog.errors import RefusedError
 from lakewarden.catalog.formats.registry import spec_of
 from lakewarden.catalog.metastore.port import Entry
-from lakewarden.catalog.model.rows import TableFormat
+from lakewarden.catalog.model.rows import DELTA, TableFormat
 from lakewarden.jobs.actions.convert import Convert
 from lakewarden.jobs.executors.convert_types import refuse_partition_types
 from lakewarden.jobs.executors.convert_words import few, with_article
 from lakewarden.jobs.runs.parquet_folder import (
     columns_of,
     folder_of,
+    has_null,
+    misnamed,
     partition_columns,
     registered_folders,
 )
@@ -97,6 +99,14 @@ def check_partitions(
         raise RefusedError(
             f"{action.name} has partitions outside its folder: {few(elsewhere)}.",
             hint="Move them inside, or leave it a Parquet table.",
+        )
+    other = misnamed(registered)
+    if other and format_ == DELTA and has_null(registered):
+        raise RefusedError(
+            f"{action.name} has a partition whose value is NULL, so that values are read from the names of folders, "
+            f"and partitions whose folders say others: {few(f'{name} in {registered[name]}' for name in other)}.",
+            hint="Move each into the folder of its name and say so in the metastore (ALTER TABLE ... PARTITION ... SET "
+            "LOCATION), or leave it a Parquet table.",
         )
     stray = sorted({folder or "." for folder in folders} - set(registered.values()))
     if stray:

@@ -14,6 +14,8 @@ __all__ = [
     "columns_of",
     "data_files",
     "folder_of",
+    "has_null",
+    "misnamed",
     "partition_columns",
     "registered_folders",
     "sinks_of",
@@ -26,6 +28,7 @@ NULL_PARTITION = "__HIVE_DEFAULT_PARTITION__"
 
 _STAGING = ("_temporary", "_spark_staging", ".spark-staging", ".hive-staging", "__magic")
 """First letters of folders in which committers keep what they have not committed yet."""
+_ESCAPED: Final = re.compile("%([0-9A-Fa-f]{2})")
 _SINK: Final = "_spark_metadata"
 """The folder in which the file sink of a streaming query notes what it has committed."""
 _METADATA: Final = re.compile(
@@ -86,6 +89,18 @@ def partition_columns(folders: Iterable[str]) -> tuple[str, ...] | None:
     return told[0] if len(kinds) == 1 else None if kinds else ()
 
 
+def has_null(partitions: Iterable[str]) -> bool:
+    """Whether one of these partitions, such as `p=__HIVE_DEFAULT_PARTITION__`, has the value NULL."""
+    return any(f"={NULL_PARTITION}" in name for name in partitions)
+
+
+def misnamed(folders: Mapping[str, str | None]) -> tuple[str, ...]:
+    """The partitions whose folders (relative to the table) do not say the values that their names say, sorted."""
+    return tuple(
+        sorted(name for name, folder in folders.items() if folder is None or _told(name) != _told(folder))
+    )
+
+
 def registered_folders(partitions: Mapping[str, str], table_location: str) -> Mapping[str, str | None]:
     """Partition name -> its folder relative to the table, None if it lies elsewhere.
 
@@ -117,6 +132,14 @@ def writers_at_work(entries: Iterable[FileEntry]) -> tuple[str, ...]:
         if part.startswith(_STAGING)
     }
     return tuple(sorted(staged))
+
+
+def _told(path: str) -> list[tuple[str, ...]]:
+    """What Spark and Hive read from the names of partition folders; they write columns in any case."""
+    return [
+        (column.lower(), equals, _ESCAPED.sub(lambda found: chr(int(found[1], 16)), value))
+        for column, equals, value in (part.partition("=") for part in path.split("/"))
+    ]
 
 
 def _is_hidden(path: str) -> bool:

@@ -140,7 +140,17 @@ def test_null_partitions_stay_null(spark: SparkSession, conversions: Conversions
     spark.sql(
         f"CREATE TABLE {name} (id tinyint COMMENT 'k') PARTITIONED BY (p string, d date) STORED AS parquet"
     )
-    spark.sql(f"INSERT INTO {name} VALUES (1, NULL, DATE'2020-01-01'), (2, 'b', NULL)")
+    spark.sql(
+        f"INSERT INTO {name} VALUES (1, NULL, DATE'2020-01-01'), (2, 'b', NULL), (3, 'c', DATE'2020-01-02')"
+    )
+    place = Path(conversions.location(name).removeprefix("file://")) / "p=c"
+    partition = f"ALTER TABLE {name} PARTITION (p = 'c', d = DATE'2020-01-02') SET LOCATION"
+    place.rename(place.with_name("p=c_fixed"))
+    spark.sql(f"{partition} '{place}_fixed/d=2020-01-02'")
+    with pytest.raises(RefusedError, match="p=c/d=2020-01-02 in p=c_fixed/d=2020-01-02"):
+        conversions.of(name)
+    place.with_name("p=c_fixed").rename(place)
+    spark.sql(f"{partition} '{place}/d=2020-01-02'")
     conversions.of(name)
     spark.catalog.refreshTable(name)
     assert spark.table(name).where("p IS NULL").count() == 1

@@ -7,6 +7,7 @@ import pytest
 from lakewarden.catalog.storage.file_store import FileEntry
 from lakewarden.jobs.runs.parquet_folder import (
     data_files,
+    misnamed,
     partition_columns,
     registered_folders,
     sinks_of,
@@ -75,6 +76,20 @@ def test_registered_folders_are_compared_as_they_are_spelled(table: str) -> None
         "p=away": None,
         "p=beside": None,
     }
+
+
+def test_partitions_in_folders_of_other_values_are_told_from_those_in_their_own() -> None:
+    folders = {
+        "p=a%2Fb/q=x y": "P=a%2fb/q=x y",
+        "p=__HIVE_DEFAULT_PARTITION__": "p=__HIVE_DEFAULT_PARTITION__",
+        "p=%FF": "p=%FE",
+        "p=1": "p=01",
+        "p=2": "q=2",
+        "p=3": "p=3/q=1",
+        "p=4": "4",
+        "p=5": None,
+    }
+    assert misnamed(folders) == ("p=%FF", "p=1", "p=2", "p=3", "p=4", "p=5")
 
 
 def test_folders_of_committers_show_a_writer_at_work() -> None:
