@@ -27,12 +27,12 @@ __all__ = [
     "Held",
     "Moved",
     "New",
+    "OneOfSeveral",
     "RegisteredPlaces",
     "Verdict",
     "ancestors",
     "check_nesting",
     "identify",
-    "moved_from",
     "require_beginning",
 ]
 
@@ -99,6 +99,16 @@ class Copy:
     table_id: str
     name: str
     location: str
+    lost: tuple[str, ...] = ()
+    """Names of others with it that are no longer where they were: it may be one of those."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class OneOfSeveral:
+    """Several managed tables with this UUID are no longer where they were: it is one of them, or another copy."""
+
+    lost: tuple[str, ...]
+    """Their names."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -106,7 +116,7 @@ class New:
     """Nobody we know."""
 
 
-Verdict = AlreadyManaged | Moved | Copy | New
+Verdict = AlreadyManaged | Moved | OneOfSeveral | Copy | New
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,26 +251,41 @@ def ancestors(location: str) -> tuple[str, ...]:
 
 
 def identify(
-    places: RegisteredPlaces, location: str, format_id: str | None, *, alive: Collection[str]
+    places: RegisteredPlaces,
+    location: str,
+    format_id: str | None,
+    *,
+    alive: Collection[str],
+    name: str | None = None,
+    at_head: Collection[str] = (),
 ) -> Verdict:
     """Decide who a table at a canonical `location` with UUID `format_id` is.
 
-    `alive` are those locations of tables with the same UUID that still hold a table (the caller looked).
+    `alive` are those locations of tables with the same UUID that still hold a table (the caller looked). Copies share
+    a UUID for ever: of several tables with it, the one is meant that is no longer where it was and has the `name` that
+    was asked for, else that alone was last seen `at_head`, the very commit that this one is at (their `table_id`s).
     """
     here = sorted(places.at(location), key=lambda one: one.state in PLACELESS)
     if here:
         return AlreadyManaged(table_id=here[0].table_id, state=here[0].state)
     twins = places.twins(format_id)
     living = [twin for twin in twins if twin.location in alive]
+    lost = [twin for twin in twins if twin.location not in alive]
+    named = [twin for twin in lost if twin.name == name]
+    same = [twin for twin in twins if twin.table_id in at_head]
+    if not living and len(lost) == 1:
+        return _moved_from(lost[0])
+    for told in (named, same):
+        if len(told) == 1 and told[0] in lost:
+            return _moved_from(told[0])
+    names = tuple(sorted(twin.name for twin in lost))
     if living:
-        return Copy(table_id=living[0].table_id, name=living[0].name, location=living[0].location or "")
-    if twins:
-        return moved_from(twins[0])
-    return New()
+        one = living[0]
+        return Copy(table_id=one.table_id, name=one.name, location=one.location or "", lost=names)
+    return OneOfSeveral(lost=names) if lost else New()
 
 
-def moved_from(twin: Held) -> Moved:
-    """That a table which is no longer where it was has come here."""
+def _moved_from(twin: Held) -> Moved:
     return Moved(table_id=twin.table_id, from_location=twin.location or "", is_back=twin.left)
 
 

@@ -30,9 +30,10 @@ def register(
     a move is followed only if `moved` says so. Once the row is written the table is managed: where its health cannot be
     recorded, that is said (`unrecorded`), not raised.
     Raises `RefusedError` for what cannot be a row: nothing there, no table, nested in or around a managed table, a
-    second live location with a known UUID unless `copy`; a managed one whose name or owner is not the one given.
+    second live location with a known UUID unless `copy`; a new one that is said to have `moved`; a managed one whose
+    name or owner is not the one given.
     """
-    wanted = WantedTable(where=where, name=name, owner=owner, copy=copy, moved=moved)
+    wanted = WantedTable(where=where, name=name, owner=owner, copy=copy, moved=moved, must_be_known=moved)
     (came,) = register_batch(registry, [wanted], actor=actor, source=source, again=True)
     if isinstance(came, LakewardenError):
         raise came

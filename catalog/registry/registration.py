@@ -10,8 +10,6 @@ from datetime import datetime
 from lakewarden.catalog.errors import (
     ConflictError,
     LakewardenError,
-    NotAllowedError,
-    PreconditionError,
     RefusedError,
 )
 from lakewarden.catalog.formats.files_elsewhere import with_links, with_reach
@@ -24,15 +22,16 @@ from lakewarden.catalog.model.identity import (
     AlreadyManaged,
     CatalogAddress,
     Copy,
-    Held,
     Moved,
     New,
+    OneOfSeveral,
     RegisteredPlaces,
+    Verdict,
     check_nesting,
     identify,
 )
 from lakewarden.catalog.model.left_by_users import taken_back
-from lakewarden.catalog.model.rows import GONE, RowKind, Source, TableFormat, TableRow, TableState
+from lakewarden.catalog.model.rows import RowKind, Source, TableFormat, TableRow, TableState
 from lakewarden.catalog.policy.access import Actor, Permission, require
 from lakewarden.catalog.policy.effective import Value, format_value
 from lakewarden.catalog.policy.keys import policy_key
@@ -40,6 +39,14 @@ from lakewarden.catalog.policy.scopes import govern, scopes_by_name
 from lakewarden.catalog.registry.checked_rows import StaleDecision
 from lakewarden.catalog.registry.entry_changes import require_same, second_name, under_entry
 from lakewarden.catalog.registry.governance import with_policy
+from lakewarden.catalog.registry.moves import (
+    from_nowhere,
+    held_copy,
+    moved_to,
+    one_of,
+    or_one_of,
+    refuse_lost_name,
+)
 from lakewarden.catalog.registry.service import (
     Registry,
     free_name,
@@ -50,8 +57,7 @@ from lakewarden.catalog.registry.service import (
     wanted_name,
 )
 from lakewarden.catalog.storage.place import Moment, Presence
-from lakewarden.catalog.system.port import At, Rows
-from lakewarden.catalog.units import sentence
+from lakewarden.catalog.system.port import HEALTH, At, Rows
 
 __all__ = [
     "Decided",
@@ -68,7 +74,8 @@ __all__ = [
 @dataclass(frozen=True, kw_only=True, slots=True)
 class WantedTable:
     """What somebody asks for: the table at a path or metastore name, under which name (None: the place's own), whose
-    it is (None: the actor's), with which policy; whether it is a copy, or has moved, for certain."""
+    it is (None: the actor's), with which policy; whether it is a copy, or has moved, for certain; whether it has to be
+    one that is on record (`must_be_known`): else it is new, and what is said of moves does not matter."""
 
     where: str
     name: str | None = None
@@ -76,6 +83,7 @@ class WantedTable:
     policy: Mapping[str, Value] = field(default_factory=dict)
     copy: bool = False
     moved: bool = False
+    must_be_known: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -92,6 +100,8 @@ class Sightings:
     """The tables that these lie in, whoever manages them."""
     linked: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """The folders that theirs lead to."""
+    heads: Mapping[str, str] = field(default_factory=dict)
+    """By `table_id` the head on record of each of several tables with one UUID."""
     alive: frozenset[str] = frozenset()
     surely_gone: frozenset[str] = frozenset()
 
@@ -123,9 +133,20 @@ class RegistrationAttempt:
         """Whether nothing is left at a place."""
         return location in self._sightings.surely_gone
 
-    def is_held(self, table_id: str) -> bool:
-        """Whether a table is under a legal hold."""
-        return govern(self.row_of(table_id), self.scopes).hold is not None
+    def at_head(self, seen: Observation) -> tuple[str, ...]:
+        """Of the tables with the UUID that was seen, those that were last seen at the very same commit."""
+        heads = self._sightings.heads
+        return tuple(
+            one.table_id
+            for one in self.places.twins(seen.format_id)
+            if seen.head == heads.get(one.table_id, None)
+        )
+
+    def held_lost(self, format_id: str | None) -> TableRow | None:
+        """A table under legal hold with this UUID that is not to be seen where it was."""
+        lost = (one for one in self.places.twins(format_id) if one.location not in self.alive)
+        rows = (self.row_of(one.table_id) for one in lost)
+        return next((row for row in rows if govern(row, self.scopes).hold is not None), None)
 
     def outer(self, location: str) -> str | None:
         """The table that a location lies in."""
@@ -196,7 +217,7 @@ class Registration:
         """Who the table is. Raises `RefusedError` for what cannot be a row, `StaleDecision`."""
         location = self.place.location
         round_.require_sight_of(self.format_id)
-        verdict = identify(round_.places, location, self.format_id, alive=round_.alive)
+        verdict = self._identified(round_)
         match verdict:
             case AlreadyManaged(table_id=table_id, state=state):
                 round_.state_is_known(table_id, state)
@@ -210,22 +231,35 @@ class Registration:
             case Moved(table_id=table_id) if not self.wanted.copy:
                 check_nesting(round_.places, location, outer=round_.outer(location), but=table_id)
                 return Decided(row=self._moved(round_, verdict), verdict=verdict)
-            case Moved(table_id=table_id, from_location=other) if round_.is_held(table_id):
-                raise NotAllowedError(
-                    f"{location} carries the same table UUID as {round_.row_of(table_id).name}, which is under a "
-                    f"legal hold, and is not to be seen at {other} any more: it is that table, and no copy.",
-                    hint="Register it without --copy: its hold goes with it.",
-                )
-            case New() if self.wanted.moved:
-                raise self._from_nowhere()
-            case Copy(name=twin, location=other) if not self.wanted.copy:
+            case Moved() | OneOfSeveral() | Copy() if self.wanted.copy and (
+                held := round_.held_lost(self.format_id)
+            ):
+                raise held_copy(held, location)
+            case OneOfSeveral(lost=lost) if not self.wanted.copy:
+                raise one_of(lost, location)
+            case New() if self.wanted.must_be_known:
+                raise from_nowhere(self.seen, location)
+            case Copy(name=twin, location=other, lost=lost) if not self.wanted.copy:
                 raise RefusedError(
                     f"{location} carries the same table UUID as {twin} at {other}.",
-                    hint="If it is a copy that shall live its own life, repeat with --copy.",
+                    hint=f"If it is a copy that shall live its own life, repeat with --copy{or_one_of(lost)}.",
                 )
             case _:
                 check_nesting(round_.places, location, outer=round_.outer(location))
                 return Decided(row=self._new(round_), verdict=New())
+
+    def _identified(self, round_: RegistrationAttempt) -> Verdict:
+        """Who it is. What is said to be a copy is none of those that are no longer where they were, unless there is
+        but one of them."""
+        told = not self.wanted.copy
+        return identify(
+            round_.places,
+            self.place.location,
+            self.format_id,
+            alive=round_.alive,
+            name=wanted_name(self.wanted.name, self.place) if told else None,
+            at_head=round_.at_head(self.seen) if told and isinstance(self.seen, Observation) else (),
+        )
 
     def _new(self, round_: RegistrationAttempt) -> TableRow:
         wanted, location = self.wanted, self.place.location
@@ -265,25 +299,11 @@ class Registration:
         row = round_.row_of(verdict.table_id)
         require(self.actor, Permission.REGISTER, row)
         told = self.wanted.moved or round_.is_surely_gone(row.location)
-        moved = _moved(row, self.place.location, told=told)
+        moved = moved_to(row, self.place.location, told=told)
         if verdict.is_back:
-            _refuse_lost_name(row, self.place.location, round_.places.named(row.name))
+            refuse_lost_name(row, self.place.location, round_.places.named(row.name))
             moved = taken_back(moved)
         return self.registry.touched(moved, self.actor, at=self.at)
-
-    def _from_nowhere(self) -> RefusedError:
-        """Somebody says that a table has moved here, and none that is on record has."""
-        location = self.place.location
-        if isinstance(self.seen, LogProblem):
-            return RefusedError(
-                f"{location} cannot be read, so that nobody can tell which table has moved there: "
-                f"{self.seen.message}",
-                hint="Mend its log, then repeat the command.",
-            )
-        return RefusedError(
-            f"No table on record has the UUID of the one at {location}, so that none has moved there.",
-            hint="Leave out --moved, and it is managed as a table of its own.",
-        )
 
 
 def names_of(wanted: Iterable[WantedTable]) -> frozenset[str]:
@@ -354,38 +374,18 @@ def sight(
         rows={row.table_id: row for row in rows.stored((one,) for one in here).values()},
         outer=outer,
         linked={one.place.location: linked_folders(one.place.location) for one in asked},
+        heads=_heads(registry, places, asked),
         alive=frozenset(alive),
         surely_gone=frozenset(gone),
     )
 
 
-def _moved(row: TableRow, location: str, *, told: bool) -> TableRow:
-    """The row at its new place, where it was `told`, or seen, that nothing is left at the old one."""
-    if row.state is TableState.PURGING:
-        raise PreconditionError(
-            sentence(f"{location} is {row.name}, which was dropped; {row.state_reason}"),
-            hint=f"`lakewarden tables undrop {row.table_id}` first, then register it here.",
-        )
-    if not told:
-        raise RefusedError(
-            f"{location} carries the same table UUID as {row.name} at {row.location}, which cannot be seen: "
-            "its disk may be away.",
-            hint="If the table has moved here for good, repeat with --moved; if it is a copy, with --copy.",
-        )
-    aliases = tuple(dict.fromkeys((*row.aliases, row.location or "")))
-    return replace(row, location=location, aliases=aliases)
-
-
-def _refuse_lost_name(row: TableRow, location: str, named: Iterable[Held]) -> None:
-    """Raise `RefusedError` where another table has by now the name of one that is found again."""
-    for one in named:
-        if one.state not in GONE and one.table_id != row.table_id:
-            raise RefusedError(
-                f"{location} is {row.name}, which its users seemed to have dropped; that name is taken by the table "
-                f"at {one.location}.",
-                hint=f"Give that one another name with `lakewarden tables rename {one.table_id}`, then repeat the "
-                "command; if this is a copy, repeat it with --copy.",
-            )
+def _heads(registry: Registry, places: RegisteredPlaces, asked: Iterable[Registration]) -> Mapping[str, str]:
+    """The heads on record of tables with one UUID, wherever that alone does not say which of them has moved."""
+    several = (twins for one in asked if len(twins := places.twins(one.format_id)) > 1)
+    wanted = {held.table_id for twins in several for held in twins}
+    known = registry.store.rows(HEALTH).stored((one,) for one in wanted) if wanted else {}
+    return {row.table_id: row.head for row in known.values() if row.head is not None}
 
 
 def _as_read(

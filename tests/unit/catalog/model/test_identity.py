@@ -12,6 +12,7 @@ from lakewarden.catalog.model.identity import (
     Follow,
     Moved,
     New,
+    OneOfSeveral,
     RegisteredPlaces,
     ancestors,
     check_nesting,
@@ -93,6 +94,28 @@ def test_a_uuid_that_lives_in_two_places_is_a_copy() -> None:
     known = index(("a", "file:///d/a", "active", ["u1"]))
     found = identify(known, "file:///d/b", "u1", alive=("file:///d/a",))
     assert found == Copy(table_id="a", name="db.a", location="file:///d/a")
+
+
+def test_of_several_copies_that_moved_none_is_taken_for_another() -> None:
+    known = index(
+        ("prod", "file:///d/prod", "active", ["u"]),
+        ("dev", "file:///d/dev", "active", ["u"]),
+        ("live", "file:///d/live", "active", ["v"]),
+        ("lost", "file:///d/lost", "left", ["v"]),
+    )
+    there = "file:///d/new"
+    assert identify(known, there, "u", alive=()) == OneOfSeveral(lost=("db.dev", "db.prod"))
+    dev = Moved(table_id="dev", from_location="file:///d/dev")
+    assert identify(known, there, "u", alive=(), name="db.dev") == dev
+    assert identify(known, there, "u", alive=(), at_head=("dev",)) == dev
+    assert isinstance(identify(known, there, "u", alive=(), at_head=("dev", "prod")), OneOfSeveral)
+    alive = ("file:///d/live",)
+    copy = Copy(table_id="live", name="db.live", location="file:///d/live", lost=("db.lost",))
+    assert identify(known, there, "v", alive=alive) == copy
+    assert identify(known, there, "v", alive=alive, at_head=("live",)) == copy
+    lost = Moved(table_id="lost", from_location="file:///d/lost", is_back=True)
+    assert identify(known, there, "v", alive=alive, at_head=("lost",)) == lost
+    assert identify(known, there, "v", alive=alive, name="db.lost") == lost
 
 
 def test_an_earlier_uuid_of_another_table_means_nothing() -> None:

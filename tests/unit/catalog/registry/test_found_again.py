@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from lakewarden.catalog.errors import RefusedError
-from lakewarden.catalog.formats.port import LogProblem
+from lakewarden.catalog.errors import NotAllowedError, RefusedError
+from lakewarden.catalog.formats.port import LogProblem, Observation
 from lakewarden.catalog.model.left_by_users import left
 from lakewarden.catalog.model.rows import Mode, PolicySettings, Source, TableRow, TableState
 from lakewarden.catalog.registry.register import register
@@ -95,3 +95,51 @@ def test_what_is_said_to_have_moved_has_moved_from_somewhere(
     with pytest.raises(RefusedError, match="cannot be read, so that nobody can tell"):
         register(registry, place, actor=ANA, moved=True)
     assert not registry.store.rows(HEALTH).find(name="default.new")
+
+
+def copies(registry: Registry, reader: FakeReader, tmp_path: Path) -> tuple[TableRow, TableRow]:
+    """`db.prod` and its copy `db.dev`, each at a place of its own."""
+    prod = register(registry, folder(reader, tmp_path / "prod", uuid="u"), actor=ANA, name="db.prod").row
+    place = folder(reader, tmp_path / "dev", uuid="u")
+    return prod, register(registry, place, actor=ANA, name="db.dev", copy=True).row
+
+
+def test_which_of_two_copies_has_moved_is_said_by_its_name(
+    registry: Registry, reader: FakeReader, tmp_path: Path
+) -> None:
+    prod, dev = copies(registry, reader, tmp_path)
+    taken_away(reader, prod)
+    taken_away(reader, dev)
+    place = folder(reader, tmp_path / "new", uuid="u")
+    with pytest.raises(RefusedError, match="same table UUID as db.dev and db.prod, of which none") as caught:
+        register(registry, place, actor=ANA)
+    assert "--name" in (caught.value.hint or "")
+    assert register(registry, place, actor=ANA, name="db.dev").row.table_id == dev.table_id
+    other = folder(reader, tmp_path / "newer", uuid="u")
+    assert register(registry, other, actor=ANA, name="db.prod").row.table_id == prod.table_id
+
+
+def test_which_of_two_copies_has_moved_is_told_by_the_commit_that_it_was_last_seen_at(
+    registry: Registry, reader: FakeReader, tmp_path: Path
+) -> None:
+    prod, dev = copies(registry, reader, tmp_path)
+    copied = reader.tables[dev.location or ""]
+    assert isinstance(copied, Observation)
+    written = replace(copied, version=7, head="the commit of version 7")
+    reader.tables[dev.location or ""] = written
+    registry.record_health(dev, written)
+    taken_away(reader, prod)
+    taken_away(reader, dev)
+    place = folder(reader, tmp_path / "new", uuid="u")
+    reader.tables[place] = replace(written, location=place)
+    assert register(registry, place, actor=ANA, source=Source.DISCOVER).row.table_id == dev.table_id
+
+
+def test_a_hold_is_not_escaped_as_a_copy_while_another_copy_lives(
+    registry: Registry, reader: FakeReader, tmp_path: Path
+) -> None:
+    prod, _ = copies(registry, reader, tmp_path)
+    registry.store.edit(TABLES, lambda _: [replace(prod, hold="case 4711")], because="test")
+    taken_away(reader, prod)
+    with pytest.raises(NotAllowedError, match="db.prod, which is under a legal hold"):
+        register(registry, folder(reader, tmp_path / "new", uuid="u"), actor=ANA, name="db.x", copy=True)
