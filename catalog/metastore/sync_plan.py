@@ -53,6 +53,7 @@ __all__ = [
     "hive_columns",
     "obstacle_in",
     "plan_sync",
+    "points_at_another",
     "stored_schema",
 ]
 
@@ -137,15 +138,19 @@ def plan_sync(
     strict: bool,
     stale_share: float,
     installation: str | None = None,
+    at_another: bool = False,
 ) -> SyncPlan:
     """How `entry` has to change to agree with what was observed of the managed table at `location` (canonical).
 
     `strict` says that the server has strict columns (`Metastore.strict_columns`); `stale_share` is the policy's
     `statistics.stale_share`. An entry that says it is of another `installation` than ours keeps saying so: two that
-    sync one entry would otherwise change it back and forth for ever.
+    sync one entry would otherwise change it back and forth for ever. `at_another` says that there is a table, or may be
+    one, at another place that the entry gives (`points_at_another`): somebody has pointed it there.
     """
     provider = provider_of(seen.format)
     obstacle = obstacle_in(entry, table_id, location, installation) if provider else _foreign(seen)
+    if obstacle is None and at_another:
+        obstacle = _pointed_away(entry, location)
     if provider is None or obstacle is not None:
         return SyncPlan(entry=entry, wanted=entry, obstacle=obstacle)
     case = _Case(
@@ -203,6 +208,27 @@ def _foreign(seen: Observation) -> Obstacle:
     return Obstacle(
         message=f"Metastore entries of {seen.format} tables are not written by lakewarden.",
         hint="The engine that made the table keeps its entry.",
+    )
+
+
+def points_at_another(
+    entry: Entry, *, table_id: str, location: str, installation: str | None, is_table: Callable[[str], bool]
+) -> bool:
+    """Whether the entry of a managed table gives another place than the table's, and there is a table there: where
+    nothing is, the table has moved, and its entry is behind. Raises what `is_table` raises."""
+    if not entry.location or obstacle_in(entry, table_id, location, installation) is not None:
+        return False
+    at = from_hadoop(entry.location)
+    return at != location and is_table(at)
+
+
+def _pointed_away(entry: Entry, location: str) -> Obstacle:
+    name = f"{entry.database}.{entry.table}"
+    return Obstacle(
+        message=f"{name} in the metastore was pointed at another table, at {entry.location}; "
+        f"the one that is managed is at {location}.",
+        hint=f"If readers of {name} shall see that one, `lakewarden tables drop {name}`, then register it anew; else "
+        f"point it back: ALTER TABLE {name} SET LOCATION '{hadoop_location(location)}'.",
     )
 
 

@@ -280,9 +280,9 @@ CHECKS: Final[tuple[Check, ...]] = (
         name="metastore_name",
         tier=Tier.DAILY,
         severity=Severity.WARNING,
-        looks_at="Whether the metastore has another table or a view under this table's name.",
+        looks_at="Whether the metastore has another table or a view under this table's name, or points it elsewhere.",
         sentences=_PROBLEM,
-        hint="Rename one of the two; until then the entry is not synced.",
+        hint="Rename one of the two, or point the entry back; until then the entry is not synced.",
     ),
     Check(
         name="clock_sane",

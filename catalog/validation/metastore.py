@@ -24,6 +24,8 @@ class KnownEntry:
     entry: Entry
     strict: bool
     """`Metastore.strict_columns`."""
+    at_another: bool = False
+    """`points_at_another`."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -55,6 +57,7 @@ def metastore_findings(subject: Subject, seen: Observation, answer: Answer) -> t
         strict=answer.strict,
         stale_share=subject.policy.settings.statistics_stale_share or 0.0,
         installation=subject.installation,
+        at_another=answer.at_another,
     )
     if plan.obstacle is not None:
         return (subject.finding("metastore_name", plan.obstacle.message),)

@@ -13,6 +13,7 @@ from lakewarden.catalog.formats.port import LogProblem, Observation, TableReader
 from lakewarden.catalog.formats.registry import has_branches, reader_of
 from lakewarden.catalog.metastore.known_tables import entry_at_place, has_had_entry, is_known
 from lakewarden.catalog.metastore.port import Metastore
+from lakewarden.catalog.metastore.sync_plan import points_at_another
 from lakewarden.catalog.metastore.table_heads import address_in
 from lakewarden.catalog.model.rows import Finding, HealthRow, TableRow
 from lakewarden.catalog.policy.effective import EffectivePolicy
@@ -179,12 +180,24 @@ class Inspection:
             return Unknown()
         try:
             entry = metastore.get(database, table)
-            return Unknown() if entry is None else KnownEntry(entry=entry, strict=metastore.strict_columns())
+            if entry is None:
+                return Unknown()
+            away = points_at_another(
+                entry,
+                table_id=row.table_id,
+                location=row.location or "",
+                installation=self._installation_id(),
+                is_table=self._is_table,
+            )
+            return KnownEntry(entry=entry, strict=metastore.strict_columns(), at_another=away)
         except UnavailableError:
             return Silent()
 
     def _reader(self, row: TableRow) -> TableReader:
         return reader_of(self.readers, row.format)
+
+    def _is_table(self, location: str) -> bool:
+        return any(reader.is_table(location) for reader in self.readers)
 
     def _around(self) -> Neighbours:
         """All managed tables by place; made again only when `lakewarden.tables` moved."""

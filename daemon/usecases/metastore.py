@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from lakewarden.catalog.errors import PreconditionError
 from lakewarden.catalog.formats.port import LogProblem
 from lakewarden.catalog.metastore.port import Metastore
-from lakewarden.catalog.metastore.sync_plan import SyncPlan, plan_sync
+from lakewarden.catalog.metastore.sync_plan import SyncPlan, plan_sync, points_at_another
 from lakewarden.catalog.model.rows import RowKind, Source, TableRow, TableState
 from lakewarden.catalog.policy.scopes import govern, scopes_by_name
 from lakewarden.catalog.system.port import TABLES
@@ -69,6 +69,7 @@ def _plan(services: Services, metastore: Metastore, row: TableRow) -> SyncPlan |
         return None
     scopes = scopes_by_name(services.store.rows(TABLES).find(kind=RowKind.SCOPE))
     share = govern(row, scopes).policy.settings.statistics_stale_share
+    installation = services.store.installation()
     return plan_sync(
         seen,
         entry,
@@ -76,7 +77,14 @@ def _plan(services: Services, metastore: Metastore, row: TableRow) -> SyncPlan |
         location=location,
         strict=metastore.strict_columns(),
         stale_share=share or 0.0,
-        installation=services.store.installation(),
+        installation=installation,
+        at_another=points_at_another(
+            entry,
+            table_id=row.table_id,
+            location=location,
+            installation=installation,
+            is_table=services.registry.is_table,
+        ),
     )
 
 

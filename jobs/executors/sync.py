@@ -6,7 +6,7 @@ from lakewarden.catalog.errors import ConflictError, PreconditionError, RefusedE
 from lakewarden.catalog.failpoints import reach
 from lakewarden.catalog.formats.port import Observation
 from lakewarden.catalog.metastore.port import Metastore
-from lakewarden.catalog.metastore.sync_plan import SyncPlan, plan_sync
+from lakewarden.catalog.metastore.sync_plan import SyncPlan, plan_sync, points_at_another
 from lakewarden.jobs.actions.sync import SyncMetastore
 from lakewarden.jobs.runs.head import require_same_table
 from lakewarden.jobs.runs.port import JobContext, Report
@@ -28,14 +28,22 @@ def sync_metastore(ctx: JobContext, action: SyncMetastore) -> Report:
     entry = metastore.get(database, table) if database else None
     if entry is None:
         return Report(message=f"the metastore has no entry {action.name}", skipped=True)
+    table_id, location, installation = ctx.target.table_id, ctx.target.location, ctx.installation()
     plan = plan_sync(
         seen,
         entry,
-        table_id=ctx.target.table_id,
-        location=ctx.target.location,
+        table_id=table_id,
+        location=location,
         strict=metastore.strict_columns(),
         stale_share=action.stale_share,
-        installation=ctx.installation(),
+        installation=installation,
+        at_another=points_at_another(
+            entry,
+            table_id=table_id,
+            location=location,
+            installation=installation,
+            is_table=ctx.reader.is_table,
+        ),
     )
     if plan.obstacle is not None:
         raise RefusedError(plan.obstacle.message, hint=plan.obstacle.hint)

@@ -195,3 +195,17 @@ def test_a_table_whose_log_alone_is_lost_is_not_dropped(lake: Case, lost: str) -
     assert lake.inspector.dropped(governed) is None
     (found,) = lake.inspector.gone(governed, None, NOW)
     assert (found.check, found.severity) == ("exists", Severity.ERROR)
+
+
+def test_an_entry_that_was_pointed_at_another_table_is_a_finding(lake: Case, tmp_path: Path) -> None:
+    entry = lake.metastore.get("db", "t")
+    assert entry is not None
+    write_deltalake(str(tmp_path / "green"), numbers(1))
+    ours = {"lakewarden.table_id": lake.governed.row.table_id}
+    lake.metastore.replace(
+        replace(entry, location=f"file:{tmp_path / 'green'}", parameters=ours), expected=entry
+    )
+    found = lake.inspector.changed(lake.governed, lake.seen, None, NOW)
+    (said,) = [one for one in found if one.check == "metastore_name"]
+    assert f"was pointed at another table, at file:{tmp_path}/green" in said.message
+    assert not [one for one in found if one.check == "metastore_entry"]

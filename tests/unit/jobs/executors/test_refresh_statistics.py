@@ -1,5 +1,6 @@
 """The executors that write to the metastore, with fakes: what they say, what they repeat, what they refuse."""
 
+import shutil
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -105,6 +106,24 @@ def test_another_tables_entry_gets_no_statistics(listed: Listed) -> None:
     listed.bench.metastore.replace(elsewhere, expected=entry)
     report = refresh_statistics(listed.context, refresh(listed))
     assert (report.skipped, report.message) == (True, "db.flights in the metastore is another table")
+
+
+def test_an_entry_that_users_point_at_another_table_is_not_pointed_back(
+    listed: Listed, tmp_path: Path
+) -> None:
+    """ALTER TABLE ... SET LOCATION to what was written beside it: the entry still carries our id."""
+    write_deltalake(tmp_path / "green", pa.table({"id": [1]}))
+    entry = listed.entry()
+    pointed = replace(entry, location=f"file:{tmp_path / 'green'}")
+    listed.bench.metastore.replace(pointed, expected=entry)
+    action = SyncMetastore(requires=Head(listed.version), name=NAME)
+    with pytest.raises(RefusedError, match="was pointed at another table, at file:.*green") as caught:
+        sync_metastore(listed.context, action)
+    assert "SET LOCATION" in (caught.value.hint or "")
+    assert listed.entry().location == pointed.location
+    shutil.rmtree(tmp_path / "green")
+    assert not sync_metastore(listed.context, action).skipped, "where no table is, the entry is behind"
+    assert listed.entry().location == entry.location
 
 
 def test_a_change_of_the_entry_meanwhile_is_kept(listed: Listed) -> None:
