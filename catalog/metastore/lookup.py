@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from lakewarden.catalog.errors import RefusedError, UsageError
-from lakewarden.catalog.metastore.port import METADATA_FILE, Entry, Metastore, head_file
+from lakewarden.catalog.metastore.port import METADATA_FILE, Entry, Metastore, head_file, keeps_head
 from lakewarden.catalog.model.identity import CatalogAddress
 from lakewarden.catalog.storage.file_store import (
     StorageOptions,
@@ -103,10 +103,13 @@ def resolve(where: str, metastore: Metastore | None) -> NamedLocation:
         raise RefusedError(
             f"{name} has no location (it is a {entry.table_type.lower()}).", hint="Give a table."
         )
-    is_iceberg = head_file(entry.parameters) is not None
-    if METADATA_FILE in entry.parameters and not is_iceberg and "VIEW" in entry.table_type.upper():
+    if (
+        METADATA_FILE in entry.parameters
+        and head_file(entry.parameters) is None
+        and "VIEW" in entry.table_type.upper()
+    ):
         raise RefusedError(f"{name} is a view.", hint="Give a table.")
-    address = CatalogAddress(entry=name) if is_iceberg else None
+    address = CatalogAddress(entry=name) if keeps_head(entry) else None
     return NamedLocation(location=from_hadoop(entry.location), name=name, entry=entry, address=address)
 
 

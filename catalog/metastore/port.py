@@ -15,6 +15,7 @@ __all__ = [
     "Metastore",
     "Notification",
     "head_file",
+    "keeps_head",
 ]
 
 DDL_TIME: Final = "transient_lastDdlTime"
@@ -24,6 +25,8 @@ compared by."""
 METADATA_FILE: Final = "metadata_location"
 """The parameter by which Iceberg's entries name the metadata file that is head's: a commit sets it. Iceberg's views
 have it, too."""
+
+_ICEBERG: Final = "iceberg"
 
 _KIND: Final = "table_type"
 """The parameter by which Iceberg tells its tables from its views (`ICEBERG-VIEW`) and from what is none of its own."""
@@ -42,7 +45,7 @@ def head_file(parameters: Mapping[str, str]) -> str | None:
     """The metadata file that an entry with these parameters names; of one that was taken away, the one that it named,
     unless a commit that waited for it got through all the same. None where it is no Iceberg table's, as Iceberg itself
     tells: by its kind, in any case."""
-    if parameters.get(_KIND, "").lower() != "iceberg":
+    if parameters.get(_KIND, "").lower() != _ICEBERG:
         return None
     named, taken = parameters.get(METADATA_FILE), parameters.get(TAKEN_FILE)
     return taken if taken is not None and named == f"{taken}{TAKEN}" else named
@@ -76,6 +79,12 @@ class Entry:
     output_format: str | None = None
     serde: str | None = None
     owner: str | None = None
+
+
+def keeps_head(entry: Entry) -> bool:
+    """Whether the entry itself names its table's head. One with a provider of another format is that format's, whose
+    writers keep such metadata beside their log for readers."""
+    return (entry.provider or _ICEBERG).lower() == _ICEBERG and head_file(entry.parameters) is not None
 
 
 class Notification(NamedTuple):

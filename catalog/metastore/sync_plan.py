@@ -11,12 +11,17 @@ from typing import Final
 
 from lakewarden.catalog.formats.port import Observation
 from lakewarden.catalog.formats.registry import provider_of, spec_of
+from lakewarden.catalog.metastore.entry_obstacles import (
+    Obstacle,
+    foreign,
+    obstacle_in,
+    of_a_catalog,
+    pointed_away,
+)
 from lakewarden.catalog.metastore.entry_statistics import misleads, recorded_in, without_statistics
 from lakewarden.catalog.metastore.ownership import (
     foreign_owner,
-    is_of_another,
     is_system_entry,
-    says_ours,
 )
 from lakewarden.catalog.metastore.parameters import (
     INSTALLATION,
@@ -46,14 +51,11 @@ __all__ = [
     "OUTPUT_FORMAT",
     "SERDE",
     "Aspect",
-    "Obstacle",
     "SyncChange",
     "SyncPlan",
     "hadoop_location",
     "hive_columns",
-    "obstacle_in",
     "plan_sync",
-    "points_at_another",
     "stored_schema",
 ]
 
@@ -100,14 +102,6 @@ class SyncChange:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Obstacle:
-    """Why an entry is not ours to change: a sentence and what somebody can do about it."""
-
-    message: str
-    hint: str
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
 class SyncPlan:
     """From an entry to the wanted one."""
 
@@ -148,9 +142,11 @@ def plan_sync(
     one, at another place that the entry gives (`points_at_another`): somebody has pointed it there.
     """
     provider = provider_of(seen.format)
-    obstacle = obstacle_in(entry, table_id, location, installation) if provider else _foreign(seen)
-    if obstacle is None and at_another:
-        obstacle = _pointed_away(entry, location)
+    obstacle = obstacle_in(entry, table_id, location, installation) if provider else foreign(seen)
+    if obstacle is None:
+        obstacle = of_a_catalog(entry, seen, location) or (
+            pointed_away(entry, location) if at_another else None
+        )
     if provider is None or obstacle is not None:
         return SyncPlan(entry=entry, wanted=entry, obstacle=obstacle)
     case = _Case(
@@ -202,60 +198,6 @@ def hadoop_location(location: str) -> str:
     if path is not None:
         return f"file:{path}"
     return f"s3a://{location.removeprefix('s3://')}" if location.startswith("s3://") else location
-
-
-def _foreign(seen: Observation) -> Obstacle:
-    return Obstacle(
-        message=f"Metastore entries of {seen.format} tables are not written by lakewarden.",
-        hint="The engine that made the table keeps its entry.",
-    )
-
-
-def points_at_another(
-    entry: Entry, *, table_id: str, location: str, installation: str | None, is_table: Callable[[str], bool]
-) -> bool:
-    """Whether the entry of a managed table gives another place than the table's, and there is a table there: where
-    nothing is, the table has moved, and its entry is behind. Raises what `is_table` raises."""
-    if not entry.location or obstacle_in(entry, table_id, location, installation) is not None:
-        return False
-    at = from_hadoop(entry.location)
-    return at != location and is_table(at)
-
-
-def _pointed_away(entry: Entry, location: str) -> Obstacle:
-    name = f"{entry.database}.{entry.table}"
-    return Obstacle(
-        message=f"{name} in the metastore was pointed at another table, at {entry.location}; "
-        f"the one that is managed is at {location}.",
-        hint=f"If readers of {name} shall see that one, `lakewarden tables drop {name}`, then register it anew; else "
-        f"point it back: ALTER TABLE {name} SET LOCATION '{hadoop_location(location)}'.",
-    )
-
-
-def obstacle_in(entry: Entry, table_id: str, location: str, installation: str | None) -> Obstacle | None:
-    """Why an entry of its name is not that of the table at `location`; None where it is."""
-    name = f"{entry.database}.{entry.table}"
-    if "VIEW" in entry.table_type.upper():
-        return Obstacle(
-            message=f"{name} is a view in the metastore, not a table.", hint="Rename one of the two."
-        )
-    if entry.location and from_hadoop(entry.location) == location:
-        return None
-    if says_ours(entry, table_id, installation):
-        return None
-    if is_of_another(entry, installation):
-        owner = entry.parameters.get(INSTALLATION)
-        return Obstacle(
-            message=f"{name} in the metastore is of another installation of lakewarden"
-            f"{f' ({owner})' if owner else ''}, at {entry.location or 'no location'}.",
-            hint="Give this installation a database of its own there by the setting system.database; where the other "
-            "one is gone, or was this one, `lakewarden init --take-over`.",
-        )
-    return Obstacle(
-        message=f"{name} in the metastore is another table, at {entry.location or 'no location'}.",
-        hint=f"Point it at {location}, or give the managed table another name "
-        "with `lakewarden tables rename`.",
-    )
 
 
 def _location(entry: Entry, case: _Case) -> tuple[Entry, str | None]:

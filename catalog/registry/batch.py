@@ -173,7 +173,8 @@ class _Look:
             if row is not None:
                 asked = replace(asked, is_named_twice=is_named_still(registry, row))
             with self._by_its_entry(place, row):
-                reader = registry.reader_at(place.location, place.name)
+                by_entry = True if place.address is not None else None
+                reader = registry.reader_at(place.location, place.name, by_entry=by_entry)
                 return replace(asked, format=reader.format, seen=reader.observe(place.location))
         except LakewardenError as error:
             return error

@@ -8,6 +8,7 @@ from lakewarden.catalog.clock import Clock
 from lakewarden.catalog.errors import LakewardenError, NotFoundError, PreconditionError, RefusedError
 from lakewarden.catalog.formats.outer_tables import Outer
 from lakewarden.catalog.formats.port import LogProblem, Observation, TableReader
+from lakewarden.catalog.formats.registry import spec_of
 from lakewarden.catalog.metastore.lookup import (
     NamedLocation,
     name_from_location,
@@ -108,10 +109,18 @@ class Registry:
         """The row with this `table_id`. Raises `NotFoundError`."""
         return row_of(self.store.rows(TABLES), table_id)
 
-    def reader_at(self, location: str, name: str | None = None) -> TableReader:
-        """The reader of the table at a location. Raises `RefusedError` where there is none."""
+    def reader_at(
+        self, location: str, name: str | None = None, *, by_entry: bool | None = None
+    ) -> TableReader:
+        """The reader of the table at a location. Raises `RefusedError` where there is none.
+
+        What goes by an entry that keeps its head (`by_entry`; None: as its row says) is a table of such a format,
+        whatever else lies in the folder, such as the log of another format.
+        """
+        if by_entry is None:
+            by_entry = self.heads is not None and self.heads.address(location) is not None
         for reader in self.readers:
-            if reader.is_table(location):
+            if (not by_entry or spec_of(reader.format).located is not None) and reader.is_table(location):
                 return reader
         refuse_if_absent(location, self.storage(location))
         raise RefusedError(

@@ -11,9 +11,9 @@ from lakewarden.catalog.errors import UnavailableError
 from lakewarden.catalog.formats.outer_tables import Outer
 from lakewarden.catalog.formats.port import LogProblem, Observation, TableReader
 from lakewarden.catalog.formats.registry import has_branches, reader_of
+from lakewarden.catalog.metastore.entry_obstacles import points_at_another
 from lakewarden.catalog.metastore.known_tables import entry_at_place, has_had_entry, is_known
 from lakewarden.catalog.metastore.port import Metastore
-from lakewarden.catalog.metastore.sync_plan import points_at_another
 from lakewarden.catalog.metastore.table_heads import address_in
 from lakewarden.catalog.model.rows import Finding, HealthRow, TableRow
 from lakewarden.catalog.policy.effective import EffectivePolicy

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 
 from lakewarden.catalog.errors import PreconditionError
 from lakewarden.catalog.formats.port import LogProblem
+from lakewarden.catalog.metastore.entry_obstacles import points_at_another
 from lakewarden.catalog.metastore.port import Metastore
-from lakewarden.catalog.metastore.sync_plan import SyncPlan, plan_sync, points_at_another
+from lakewarden.catalog.metastore.sync_plan import SyncPlan, plan_sync
 from lakewarden.catalog.model.rows import RowKind, Source, TableRow, TableState
 from lakewarden.catalog.policy.scopes import govern, scopes_by_name
 from lakewarden.catalog.system.port import TABLES

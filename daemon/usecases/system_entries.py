@@ -6,11 +6,12 @@ from dataclasses import replace
 from lakewarden.catalog.errors import ConflictError, RefusedError
 from lakewarden.catalog.failpoints import reach
 from lakewarden.catalog.formats.port import Observation
+from lakewarden.catalog.metastore.entry_obstacles import Obstacle, obstacle_in
 from lakewarden.catalog.metastore.lookup import SYSTEM
 from lakewarden.catalog.metastore.ownership import is_of_another
 from lakewarden.catalog.metastore.parameters import INSTALLATION
 from lakewarden.catalog.metastore.port import Entry, Metastore
-from lakewarden.catalog.metastore.sync_plan import Obstacle, hadoop_location, obstacle_in, plan_sync
+from lakewarden.catalog.metastore.sync_plan import hadoop_location, plan_sync
 from lakewarden.catalog.model.rows import Source, TableRow
 from lakewarden.catalog.system.own_rows import system_table_id
 from lakewarden.catalog.system.port import SYSTEM_TABLES, TABLES

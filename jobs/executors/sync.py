@@ -5,8 +5,9 @@ import json
 from lakewarden.catalog.errors import ConflictError, PreconditionError, RefusedError, UnreadableError
 from lakewarden.catalog.failpoints import reach
 from lakewarden.catalog.formats.port import Observation
+from lakewarden.catalog.metastore.entry_obstacles import points_at_another
 from lakewarden.catalog.metastore.port import Metastore
-from lakewarden.catalog.metastore.sync_plan import SyncPlan, plan_sync, points_at_another
+from lakewarden.catalog.metastore.sync_plan import SyncPlan, plan_sync
 from lakewarden.jobs.actions.sync import SyncMetastore
 from lakewarden.jobs.runs.head import require_same_table
 from lakewarden.jobs.runs.port import JobContext, Report

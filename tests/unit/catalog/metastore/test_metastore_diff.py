@@ -168,6 +168,25 @@ def test_another_tables_entry_is_an_obstacle() -> None:
     assert (plan.changes, plan.wanted) == ((), entry)
 
 
+def test_an_entry_that_keeps_the_head_of_another_format_in_the_folder_is_not_overwritten() -> None:
+    """As converters of metadata leave it: a log for some engines, an entry for others."""
+    entry = made_by_spark(
+        provider=None,
+        parameters={
+            "table_type": "ICEBERG",
+            "metadata_location": "file:/lake/flights/metadata/1.metadata.json",
+        },
+    )
+    plan = planned(entry)
+    assert plan.obstacle is not None and plan.obstacle.message == (
+        "db.flights in the metastore keeps the head of a table of another format in the same folder; "
+        f"what is managed at {HERE} is the Delta table there."
+    )
+    assert (plan.changes, plan.wanted) == ((), entry)
+    ours = made_by_spark(parameters=dict(entry.parameters))
+    assert planned(ours).obstacle is None, "by its provider it is the table's, with metadata beside the log"
+
+
 def test_our_own_entry_that_points_elsewhere_is_pointed_back() -> None:
     plan = planned(replace(synced(), location="file:/lake/other"))
     assert aspects(plan) == [Aspect.LOCATION]
