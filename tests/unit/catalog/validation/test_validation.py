@@ -169,6 +169,22 @@ def test_a_version_that_went_back_is_told_from_another_table() -> None:
     assert on_change_findings(subject(replace(SEEN, version=4), findings=(same,), version=3), Unknown()) == ()
 
 
+def test_a_table_that_is_rebuilt_every_night_is_not_held_to_what_it_was_nights_ago() -> None:
+    """By another UUID at the same number, or by the same table's other commit of it."""
+    anew = replace(SEEN, version=0, format_id="of the second night", head="of the second night@0@2")
+    (other,) = on_change_findings(subject(anew, format_ids=("uuid",)), Unknown())
+    assert other.check == "version_moved"
+
+    def again(head: str | None) -> tuple[Finding, ...]:
+        looked = subject(anew, findings=(other,), version=0)
+        assert looked.before is not None
+        return on_change_findings(replace(looked, before=replace(looked.before, head=head)), Unknown())
+
+    assert again(anew.head) == (other,)
+    assert again(None) == (other,), "of a head that nobody wrote down nothing can be told"
+    assert again("of the first night@0@1") == ()
+
+
 def test_a_head_that_was_moved_back_by_hand_is_no_damage() -> None:
     moved = replace(subject(replace(SEEN, version=3), format_ids=("uuid",)), head_moved=True)
     assert on_change_findings(moved, Unknown()) == ()
