@@ -27,4 +27,4 @@ def test_a_backup_in_a_tables_folder_is_refused_whatever_it_calls_the_storage(pl
 def test_nor_in_its_own_source(place: str) -> None:
     source = SimpleNamespace(location=lambda table: f"hdfs://nn:8020/sys/{table.name}")
     with pytest.raises(RefusedError, match="inside its own source"):
-        plan_backup(source, place, NO_OPTIONS)  # type: ignore[arg-type]  # it is asked where it is
+        plan_backup(source, place, NO_OPTIONS)  # it is asked where it is

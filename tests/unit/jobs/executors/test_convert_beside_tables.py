@@ -10,8 +10,8 @@ from lakewarden.catalog.errors import RefusedError
 from lakewarden.catalog.metastore.port import Entry, EntryColumn
 from lakewarden.catalog.storage.file_store import canonical
 from lakewarden.jobs.actions.convert import Convert
-from lakewarden.jobs.executors import convert_checks
 from lakewarden.jobs.executors.convert import convert
+from lakewarden.jobs.executors.convert_owners import refuse_owned
 from lakewarden.jobs.runs.port import Report
 from support.builders.runs import Bench, parquet_file
 from support.fakes.metastore import FakeMetastore
@@ -99,8 +99,8 @@ def test_an_entry_that_has_the_same_files_is_seen_whatever_it_calls_the_storage(
     )  # fmt: skip
     metastore.create(entry)
     with pytest.raises(RefusedError, match=r"db\.other has its files at"):
-        convert_checks._refuse_owned(Convert(name=None, location="hdfs://nn:8020/w/t"), metastore)
-    convert_checks._refuse_owned(Convert(name=None, location="hdfs://nn:8020/w/u/t"), FakeMetastore())
+        refuse_owned(Convert(name="db.t", location="hdfs://nn:8020/w/t"), metastore)
+    refuse_owned(Convert(name="db.t", location="hdfs://nn:8020/w/u/t"), FakeMetastore())
 
 
 def test_partition_folders_called_metadata_are_no_table(bench: Bench, tmp_path: Path) -> None:
