@@ -150,7 +150,10 @@ class SweepWriter:
         kind = _TOLD.get(row.state)
         if kind is None or (before is not None and before.state is row.state):
             return
-        get_log("sweep").warning(kind.value, table=row.name, because=row.state_reason)
+        if kind is EventKind.QUARANTINED:
+            get_log("sweep").warning("quarantined", table=row.name, because=row.state_reason)
+        else:
+            get_log("sweep").warning("dropped by its users", table=row.name, because=row.state_reason)
         message = f"{row.name} is {kind}: {row.state_reason}"
         self._announce(kind, row, message, row.updated_at)
 

@@ -27,6 +27,8 @@ KEYS = {
 }
 EVENTS = {
     "quarantined": "A check found an error: the table is quarantined, nothing changes it until it is mended.",
+    "dropped": "A sweep found nothing left of the table, neither its files nor its entry: it counts as dropped by its "
+    "users. If it has only been moved, `tables register` at its new place takes it back.",
     "run_failed": "A run failed, or its worker was lost, and it is not tried again by itself.",
     "consent_needed": "A run stopped before something that somebody has to agree to; `hint` says how.",
     "reads_reverted": "The table holds what was made from versions that a rollback took back.",
