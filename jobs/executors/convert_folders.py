@@ -1,6 +1,7 @@
 """Whether each folder of a Parquet table that has files is one of its partitions, and so is read by whoever reads the
 table. Pure."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Final
 
@@ -99,6 +100,13 @@ def check_partitions(
         raise RefusedError(
             f"{action.name} has partitions outside its folder: {few(elsewhere)}.",
             hint="Move them inside, or leave it a Parquet table.",
+        )
+    owners = Counter(registered.values())
+    shared = sorted(name for name, folder in registered.items() if owners[folder] > 1)
+    if shared:
+        raise RefusedError(
+            f"{action.name} has partitions that share a folder, and a file has the values of one: {few(shared)}.",
+            hint="Drop all but one of them from the metastore, with the files left there, or write the table anew.",
         )
     other = misnamed(registered)
     if other and format_ == DELTA and has_null(registered):

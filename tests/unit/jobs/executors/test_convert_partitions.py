@@ -69,3 +69,9 @@ def test_where_the_metastore_tells_the_values_folders_may_have_any_name(tmp_path
 def test_beside_a_null_partitions_in_folders_of_their_names_are_taken(tmp_path: Path) -> None:
     partitions = {f"day={NULL}": f"Day={NULL}", "day=a%2Fb": "Day=a%2Fb", "day=x y": "Day=x y"}
     assert checked(tmp_path / "t", partitions) == 3
+
+
+@pytest.mark.parametrize("format_", [DELTA, ICEBERG])
+def test_partitions_that_share_a_folder_are_refused(tmp_path: Path, format_: TableFormat) -> None:
+    with pytest.raises(RefusedError, match="share a folder, .*: day=1, day=2"):
+        checked(tmp_path / "t", {"day=1": "day=1", "day=2": "day=1", "day=3": "day=3"}, format_)
