@@ -9,13 +9,14 @@ from bisect import bisect_left, insort
 from collections.abc import Callable, Collection, Iterator
 from copy import copy
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakewarden.catalog.errors import RefusedError, UsageError
-from lakewarden.catalog.model.left_by_users import LEFT_AT, is_left
+from lakewarden.catalog.model.left_by_users import LEFT_AT, is_left, is_recent
 from lakewarden.catalog.model.rows import PLACELESS, RowKind, TableRow, TableState
 
 __all__ = [
@@ -128,8 +129,13 @@ class Held:
     location: str | None
     state: TableState
     format_id: str | None
-    left: bool = False
-    """Its users dropped it, as it seemed: its files and its metastore entry were gone."""
+    left_at: str | None = None
+    """When its users dropped it, as it seemed: its files and its metastore entry were gone."""
+
+    @property
+    def left(self) -> bool:
+        """Whether that is so."""
+        return is_left(self.state, self.left_at)
 
 
 class RegisteredPlaces:
@@ -152,8 +158,7 @@ class RegisteredPlaces:
         for table_id, kind, name, location, state, ids, left_at in zip(
             *columns, told.to_pylist(), strict=True
         ):
-            left = is_left(TableState(state), left_at)
-            held = Held(table_id, name, location, TableState(state), ids[-1] if ids else None, left)
+            held = Held(table_id, name, location, TableState(state), ids[-1] if ids else None, left_at)
             is_table = kind == RowKind.TABLE.value
             self._take(held, is_table=is_table)
             if is_table:
@@ -177,7 +182,7 @@ class RegisteredPlaces:
             row.location,
             row.state,
             row.format_ids[-1] if row.format_ids else None,
-            is_left(row.state, row.properties.get(LEFT_AT)),
+            row.properties.get(LEFT_AT),
         )
         before, self._by_id[row.table_id] = self._by_id.get(row.table_id), held
         if before is not None:
@@ -256,6 +261,7 @@ def identify(
     format_id: str | None,
     *,
     alive: Collection[str],
+    now: datetime | None = None,
     name: str | None = None,
     at_head: Collection[str] = (),
 ) -> Verdict:
@@ -264,11 +270,17 @@ def identify(
     `alive` are those locations of tables with the same UUID that still hold a table (the caller looked). Copies share
     a UUID for ever: of several tables with it, the one is meant that is no longer where it was and has the `name` that
     was asked for, else that alone was last seen `at_head`, the very commit that this one is at (their `table_id`s).
+    What appears `now` at the place of a table that its users dropped long ago is another one, unless the UUID is the
+    same: then it has come back.
     """
-    here = sorted(places.at(location), key=lambda one: one.state in PLACELESS)
-    if here:
+    twins, at = places.twins(format_id), places.at(location)
+    here = sorted(at, key=lambda one: one.state in PLACELESS)
+    if here and now is not None and all(one.left and not is_recent(one.left_at, now) for one in here):
+        same = [one for one in here if one in twins]
+        if same:
+            return _moved_from(same[-1])
+    elif here:
         return AlreadyManaged(table_id=here[0].table_id, state=here[0].state)
-    twins = places.twins(format_id)
     living = [twin for twin in twins if twin.location in alive]
     lost = [twin for twin in twins if twin.location not in alive]
     named = [twin for twin in lost if twin.name == name]

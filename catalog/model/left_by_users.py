@@ -8,7 +8,7 @@ from typing import Final
 from lakewarden.catalog.model.pending_quarantine import released
 from lakewarden.catalog.model.rows import TableRow, TableState
 
-__all__ = ["LEFT_AT", "is_left", "is_watched", "left", "taken_back", "without_leaving"]
+__all__ = ["LEFT_AT", "is_left", "is_recent", "is_watched", "left", "taken_back", "without_leaving"]
 
 LEFT_AT: Final = "left.at"
 """Row property: when a sweep found that its users had dropped the table (ISO 8601, UTC)."""
@@ -28,9 +28,13 @@ def is_left(state: TableState, left_at: str | None) -> bool:
 
 def is_watched(row: TableRow, now: datetime) -> bool:
     """Whether a table that appears at the place is taken for the same one."""
-    if not is_left(row.state, row.properties.get(LEFT_AT)):
-        return False
-    return now - datetime.fromisoformat(row.properties[LEFT_AT]) < _WATCHED_FOR
+    left_at = row.properties.get(LEFT_AT)
+    return is_left(row.state, left_at) and is_recent(left_at, now)
+
+
+def is_recent(left_at: str | None, now: datetime) -> bool:
+    """Whether that which is said to have left then (`LEFT_AT`) may still come back as the same."""
+    return left_at is not None and now - datetime.fromisoformat(left_at) < _WATCHED_FOR
 
 
 def taken_back(row: TableRow) -> TableRow:

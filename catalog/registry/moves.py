@@ -26,8 +26,8 @@ def moved_to(row: TableRow, location: str, *, told: bool) -> TableRow:
             "its disk may be away.",
             hint="If the table has moved here for good, repeat with --moved; if it is a copy, with --copy.",
         )
-    aliases = tuple(dict.fromkeys((*row.aliases, row.location or "")))
-    return replace(row, location=location, aliases=aliases)
+    before = () if row.location in (None, location) else (row.location,)
+    return replace(row, location=location, aliases=tuple(dict.fromkeys((*row.aliases, *before))))
 
 
 def refuse_lost_name(row: TableRow, location: str, named: Iterable[Held]) -> None:

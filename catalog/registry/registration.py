@@ -7,11 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from lakewarden.catalog.errors import (
-    ConflictError,
-    LakewardenError,
-    RefusedError,
-)
+from lakewarden.catalog.errors import ConflictError, LakewardenError, RefusedError
 from lakewarden.catalog.formats.files_elsewhere import with_links, with_reach
 from lakewarden.catalog.formats.linked_folders import linked_folders
 from lakewarden.catalog.formats.port import LogProblem, Observation
@@ -257,6 +253,7 @@ class Registration:
             self.place.location,
             self.format_id,
             alive=round_.alive,
+            now=self.at,
             name=wanted_name(self.wanted.name, self.place) if told else None,
             at_head=round_.at_head(self.seen) if told and isinstance(self.seen, Observation) else (),
         )
@@ -298,7 +295,8 @@ class Registration:
     def _moved(self, round_: RegistrationAttempt, verdict: Moved) -> TableRow:
         row = round_.row_of(verdict.table_id)
         require(self.actor, Permission.REGISTER, row)
-        told = self.wanted.moved or round_.is_surely_gone(row.location)
+        is_here = any(one.table_id == row.table_id for one in round_.places.at(self.place.location))
+        told = self.wanted.moved or is_here or round_.is_surely_gone(row.location)
         moved = moved_to(row, self.place.location, told=told)
         if verdict.is_back:
             refuse_lost_name(row, self.place.location, round_.places.named(row.name))

@@ -2,11 +2,16 @@
 
 from collections import defaultdict
 from collections.abc import Generator, Iterator
+from datetime import datetime
 from functools import partial
+
+import pyarrow.compute as pc
 
 from lakewarden.catalog.errors import CatalogAwayError, EntryAwayError, LakewardenError
 from lakewarden.catalog.metastore.table_heads import address_in
 from lakewarden.catalog.model.identity import CatalogAddress
+from lakewarden.catalog.model.left_by_users import LEFT_AT, is_left, is_recent
+from lakewarden.catalog.model.rows import TableState
 from lakewarden.catalog.registry.discovery import DiscoveredTable, in_catalog, in_metastore, under_root
 from lakewarden.catalog.storage.file_store import spelled
 from lakewarden.catalog.storage.troubles import silent
@@ -17,20 +22,34 @@ __all__ = ["candidates"]
 
 
 def candidates(services: Services) -> Iterator[DiscoveredTable | None]:
-    """Tables that exist in the metastore or under a discovery root and have no row, dropped ones included.
+    """Tables that exist in the metastore or under a discovery root and have no row: one of a table that was dropped
+    counts, but for what was purged, and for what its users dropped so long ago that nobody watches its place any more.
 
     None for each look that found nothing: a search through a large metastore takes minutes, and may be left off
     in between.
     """
-    known = {
-        location
-        for location in services.store.rows(TABLES).arrow(["location"]).column(0).to_pylist()
-        if location
-    }
+    known = _known(services)
     for found in _looks(services, known):
         if found is not None and found.location is not None:
             known.add(found.location)
         yield found
+
+
+def _known(services: Services) -> set[str]:
+    """The places of rows."""
+    now = services.clock.now()
+    index = services.store.rows(TABLES).arrow(["location", "state", "properties"])
+    left = pc.map_lookup(index.column("properties"), query_key=LEFT_AT, occurrence="first").to_pylist()
+    told = zip(index.column("location").to_pylist(), index.column("state").to_pylist(), left, strict=True)
+    return {
+        place for place, state, left_at in told if place and _keeps_place(TableState(state), left_at, now)
+    }
+
+
+def _keeps_place(state: TableState, left_at: str | None, now: datetime) -> bool:
+    if is_left(state, left_at):
+        return is_recent(left_at, now)
+    return state is not TableState.PURGED
 
 
 def _looks(services: Services, known: set[str]) -> Iterator[DiscoveredTable | None]:
@@ -61,11 +80,12 @@ def _in_catalogs(services: Services) -> Generator[DiscoveredTable | None, None, 
     away: CatalogAwayError | None = None
     if catalogs is None:
         return None
-    rows = services.store.rows(TABLES).find(format="iceberg")
+    rows, now = services.store.rows(TABLES).find(format="iceberg"), services.clock.now()
     managed = defaultdict[CatalogAddress, set[str]](set)
     for row in rows:
         address = address_in(row.properties)
-        if address is not None and row.location is not None:
+        left_at = row.properties.get(LEFT_AT)
+        if address is not None and row.location is not None and _keeps_place(row.state, left_at, now):
             managed[address].add(row.location)
     for name in catalogs.names:
         try:

@@ -1,11 +1,12 @@
 """Tables that are no longer where they were, found at another place: whose row goes on there, and what is refused."""
 
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
-from lakewarden.catalog.errors import NotAllowedError, RefusedError
+from lakewarden.catalog.errors import NotAllowedError, PreconditionError, RefusedError
 from lakewarden.catalog.formats.port import LogProblem, Observation
 from lakewarden.catalog.model.left_by_users import left
 from lakewarden.catalog.model.rows import Mode, PolicySettings, Source, TableRow, TableState
@@ -14,6 +15,7 @@ from lakewarden.catalog.registry.service import Registry
 from lakewarden.catalog.system.port import HEALTH, TABLES
 from support.builders.registries import ANA, NOW, ROOT, folder, made_registry
 from support.builders.tables import FakeReader
+from support.fakes.clock import ManualClock
 
 
 @pytest.fixture
@@ -143,3 +145,20 @@ def test_a_hold_is_not_escaped_as_a_copy_while_another_copy_lives(
     taken_away(reader, prod)
     with pytest.raises(NotAllowedError, match="db.prod, which is under a legal hold"):
         register(registry, folder(reader, tmp_path / "new", uuid="u"), actor=ANA, name="db.x", copy=True)
+
+
+@pytest.mark.parametrize("uuid", ["u", "v"], ids=["the same", "another"])
+def test_what_appears_where_a_table_was_dropped_long_ago(
+    registry: Registry, reader: FakeReader, tmp_path: Path, uuid: str
+) -> None:
+    """Within thirty days it has come back whatever its UUID is; later another UUID is another table."""
+    row = register(registry, folder(reader, tmp_path / "t", uuid="u"), actor=ANA).row
+    seemed_dropped(registry, reader, row)
+    place = folder(reader, tmp_path / "t", uuid=uuid)
+    with pytest.raises(PreconditionError, match="was dropped from management") as caught:
+        register(registry, place, actor=ANA)
+    assert "undrop" in (caught.value.hint or "")
+    assert isinstance(registry.clock, ManualClock)
+    registry.clock.advance(timedelta(days=31))
+    came = register(registry, place, actor=ANA, source=Source.DISCOVER).row
+    assert (came.table_id == row.table_id, came.state, came.aliases) == (uuid == "u", TableState.ACTIVE, ())
