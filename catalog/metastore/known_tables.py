@@ -11,30 +11,30 @@ from typing import Final
 from lakewarden.catalog.errors import UsageError
 from lakewarden.catalog.metastore.lookup import parse_name
 from lakewarden.catalog.metastore.ownership import says_ours
-from lakewarden.catalog.metastore.port import Entry, Metastore
+from lakewarden.catalog.metastore.port import Entry, Metastore, keeps_head
 from lakewarden.catalog.metastore.table_heads import address_in
 from lakewarden.catalog.model.identity import Follow
 from lakewarden.catalog.model.rows import TableRow
 from lakewarden.catalog.storage.file_store import as_hadoop_says, spelled
 
-__all__ = ["entry_at_place", "has_had_entry", "is_at", "is_known", "with_entry"]
+__all__ = ["ENTERED", "entry_at_place", "has_had_entry", "is_at", "is_known", "is_renamed", "with_entry"]
 
-_ENTERED: Final = "metastore.entry"
+ENTERED: Final = "metastore.entry"
 """Row property: the name by which the metastore was last seen to have the table at its place."""
 
 
 def with_entry(row: TableRow, name: str | None) -> TableRow:
     """The row of a table that the metastore has under this name at its place; None: nothing new is known."""
-    if name is None or row.properties.get(_ENTERED) == name:
+    if name is None or row.properties.get(ENTERED) == name:
         return row
-    return replace(row, properties={**row.properties, _ENTERED: name})
+    return replace(row, properties={**row.properties, ENTERED: name})
 
 
 def has_had_entry(row: TableRow, name: str | None = None) -> bool:
     """Whether the metastore is known to have had the table: under this name, or (None) any."""
     if name is None:
-        return _ENTERED in row.properties or address_in(row.properties) is not None
-    return row.properties.get(_ENTERED) == name
+        return ENTERED in row.properties or address_in(row.properties) is not None
+    return row.properties.get(ENTERED) == name
 
 
 def entry_at_place(metastore: Metastore, row: TableRow, *, follow: Follow) -> str | None:
@@ -66,6 +66,18 @@ def is_known(metastore: Metastore, row: TableRow, *, installation: str | None, f
     )
 
 
+def is_renamed(metastore: Metastore, row: TableRow, name: str, *, follow: Follow) -> bool:
+    """Whether the metastore, which has had the table under the row's name, has it at its place under this name now, and
+    under the row's nothing or another table. Raises `UnavailableError`."""
+    if name == row.name or address_in(row.properties) is not None or not has_had_entry(row, row.name):
+        return False
+    entry = _entry(metastore, name)
+    if entry is None or keeps_head(entry) or not is_at(entry.location, row.location, follow=follow):
+        return False
+    own = _entry(metastore, row.name)
+    return own is None or not is_at(own.location, row.location, follow=follow)
+
+
 def is_at(told: str | None, location: str | None, *, follow: Follow) -> bool:
     """Whether a location as an entry spells it is the place of this one; `follow` gives all locations of one place one
     spelling."""
@@ -78,7 +90,7 @@ def is_at(told: str | None, location: str | None, *, follow: Follow) -> bool:
 
 
 def _earlier_names(row: TableRow) -> Iterator[str]:
-    for name in (row.properties.get(_ENTERED), *row.aliases):
+    for name in (row.properties.get(ENTERED), *row.aliases):
         parsed = None if name is None else parse_name(name)
         if parsed is not None:
             yield parsed

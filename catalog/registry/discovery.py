@@ -29,6 +29,11 @@ _DEEPEST = 4
 """How many levels below a root tables are looked for."""
 
 
+def _none(name: str, location: str) -> bool:
+    """No table has another name than its row."""
+    return False
+
+
 def _any(name: str) -> bool:
     """Every name is looked for."""
     return True
@@ -50,10 +55,12 @@ def in_metastore(
     *,
     named: Callable[[str], bool] = _any,
     answers: Callable[[str], bool] = _any,
+    renamed: Callable[[str, str], bool] = _none,
 ) -> Iterator[DiscoveredTable | None]:
     """Tables of the metastore with a name in `named` (`db.t`) that a reader understands and whose location is not in
     `known`, without any installation's system tables; None for each look without a result, to let the caller do
-    something else in between.
+    something else in between. Of those in `known`, the ones that are `renamed`: that may have another name there, at a
+    location, than their rows have.
 
     What cannot be asked whether it is a table is one: whoever registers it hears why not, of it alone. What lies where
     nothing `answers` (a location as the entry spells it) is passed over: who asks there waits without an end.
@@ -61,7 +68,7 @@ def in_metastore(
     for database in metastore.databases():
         for table in metastore.tables(database):
             if named(f"{database}.{table}") and not table.startswith(OUR_ENTRIES):
-                yield _entered(metastore, database, table, readers, known, answers)
+                yield _entered(metastore, database, table, readers, known, answers, renamed)
 
 
 def _entered(
@@ -71,6 +78,7 @@ def _entered(
     readers: tuple[TableReader, ...],
     known: AbstractSet[str],
     answers: Callable[[str], bool],
+    renamed: Callable[[str, str], bool],
 ) -> DiscoveredTable | None:
     entry = metastore.get(database, table)
     if entry is None or entry.location is None or is_system_entry(entry):
@@ -80,9 +88,10 @@ def _entered(
     if not answers(as_hadoop_says(entry.location)):
         return None
     location = from_hadoop(entry.location)
-    if location in known or not _may_be_table(location, readers):
+    name = f"{database}.{table}"
+    if (location in known and not renamed(name, location)) or not _may_be_table(location, readers):
         return None
-    return DiscoveredTable(where=f"{database}.{table}", location=location)
+    return DiscoveredTable(where=name, location=location)
 
 
 def in_catalog(

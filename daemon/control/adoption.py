@@ -19,8 +19,10 @@ from lakewarden.catalog.registry.batch import Came, register_batch
 from lakewarden.catalog.registry.discovery import DiscoveredTable
 from lakewarden.catalog.registry.register import register
 from lakewarden.catalog.registry.registration import WantedTable
-from lakewarden.catalog.registry.service import Registry
+from lakewarden.catalog.registry.service import Registered, Registry
+from lakewarden.catalog.storage.place import Moment
 from lakewarden.catalog.units import count_of
+from lakewarden.daemon.control.followed_renames import follow_rename
 from lakewarden.daemon.control.run_recorder import DAEMON
 from lakewarden.daemon.telemetry.log import get_log
 from lakewarden.daemon.telemetry.outages import Outage
@@ -48,6 +50,8 @@ class Adoption:
     """Called between two tables."""
     no_metastore: Outage
     """The metastore's outage, which is said elsewhere as well."""
+    moment: Callable[[], Moment] = Moment
+    """Compares places, as they are now."""
     _search: Iterator[DiscoveredTable | None] | None = None
     _away: set[str] = field(default_factory=set)
     _met_away: set[str] = field(default_factory=set)
@@ -132,12 +136,26 @@ class Adoption:
         if isinstance(came, Unforeseen):
             as_error(came, table="what discovery found")
             return sum(bool(self.guard(place, partial(self._register, registry, place))) for place in places)
+        follow = self.moment().spelling
+        followed = [
+            self.guard(place, partial(follow_rename, registry, one.row, place, follow=follow))
+            for place, one in zip(places, came, strict=True)
+            if isinstance(one, Registered)
+        ]
         self._tell(places, came)
-        return sum(not isinstance(one, LakewardenError) and one.created for one in came)
+        new = sum(not isinstance(one, LakewardenError) and one.created for one in came)
+        if any(followed):  # their old names are free
+            refused = [
+                place for place, one in zip(places, came, strict=True) if isinstance(one, RefusedError)
+            ]
+            new += sum(bool(self.guard(place, partial(self._register, registry, place))) for place in refused)
+        return new
 
     def _register(self, registry: Registry, place: str) -> bool:
         try:
-            return register(registry, place, actor=DAEMON, source=Source.DISCOVER).created
+            came = register(registry, place, actor=DAEMON, source=Source.DISCOVER)
+            follow_rename(registry, came.row, place, follow=self.moment().spelling)
+            return came.created
         except RefusedError as error:
             get_log("cycle").debug("not adopted", place=place, because=str(error))
             return False

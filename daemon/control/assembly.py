@@ -187,7 +187,7 @@ def _cycle(
             cascade_driver=RestoreCascadeDriver(
                 rollbacks=rollbacks_of_services(services), cache=cache, notifier=notifier
             ),
-            discover=partial(candidates, services),
+            discover=partial(candidates, services, renamed=True),
             require=leadership.require,
             beat=vitals.beat,
             stopping=stopping.is_set,

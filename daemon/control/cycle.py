@@ -23,6 +23,7 @@ from lakewarden.catalog.policy.scopes import Governed
 from lakewarden.catalog.registry.discovery import DiscoveredTable
 from lakewarden.catalog.registry.service import Registry
 from lakewarden.catalog.state.port import Queue, Run, RunRequest
+from lakewarden.catalog.storage.place import Moment
 from lakewarden.catalog.system.port import RUNS, Fence
 from lakewarden.daemon.control.adoption import Adoption
 from lakewarden.daemon.control.cycle_report import CycleReport, has_work, in_a_sentence
@@ -105,7 +106,10 @@ class Cycle:
         parts = self.parts
         parts.questions.tick = self._go_on
         self._adoption = Adoption(
-            guard=self._guarded, go_on=self._go_on, no_metastore=parts.hints.metastore_outage
+            guard=self._guarded,
+            go_on=self._go_on,
+            no_metastore=parts.hints.metastore_outage,
+            moment=lambda: Moment(unanswered=parts.disks.hanging()),
         )
         self._rounds = Rounds(
             stores=parts.stores,

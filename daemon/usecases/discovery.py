@@ -1,17 +1,18 @@
 """Discovery with this installation's metastore, roots and readers."""
 
 from collections import defaultdict
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from datetime import datetime
 from functools import partial
 
 import pyarrow.compute as pc
 
 from lakewarden.catalog.errors import CatalogAwayError, EntryAwayError, LakewardenError
+from lakewarden.catalog.metastore.known_tables import ENTERED
 from lakewarden.catalog.metastore.table_heads import address_in
 from lakewarden.catalog.model.identity import CatalogAddress
 from lakewarden.catalog.model.left_by_users import LEFT_AT, is_left, is_recent
-from lakewarden.catalog.model.rows import TableState
+from lakewarden.catalog.model.rows import GONE, TableState
 from lakewarden.catalog.registry.discovery import DiscoveredTable, in_catalog, in_metastore, under_root
 from lakewarden.catalog.storage.file_store import spelled
 from lakewarden.catalog.storage.troubles import silent
@@ -21,15 +22,18 @@ from lakewarden.daemon.installation.services import Services
 __all__ = ["candidates"]
 
 
-def candidates(services: Services) -> Iterator[DiscoveredTable | None]:
+def candidates(services: Services, *, renamed: bool = False) -> Iterator[DiscoveredTable | None]:
     """Tables that exist in the metastore or under a discovery root and have no row: one of a table that was dropped
     counts, but for what was purged, and for what its users dropped so long ago that nobody watches its place any more.
+
+    With `renamed` also those whose rows go by another name than the metastore has them by.
 
     None for each look that found nothing: a search through a large metastore takes minutes, and may be left off
     in between.
     """
     known = _known(services)
-    for found in _looks(services, known):
+    names = _names(services) if renamed else {}
+    for found in _looks(services, known, lambda name, location: names.get(location, name) != name):
         if found is not None and found.location is not None:
             known.add(found.location)
         yield found
@@ -46,18 +50,34 @@ def _known(services: Services) -> set[str]:
     }
 
 
+def _names(services: Services) -> dict[str, str]:
+    """By location, the names of tables that the metastore has had under them."""
+    index = services.store.rows(TABLES).arrow(["location", "name", "state", "properties"])
+    entered = pc.map_lookup(index.column("properties"), query_key=ENTERED, occurrence="first").to_pylist()
+    told = zip(
+        *(index.column(one).to_pylist() for one in ("location", "name", "state")), entered, strict=True
+    )
+    return {
+        place: name
+        for place, name, state, entry in told
+        if place and name == entry and TableState(state) not in GONE
+    }
+
+
 def _keeps_place(state: TableState, left_at: str | None, now: datetime) -> bool:
     if is_left(state, left_at):
         return is_recent(left_at, now)
     return state is not TableState.PURGED
 
 
-def _looks(services: Services, known: set[str]) -> Iterator[DiscoveredTable | None]:
+def _looks(
+    services: Services, known: set[str], renamed: Callable[[str, str], bool]
+) -> Iterator[DiscoveredTable | None]:
     """Catalogs before roots: under a root lie tables of which only a catalog knows the head. A catalog that does not
     answer is said after the others, and the roots, were asked."""
     if services.metastore is not None:
         yield from in_metastore(
-            services.metastore, services.readers, known, answers=partial(_answers, services)
+            services.metastore, services.readers, known, answers=partial(_answers, services), renamed=renamed
         )
     away: LakewardenError | None = yield from _in_catalogs(services)
     for root in services.settings.discovery_roots:

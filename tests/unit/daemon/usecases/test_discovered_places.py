@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from lakewarden.catalog.metastore.port import Entry
 from lakewarden.catalog.model.left_by_users import left
 from lakewarden.catalog.model.rows import TableRow, TableState
 from lakewarden.catalog.registry.register import register
@@ -15,6 +16,7 @@ from lakewarden.daemon.usecases.discovery import candidates
 from lakewarden.daemon.usecases.init import initialise
 from support.builders.callers import actor
 from support.builders.runs import delta_table
+from support.fakes.metastore import FakeMetastore
 
 
 @pytest.fixture
@@ -57,3 +59,26 @@ def test_what_was_purged_or_dropped_by_its_users_long_ago_keeps_its_place_from_n
     assert found(services) == []
     services.store.edit(TABLES, lambda _: map(states, rows), because="test")
     assert found(services) == ["left", "purged"]
+
+
+def test_a_table_that_the_metastore_has_by_another_name_than_its_row_is_found_by_the_daemon(
+    services: Services, tmp_path: Path
+) -> None:
+    services.__dict__["metastore"] = metastore = FakeMetastore()
+    metastore.create_database("db")
+    delta_table(tmp_path / "t", commits=1)
+    entry = Entry(
+        database="db", table="t", location=f"file:{tmp_path}/t", provider="delta", table_type="EXTERNAL_TABLE"
+    )
+    metastore.create(entry)
+    registry = replace(services.registry, metastore=metastore)
+    row = register(registry, "db.t", actor=actor("ana")).row
+    metastore.drop("db", "t")
+    metastore.create(replace(entry, table="t_old"))
+    assert found(services) == []
+    assert [one.where for one in candidates(services, renamed=True) if one is not None] == ["db.t_old"]
+    named = replace(row, name="sales.t")
+    services.store.edit(TABLES, lambda _: [named], because="test")
+    assert [one for one in candidates(services, renamed=True) if one is not None] == [], (
+        "lakewarden's own name"
+    )
