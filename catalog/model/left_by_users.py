@@ -5,10 +5,9 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Final
 
-from lakewarden.catalog.model.pending_quarantine import released
 from lakewarden.catalog.model.rows import TableRow, TableState
 
-__all__ = ["LEFT_AT", "is_left", "is_recent", "is_watched", "left", "taken_back", "without_leaving"]
+__all__ = ["LEFT_AT", "is_left", "is_recent", "is_watched", "left", "without_leaving"]
 
 LEFT_AT: Final = "left.at"
 """Row property: when a sweep found that its users had dropped the table (ISO 8601, UTC)."""
@@ -35,12 +34,6 @@ def is_watched(row: TableRow, now: datetime) -> bool:
 def is_recent(left_at: str | None, now: datetime) -> bool:
     """Whether that which is said to have left then (`LEFT_AT`) may still come back as the same."""
     return left_at is not None and now - datetime.fromisoformat(left_at) < _WATCHED_FOR
-
-
-def taken_back(row: TableRow) -> TableRow:
-    """The row of a table that was found again."""
-    back = replace(released(row), state=TableState.ACTIVE, state_reason=None)
-    return replace(back, properties=without_leaving(back.properties))
 
 
 def without_leaving(properties: Mapping[str, str]) -> dict[str, str]:

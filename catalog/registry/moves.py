@@ -7,10 +7,12 @@ from dataclasses import replace
 from lakewarden.catalog.errors import NotAllowedError, PreconditionError, RefusedError
 from lakewarden.catalog.formats.port import LogProblem, Observation
 from lakewarden.catalog.model.identity import Held
+from lakewarden.catalog.model.left_by_users import without_leaving
+from lakewarden.catalog.model.pending_quarantine import released
 from lakewarden.catalog.model.rows import GONE, TableRow, TableState
 from lakewarden.catalog.units import sentence
 
-__all__ = ["from_nowhere", "held_copy", "moved_to", "one_of", "or_one_of", "refuse_lost_name"]
+__all__ = ["from_nowhere", "held_copy", "moved_to", "one_of", "or_one_of", "refuse_lost_name", "taken_back"]
 
 
 def moved_to(row: TableRow, location: str, *, told: bool) -> TableRow:
@@ -28,6 +30,12 @@ def moved_to(row: TableRow, location: str, *, told: bool) -> TableRow:
         )
     before = () if row.location in (None, location) else (row.location,)
     return replace(row, location=location, aliases=tuple(dict.fromkeys((*row.aliases, *before))))
+
+
+def taken_back(row: TableRow) -> TableRow:
+    """The row of a table that was found again."""
+    back = replace(released(row), state=TableState.ACTIVE, state_reason=None)
+    return replace(back, properties=without_leaving(back.properties))
 
 
 def refuse_lost_name(row: TableRow, location: str, named: Iterable[Held]) -> None:

@@ -26,7 +26,6 @@ from lakewarden.catalog.model.identity import (
     check_nesting,
     identify,
 )
-from lakewarden.catalog.model.left_by_users import taken_back
 from lakewarden.catalog.model.rows import RowKind, Source, TableFormat, TableRow, TableState
 from lakewarden.catalog.policy.access import Actor, Permission, require
 from lakewarden.catalog.policy.effective import Value, format_value
@@ -42,6 +41,7 @@ from lakewarden.catalog.registry.moves import (
     one_of,
     or_one_of,
     refuse_lost_name,
+    taken_back,
 )
 from lakewarden.catalog.registry.service import (
     Registry,
