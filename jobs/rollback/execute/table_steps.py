@@ -163,7 +163,7 @@ class StepExecutor:
         there were none. What somebody has set since is as they want it."""
         commits = self.tools.reader(step.format).commits(step.location, after=step.from_version)
         made = [one for one in commits if one.run_id == mark_of(row)]
-        version = made[-1].version if made else None
+        version = next((one.version for one in reversed(made)), None)
         if any(one.changed_properties is None for one in made):
             return version
         done = {name for one in made for name in one.changed_properties or ()}
