@@ -69,17 +69,20 @@ __all__ = [
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class WantedTable:
-    """What somebody asks for: the table at a path or metastore name, under which name (None: the place's own), whose
-    it is (None: the actor's), with which policy; whether it is a copy, or has moved, for certain; whether it has to be
-    one that is on record (`must_be_known`): else it is new, and what is said of moves does not matter."""
+    """What somebody asks for: the table at a path, or of a metastore name."""
 
     where: str
     name: str | None = None
+    """None: the place's own."""
     owner: str | None = None
+    """None: the actor."""
     policy: Mapping[str, Value] = field(default_factory=dict)
     copy: bool = False
+    """It is a copy, for certain."""
     moved: bool = False
+    """It has moved, for certain."""
     must_be_known: bool = False
+    """It has to be one that is on record; else it may be new, and what is said of moves does not matter."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -123,9 +123,8 @@ class Observer:
         moved = self._moved(row, before, probe)
         unjudged = before is not None and any(one.check == _JUDGED for one in before.findings)
         back = was_gone and not self._is_as_it_failed(row, probe)
-        if not (
-            must or checks or moved or back or unjudged or self._never_judged(governed, before, on_record)
-        ):
+        is_due = must or checks or moved or back or unjudged
+        if not (is_due or self._never_judged(governed, before, on_record)):
             return None
         seen = self._read(row.table_id, reader, location)
         judge = self._inspector.daily if checks else self._inspector.changed

@@ -15,12 +15,12 @@ def refuse_owned(action: Convert, metastore: Metastore | None) -> None:
     see rows twice or not at all once files are replaced, and what he writes would be in no log."""
     if metastore is None:
         return
-    now = Moment()
+    now, own = Moment(), (action.name or "").lower()  # as the metastore spells names
     here = now.place(action.location)
     for database in metastore.databases():
         for table, place in metastore.locations(database).items():
             name, other = f"{database}.{table}", now.place(_placed(place))
-            if name == action.name or table.startswith(OUR_ENTRIES):
+            if name == own or table.startswith(OUR_ENTRIES):
                 continue
             if other.is_same(here) and action.name is None:
                 raise RefusedError(

@@ -106,10 +106,10 @@ def register(
     services = opened(home)
     places = where or []
     if len(places) == 1 and from_file is None and not dry_run and not is_pattern(services, places[0]):
-        wanted = WantedTable(
+        one = WantedTable(
             where=places[0], name=name, owner=owner, copy=copy, moved=moved, must_be_known=moved
         )
-        _show_registered(register_one(services, calling(services), wanted), output)
+        _show_registered(register_one(services, calling(services), one), output)
         return
     if name is not None:
         raise UsageError("--name is for one table.", hint="A list has a column name: --from-file.")

@@ -72,11 +72,9 @@ class StagedUpserts:
         self.recorder.directory.require_writable(target.location)
         schema = schema_of(self.plans.frame(session, target.relation))
         columns = _same_columns(request, source, schema)
-        operation = request.operation
+        operation, uuids = request.operation, target.uuids(self.plans)
         if operation is not None and _is_done(StagedWrite(self.plans, target), request, operation):
             return Upserted(written=None)
-
-        uuids = target.uuids(self.plans)
 
         def blind() -> Sequence[Any]:
             require_blind(request.options, columns, source.schema, schema, uuids)

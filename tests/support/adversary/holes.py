@@ -52,8 +52,8 @@ def _followed(row: Any, location: str, *, told: bool) -> Any:
     return replace(row, location=location, aliases=(*row.aliases, row.location))
 
 
-def _as_renamed(rows: Any, before: Any, after: Any) -> Any:
-    return after
+def _as_renamed(rows: Any, before: Any, name: str) -> Any:
+    return replace(before, name=name, aliases=(*before.aliases, before.name))
 
 
 def _sound(log: Any, listing: Any, checkpoint: Any) -> Any:
@@ -99,7 +99,7 @@ HOLES: Final = (
     Hole(
         name="1.3",
         words="a refused registration moves the row of a table that waits to be purged to its rescued folder",
-        seams=(("lakewarden.catalog.registry.registration:_moved", _followed),),
+        seams=(("lakewarden.catalog.registry.registration:moved_to", _followed),),
         themes=("leaving",),
     ),
     Hole(

@@ -53,6 +53,7 @@ FIELDS = {
     "sink": "Where lineage events go.",
     "spared": "How many files stay, because something needs them now.",
     "table": "The table, by name.",
+    "to": "The name that a table has in the metastore by now.",
     "tables": "How many tables.",
     "token": "The number of this leadership; it only grows.",
     "trace": "Where it happened: the Python trace in short.",

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from lakewarden.catalog.errors import RefusedError
+from lakewarden.catalog.formats.port import Observation
 from lakewarden.catalog.metastore.port import Entry
 from lakewarden.catalog.metastore.table_heads import TableHeads, address_in
 from lakewarden.catalog.model.rows import TableFormat
@@ -34,7 +35,9 @@ def readers() -> tuple[FakeReader, FakeIcebergReader]:
 def registry(readers: tuple[FakeReader, FakeIcebergReader], tmp_path: Path) -> Registry:
     """One whose metastore has `db.t`, an Iceberg table, in a folder with a log of another format."""
     place, metastore = folder(readers[0], tmp_path / "t"), FakeMetastore()
-    readers[1].tables[place] = replace(readers[0].tables[place], format="iceberg", format_id="of the entry")
+    seen = readers[0].tables[place]
+    assert isinstance(seen, Observation)
+    readers[1].tables[place] = replace(seen, format="iceberg", format_id="of the entry")
     metastore.create_database("db")
     named = {"table_type": "ICEBERG", "metadata_location": f"{place}/metadata/1.metadata.json"}
     metastore.create(
