@@ -33,7 +33,7 @@ def register(
     second live location with a known UUID unless `copy`; a new one that is said to have `moved`; a managed one whose
     name or owner is not the one given.
     """
-    wanted = WantedTable(where=where, name=name, owner=owner, copy=copy, moved=moved, must_be_known=moved)
+    wanted = WantedTable(where=where, name=name, owner=owner, copy=copy, moved=moved, is_known=moved)
     (came,) = register_batch(registry, [wanted], actor=actor, source=source, again=True)
     if isinstance(came, LakewardenError):
         raise came

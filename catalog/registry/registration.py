@@ -81,7 +81,7 @@ class WantedTable:
     """It is a copy, for certain."""
     moved: bool = False
     """It has moved, for certain."""
-    must_be_known: bool = False
+    is_known: bool = False
     """It has to be one that is on record; else it may be new, and what is said of moves does not matter."""
 
 
@@ -236,7 +236,7 @@ class Registration:
                 raise held_copy(held, location)
             case OneOfSeveral(lost=lost) if not self.wanted.copy:
                 raise one_of(lost, location)
-            case New() if self.wanted.must_be_known:
+            case New() if self.wanted.is_known:
                 raise from_nowhere(self.seen, location)
             case Copy(name=twin, location=other, lost=lost) if not self.wanted.copy:
                 raise RefusedError(

@@ -106,9 +106,7 @@ def register(
     services = opened(home)
     places = where or []
     if len(places) == 1 and from_file is None and not dry_run and not is_pattern(services, places[0]):
-        one = WantedTable(
-            where=places[0], name=name, owner=owner, copy=copy, moved=moved, must_be_known=moved
-        )
+        one = WantedTable(where=places[0], name=name, owner=owner, copy=copy, moved=moved, is_known=moved)
         _show_registered(register_one(services, calling(services), one), output)
         return
     if name is not None:
