@@ -1,5 +1,6 @@
 """Changes of Iceberg tables that are partitioned by buckets: joined one by one where Spark can, and right anyway."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pytest
@@ -67,9 +68,20 @@ class Shop:
         return " ".join(row[-1] or "" for row in self.lw.sql(f"EXPLAIN GOVERNED {text}").collect())
 
 
+SETTINGS = {
+    "spark.sql.adaptive.enabled": "true",  # as the product's sessions have it
+    "spark.sql.autoBroadcastJoinThreshold": "-1",
+}
+
+
 @pytest.fixture
-def shop(spark: SparkSession, metastore: EmbeddedMetastore, lw: Attached) -> Shop:
-    return Shop(spark, lw, metastore.uri)
+def shop(spark: SparkSession, metastore: EmbeddedMetastore, lw: Attached) -> Iterator[Shop]:
+    before = {key: spark.conf.get(key) for key in SETTINGS}
+    for key, value in SETTINGS.items():
+        spark.conf.set(key, value)
+    yield Shop(spark, lw, metastore.uri)
+    for key, old in before.items():
+        spark.conf.set(key, str(old))
 
 
 def rows_after(text: str) -> list[tuple[int, str]]:
@@ -123,3 +135,22 @@ def test_other_buckets_give_the_same_rows(shop: Shop, named: str) -> None:
     assert (SOME_MOVE in told) is (not divides and counts[0] is not None)
     assert (shop.exchanges(statement) == 0) is divides
     assert sorted(pair["t"].sql(f"SELECT id, part FROM {pair['t']}")) == rows_after(MERGED)
+
+
+def test_where_its_owner_says_where_rows_go_they_go_there(shop: Shop) -> None:
+    pair = shop.pair("merge-on-read")
+    pair["t"].sql(f"ALTER TABLE {pair['t']} SET TBLPROPERTIES ('write.merge.distribution-mode'='hash')")
+    assert SOME_MOVE in shop.told(MERGED.format(**pair))
+
+
+def test_a_small_source_is_sent_to_every_task_and_changes_of_a_table_are_no_table_in_buckets(
+    shop: Shop,
+) -> None:
+    pair = shop.pair("merge-on-read")
+    changes = f"{pair['s']}.changes"
+    statement = NEW.format(t=pair["t"], s=changes)
+    assert SOME_MOVE in shop.told(statement)
+    shop.lw.sql(statement)
+    assert sorted(pair["t"].sql(f"SELECT id, part FROM {pair['t']}")) == rows_after(NEW)
+    shop.spark.conf.set("spark.sql.autoBroadcastJoinThreshold", "10MB")
+    assert SOME_MOVE in shop.told(NEW.format(**pair))

@@ -98,6 +98,7 @@ def test_no_statement_changes_columns_by_the_way(spark: SparkSession, make: Make
         lambda: lw.sql(merge),
         lambda: lw.sql(merge, write="position"),
         lambda: lw.sql(f"EXPLAIN {merge}"),
+        lambda: lw.sql(f"EXPLAIN GOVERNED {merge}"),
         lambda: lw.sql(merge.replace(str(table), f"IDENTIFIER('{table}')")),
         lambda: lw.sql(f"WITH w AS (SELECT 1) {merge}"),
     ]

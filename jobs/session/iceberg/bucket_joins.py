@@ -8,7 +8,9 @@ moves no row: otherwise each task would write into every bucket.
 import re
 from typing import Any, Final
 
-from lakewarden.jobs.session.iceberg.snapshot_reads import is_iceberg
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+
 from lakewarden.jobs.session.iceberg.written_tables import WrittenTable, is_of_a_change, is_row_by_row
 from lakewarden.jobs.session.plans import JavaPlan, Plans, kind
 
@@ -23,7 +25,14 @@ _SETTINGS: Final = {
     "spark.sql.sources.v2.bucketing.pushPartValues.enabled": "true",
 }
 _BUCKETS: Final = re.compile(r"bucket\[(\d+)\]")
-_MOVES_ROWS: Final = "ShuffleExchangeExec"
+_DISTRIBUTIONS: Final = (
+    "write.distribution-mode",
+    *(f"write.{one}.distribution-mode" for one in ("delete", "merge", "update")),
+)
+_TABLE: Final = "SparkTable"
+"""Other tables of Iceberg's tell of its metadata, or of its changes."""
+_MOVES_ROWS: Final = ("BroadcastExchangeExec", "ShuffleExchangeExec")
+"""A small source that is sent to every task needs no buckets: the table is read in as many parts as Spark likes."""
 _ADAPTIVE: Final = "AdaptiveSparkPlanExec"
 _DOES: Final = "The {count} buckets of both tables are joined one by one: no row is moved."
 _DOES_NOT: Final = "Its buckets are of no use to this statement: rows are moved between tasks."
@@ -36,22 +45,21 @@ def join_by_buckets(
     `table` has, bucket by bucket: how many there are; None, and nothing is set, where rows would be moved. What the
     user has set stays."""
     count = buckets_of(plans, target.base.spec())
-    if (
-        count is None
-        or not is_row_by_row(plan)
-        or len(target.base.specs()) > 1
-        or not _has_source(plans, plan)
-    ):
+    if count is None or not is_row_by_row(plan) or _is_laid_out(target.base) or not _has_source(plans, plan):
         return None
     known, conf = session.sessionState().conf(), session.conf()
     chosen = {key: value for key, value in _SETTINGS.items() if not known.contains(key)}
     for key, value in chosen.items():
         conf.set(key, value)
-    if not _moves_rows(plans, plans.physical(session, target.placed(plans, plan, table))):
-        return count
-    for key in chosen:
-        conf.unset(key)
-    return None
+    stays = False
+    try:
+        stays = not _moves_rows(plans, plans.physical(session, target.placed(plans, plan, table)))
+    except (Py4JJavaError, PySparkException):
+        pass  # it is run as it is, and says itself what is wrong with it
+    finally:
+        for key in () if stays else chosen:
+            conf.unset(key)
+    return count if stays else None
 
 
 def told_of_join(plans: Plans, session: Any, target: WrittenTable, plan: JavaPlan) -> str | None:
@@ -63,12 +71,18 @@ def told_of_join(plans: Plans, session: Any, target: WrittenTable, plan: JavaPla
     return _DOES_NOT if count is None else _DOES.format(count=count)
 
 
+def _is_laid_out(base: Any) -> bool:
+    """Whether a table's rows do not all lie by its one specification, or its owner says where rows are to go."""
+    told = (str(base.properties().getOrDefault(key, "none")).lower() for key in _DISTRIBUTIONS)
+    return len(base.specs()) > 1 or any(one != "none" for one in told)
+
+
 def _has_source(plans: Plans, plan: JavaPlan) -> bool:
     """Whether a change reads another Iceberg table that is partitioned by buckets."""
     return any(
         kind(leaf) == "DataSourceV2Relation"
         and not is_of_a_change(leaf)
-        and is_iceberg(leaf.table())
+        and kind(leaf.table()) == _TABLE
         and buckets_of(plans, leaf.table().table().spec()) is not None
         for leaf in plans.leaves(plan)
     )
@@ -81,11 +95,12 @@ def buckets_of(plans: Plans, spec: Any) -> int | None:
 
 
 def _moves_rows(plans: Plans, plan: JavaPlan) -> bool:
-    """Whether a physical plan moves rows between tasks; what its subqueries do is not asked."""
+    """Whether a physical plan, as it would begin, sends rows from task to task; what its subqueries do is not asked."""
     waiting = [plan]
     while waiting:
         node = waiting.pop()
-        if kind(node) == _MOVES_ROWS:
+        if kind(node) in _MOVES_ROWS:
             return True
-        waiting += [node.inputPlan()] if kind(node) == _ADAPTIVE else plans.sequence(node.children())
+        # What it has at first (`inputPlan`) is without exchanges yet.
+        waiting += [node.executedPlan()] if kind(node) == _ADAPTIVE else plans.sequence(node.children())
     return False

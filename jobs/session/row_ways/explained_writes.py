@@ -10,7 +10,7 @@ from lakewarden.jobs.session.compiled_changes import mean_what_is_written
 from lakewarden.jobs.session.plans import Plans, kind
 from lakewarden.jobs.session.read_plans.pins import pin
 from lakewarden.jobs.session.row_ways.statement_ways import RowWays
-from lakewarden.jobs.session.session_formats import FORMATS, first_known, with_found_names
+from lakewarden.jobs.session.session_formats import FORMATS, first_known, require_analysable, with_found_names
 from lakewarden.jobs.session.write_plans.known_shapes import shape_of
 from lakewarden.jobs.sql.compile.values import Compiled
 
@@ -55,14 +55,19 @@ class ExplainedWrites:
         name = ".".join(quoted(part) for part in done.target.parts)
         if not any(one.has_way_of_its_own(self.plans, session, name) for one in FORMATS):
             return None
-        return self._joined(session, self.plans.analysed(session, plan))
+        return self._joined(session, self._analysed(session, plan))
 
     def _of_merge(self, session: Any, plan: Any) -> str | None:
         if self.ways is None or kind(plan) != _MERGE:
             return None
-        analysed = self.plans.analysed(session, with_found_names(self.plans, session, plan))
+        analysed = self._analysed(session, with_found_names(self.plans, session, plan))
         is_told = any(one.is_changed_in_its_way(self.plans, analysed) for one in FORMATS)
         return self._joined(session, analysed) if is_told else None
+
+    def _analysed(self, session: Any, plan: Any) -> Any:
+        """Raises `UsageError` for what changes a table as soon as it is analysed."""
+        require_analysable(self.plans, session, plan)
+        return self.plans.analysed(session, plan)
 
     def _joined(self, session: Any, analysed: Any) -> str | None:
         shape = shape_of(self.plans, session, analysed)
