@@ -166,7 +166,8 @@ def _numbered(options: UpsertOptions, batch: str, query: str | None) -> UpsertRe
 def _own_name(options: UpsertOptions) -> str:
     """What tells deletions and changes of some columns apart from an upsert of whole rows by the same keys: one batch
     may bring each of them into one table."""
-    if options.delete_when is None and not options.partial:
+    deletes = options.delete_when if options.cdc is None else None  # of changes, each says itself what it is
+    if deletes is None and not options.partial:
         return ""
-    said = "\0".join((*options.keys, "", options.delete_when or "", "", *options.partial))
+    said = "\0".join((*options.keys, "", " ".join((deletes or "").split()), "", *sorted(options.partial)))
     return f" {hashlib.sha256(said.encode()).hexdigest()[:8]}"

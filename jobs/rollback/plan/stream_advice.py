@@ -140,7 +140,7 @@ def _writers(table: TablePlan, scene: _StreamScene) -> Iterator[StreamAdvice]:
             continue  # done by hand, and done anew if it is called again
         first, last = min(numbers), max(numbers)
         which = f"batch {first}" if first == last else f"batches {first} to {last}"
-        ways = (scene.ways(one) for one in sorted(sources[app_id]))
+        ways = (scene.ways(one) for one in sorted(sources[_query_of(app_id)]))
         told = dict.fromkeys(one.goes_back_too(first) for one in ways if one is not None)
         then = " ".join(told) or (
             f"If they are to be written again, take its checkpoint back to before batch {first}; "
@@ -148,6 +148,11 @@ def _writers(table: TablePlan, scene: _StreamScene) -> Iterator[StreamAdvice]:
         )
         what = f"{app_id} wrote {which} of what is undone. Stop it before `apply`. {then}"
         yield StreamAdvice(query_id=app_id, reads=False, sink=table.name, what_to_do=what)
+
+
+def _query_of(app_id: str) -> str:
+    """The query that an application id is of: deletions in its batches have numbers of their own (jobs/upsert)."""
+    return app_id.partition(" ")[0]
 
 
 def _readers(table: TablePlan, scene: _StreamScene) -> Iterator[StreamAdvice]:
@@ -181,7 +186,9 @@ def _reader(table: TablePlan, sink_id: str, batches: pa.Table, scene: _StreamSce
         again=pc.min(pc.fill_null(lost["from_version"], _BEFORE_ALL)).as_py(),
         out=out,
         missed=out is not None and line.clean(*out, table.tainted),
-        first_undone=min((number for app_id, number in undone if app_id == query_id), default=None),
+        first_undone=min(
+            (number for app_id, number in undone if _query_of(app_id) == query_id), default=None
+        ),
         is_behind=line.has(last["input_version"], target),
         keeps_clean=upto is not None and line.has(upto, target),
         head_at=line.made_at(table.from_version),

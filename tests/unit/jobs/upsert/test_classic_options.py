@@ -69,6 +69,8 @@ def test_what_one_batch_brings_into_one_table_in_several_ways_is_all_done(query:
     assert name("delete") == ways[1] and name("upsert", partial=["a"]) == ways[2], (
         "the same again is the same"
     )
+    assert name("upsert", partial=["a", "b"]) == name("upsert", partial=["b", "a"])
+    assert name("upsert", cdc="op") == ways[0], "changes say themselves what they are"
 
 
 @pytest.mark.parametrize(
