@@ -21,7 +21,7 @@ from lakewarden.jobs.rollback.execute.replan import BroughtBackError
 from lakewarden.jobs.rollback.execute.table_steps import StepExecutor, told_of
 from lakewarden.jobs.rollback.execute.undo import take_back
 from lakewarden.jobs.rollback.journal.group_rows import whole
-from lakewarden.jobs.rollback.journal.journal import Journal
+from lakewarden.jobs.rollback.journal.journal import HeldByWaitingError, Journal
 from lakewarden.jobs.rollback.journal.step_rows import FOLLOWING, next_rows, step_of, superseded, verified_row
 from lakewarden.jobs.rollback.journal.steps import TableStep
 from lakewarden.jobs.rollback.journal.stored_plan import with_consents_asked
@@ -229,7 +229,10 @@ class Saga:
         extended = extended.with_rows(next_rows(extended, more)).with_head(RollbackState.INTENT, message=None)
         if more or before is RollbackState.CONFLICT:
             because = "what others wrote was taken into the plan"
-            extended = self.journal.save(extended, expects=before, because=because)
+            try:
+                extended = self.journal.save(extended, expects=before, because=because)
+            except HeldByWaitingError as error:
+                return self._left_to_a_person(rollback, error), False
         new = {step.table_id for step in more} - {row.table_id for row in rollback.steps}
         if new:  # nothing of ours begins on them any more: what is at it has to end first
             self.drain(new)

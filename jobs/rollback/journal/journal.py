@@ -15,7 +15,11 @@ from lakewarden.catalog.model.rows import RollbackRow, RollbackState
 from lakewarden.catalog.policy.access import DAEMON_NAME
 from lakewarden.catalog.system.port import ROLLBACKS, Rows, SystemStore
 
-__all__ = ["Journal"]
+__all__ = ["HeldByWaitingError", "Journal"]
+
+
+class HeldByWaitingError(ConflictError):
+    """A rollback that waits for a person holds a table: trying again ends nothing."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -158,7 +162,7 @@ def _refuse_held(rows: Rows[RollbackRow], rollback: Rollback, *, but: Rollback |
     for row in wanted:
         lock = held.get(row.table_id)
         if lock is not None and not (lock.waits and beside_waiting):
-            raise ConflictError(
+            raise (HeldByWaitingError if lock.waits else ConflictError)(
                 f"{row.name or row.table_id} is held by rollback {lock.rollback_id}, which is not finished.",
                 hint="Resume or undo that one first.",
             )

@@ -60,6 +60,17 @@ def test_a_table_that_another_rollback_holds_is_waited_for(lake: Lake) -> None:
     assert lake.contents("source", "derived") == {"source": [1, 2], "derived": [1]}
 
 
+def test_it_is_left_to_a_person_where_the_other_one_waits_for_one(lake: Lake) -> None:
+    lake.begin(lake.step("source", 1))
+    waiting = lake.begin(lake.step("derived", 1), rollback_id="r2").with_head(State.CONFLICT)
+    lake.journal.save(waiting, expects=State.INTENT, because="test")
+    rounds = late(lake)
+    stopped = lake.go_on(extend=lambda _: next(rounds))
+    assert stopped.head.state is State.CONFLICT
+    assert "db.derived is held by rollback r2" in (stopped.head.message or "")
+    assert lake.rows("derived") == [1, 2, 3]
+
+
 def test_who_resumes_a_rollback_takes_no_table_in_that_another_one_holds(lake: Lake) -> None:
     begun = lake.begin(lake.step("source", 1))
     lake.begin(lake.step("derived", 1), rollback_id="r2")
