@@ -125,7 +125,7 @@ class TableDirectory:
         rows = self._store.rows(TABLES)
         scopes = scopes_by_name(rows.find(kind=RowKind.SCOPE))
         known = self._now()
-        here = () if location is None else (one for one in known.ids if _may_be(one, location))
+        here = () if location is None else (location, *(one for one in known.ids if _may_be(one, location)))
         places = {*known.moved_from(format_id), *here}
         found = [row for place in places for row in rows.find(location=place)]
         if database is not None:

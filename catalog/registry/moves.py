@@ -1,7 +1,7 @@
 """A table that is no longer where it was, and may be the one that somebody found: whether its row follows, and what if
 not. Pure."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
 from lakewarden.catalog.errors import NotAllowedError, PreconditionError, RefusedError
@@ -12,7 +12,16 @@ from lakewarden.catalog.model.pending_quarantine import released
 from lakewarden.catalog.model.rows import GONE, TableRow, TableState
 from lakewarden.catalog.units import sentence
 
-__all__ = ["from_nowhere", "held_copy", "moved_to", "one_of", "or_one_of", "refuse_lost_name", "taken_back"]
+__all__ = [
+    "from_nowhere",
+    "held_copy",
+    "moved_to",
+    "not_seen",
+    "one_of",
+    "or_one_of",
+    "refuse_lost_name",
+    "taken_back",
+]
 
 
 def moved_to(row: TableRow, location: str, *, told: bool) -> TableRow:
@@ -61,6 +70,17 @@ def from_nowhere(seen: Observation | LogProblem | None, location: str) -> Refuse
         f"No table on record has the UUID of the one at {location}, so that none has moved there.",
         hint="Leave out --moved, and it is managed as a table of its own.",
     )
+
+
+def not_seen(
+    twins: Sequence[Held], alive: Collection[str], surely_gone: Collection[str | None]
+) -> Sequence[Held]:
+    """Of tables with one UUID those that may be the one that is found: they are not to be seen where they were. Where
+    another copy of them lives, only what is surely gone, and was not dropped, may be it."""
+    away = [one for one in twins if one.location not in alive]
+    if len(away) == len(twins):
+        return away
+    return [one for one in away if one.location in surely_gone and one.state not in GONE]
 
 
 def one_of(lost: Sequence[str], location: str) -> RefusedError:

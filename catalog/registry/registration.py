@@ -38,6 +38,7 @@ from lakewarden.catalog.registry.moves import (
     from_nowhere,
     held_copy,
     moved_to,
+    not_seen,
     one_of,
     or_one_of,
     refuse_lost_name,
@@ -69,13 +70,12 @@ __all__ = [
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class WantedTable:
-    """What somebody asks for: the table at a path, or of a metastore name."""
+    """What somebody asks for: the table at a path, or of a metastore name. Without an owner the actor is it."""
 
     where: str
     name: str | None = None
     """None: the place's own."""
     owner: str | None = None
-    """None: the actor."""
     policy: Mapping[str, Value] = field(default_factory=dict)
     copy: bool = False
     """It is a copy, for certain."""
@@ -143,7 +143,7 @@ class RegistrationAttempt:
 
     def held_lost(self, format_id: str | None) -> TableRow | None:
         """A table under legal hold with this UUID that is not to be seen where it was."""
-        lost = (one for one in self.places.twins(format_id) if one.location not in self.alive)
+        lost = not_seen(self.places.twins(format_id), self.alive, self._sightings.surely_gone)
         rows = (self.row_of(one.table_id) for one in lost)
         return next((row for row in rows if govern(row, self.scopes).hold is not None), None)
 

@@ -9,7 +9,7 @@ from lakewarden.catalog.errors import PreconditionError, RefusedError
 from lakewarden.catalog.formats.outer_tables import require_no_outer
 from lakewarden.catalog.formats.port import Observation
 from lakewarden.catalog.metastore.lookup import parse_name, refuse_closed
-from lakewarden.catalog.model.identity import check_nesting
+from lakewarden.catalog.model.identity import RegisteredPlaces, check_nesting
 from lakewarden.catalog.model.left_by_users import without_leaving
 from lakewarden.catalog.model.pending_purge import (
     MARKER,
@@ -24,7 +24,7 @@ from lakewarden.catalog.model.pending_purge import (
     how_to_stop,
 )
 from lakewarden.catalog.model.pending_quarantine import released
-from lakewarden.catalog.model.rows import GONE, RowKind, Source, TableRow, TableState
+from lakewarden.catalog.model.rows import GONE, PLACELESS, RowKind, Source, TableRow, TableState
 from lakewarden.catalog.policy.access import Actor, Permission, require
 from lakewarden.catalog.policy.carried_promises import carried, with_promises
 from lakewarden.catalog.policy.original_properties import OriginalProperty, forgotten
@@ -230,7 +230,9 @@ def undrop(registry: Registry, where: str, *, actor: Actor) -> TableRow:
                 f"{row.name} was purged just now.", hint="Restore its files from a backup."
             )
         refuse_taken(rows.find(name=current.name), except_for=current.table_id)
-        check_nesting(places_of(rows), location, outer=outer, but=current.table_id)
+        places = places_of(rows)
+        _refuse_taken_place(places, current)
+        check_nesting(places, location, outer=outer, but=current.table_id)
         active = replace(released(current), state=TableState.ACTIVE, state_reason=None)
         active = forgotten(replace(active, properties=_unmarked(active.properties)), pending_only=True)
         yield Unchecked(row=registry.touched(active, actor, at=at), seen=seen)
@@ -246,6 +248,16 @@ def undrop(registry: Registry, where: str, *, actor: Actor) -> TableRow:
         )
         raise
     return registry.get(row.table_id)
+
+
+def _refuse_taken_place(places: RegisteredPlaces, row: TableRow) -> None:
+    """Raise `RefusedError` where another managed table is at the place of one that was dropped."""
+    for one in places.at(row.location or ""):
+        if one.table_id != row.table_id and one.state not in PLACELESS:
+            raise RefusedError(
+                f"Another table is at {row.location} by now: {one.name}.",
+                hint=f"`lakewarden tables show {one.name}`; move one of the two, then undrop.",
+            )
 
 
 def _refuse_begun(registry: Registry, row: TableRow) -> None:

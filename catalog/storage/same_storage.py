@@ -10,6 +10,8 @@ _ONE_NAME: Final = frozenset({"file", "s3", "gs", "abfs", "wasb", "az", "azure",
 """Storages where another authority is another place. Of others (HDFS) two names may mean one."""
 _AZURE: Final = frozenset({"abfs", "wasb", "az", "azure", "adl"})
 """Schemes of Azure's storage: container and account are what counts, by whichever host of the account it is reached."""
+_SURE: Final = _ONE_NAME - _AZURE
+"""Storages that have one name, which is the same for everybody."""
 _OF_AZURE: Final = frozenset({"blob", "dfs"})
 """What a name of Azure's own for an account's host has, after the account. Any other host may be any account's."""
 
@@ -49,7 +51,8 @@ def spelled_like(location: str, other: str) -> str:
 def may_be_in(inner: str, outer: str) -> bool:
     """Whether a canonical location may be another one or lie in it, as both are spelled: on storages that may be one,
     only the path counts."""
-    one, other = spelled_like(inner, outer), plain(outer)
+    is_sure = inner.partition("://")[0] in _SURE
+    one, other = plain(inner) if is_sure else spelled_like(inner, outer), plain(outer)
     return one == other or one.startswith(other.rstrip("/") + "/")
 
 

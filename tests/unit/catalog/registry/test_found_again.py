@@ -11,6 +11,7 @@ from lakewarden.catalog.formats.port import LogProblem, Observation
 from lakewarden.catalog.model.left_by_users import left
 from lakewarden.catalog.model.rows import Mode, PolicySettings, Source, TableRow, TableState
 from lakewarden.catalog.registry.register import register
+from lakewarden.catalog.registry.removal import undrop
 from lakewarden.catalog.registry.service import Registry
 from lakewarden.catalog.system.port import HEALTH, TABLES
 from support.builders.registries import ANA, NOW, ROOT, folder, made_registry
@@ -145,6 +146,31 @@ def test_a_hold_is_not_escaped_as_a_copy_while_another_copy_lives(
     taken_away(reader, prod)
     with pytest.raises(NotAllowedError, match="db.prod, which is under a legal hold"):
         register(registry, folder(reader, tmp_path / "new", uuid="u"), actor=ANA, name="db.x", copy=True)
+
+
+def test_a_copy_may_be_made_while_nobody_can_tell_where_a_held_one_is(
+    registry: Registry, reader: FakeReader, tmp_path: Path
+) -> None:
+    prod, _ = copies(registry, reader, tmp_path)
+    registry.store.edit(TABLES, lambda _: [replace(prod, hold="case 4711")], because="test")
+    del reader.tables[prod.location or ""]  # its folder is there: no table in it can be read
+    place = folder(reader, tmp_path / "new", uuid="u")
+    assert register(registry, place, actor=ANA, name="db.x", copy=True).created
+
+
+def test_no_table_is_taken_back_to_a_place_that_another_one_has(
+    registry: Registry, reader: FakeReader, tmp_path: Path
+) -> None:
+    row = register(registry, folder(reader, tmp_path / "t", uuid="u"), actor=ANA).row
+    seemed_dropped(registry, reader, row)
+    assert isinstance(registry.clock, ManualClock)
+    registry.clock.advance(timedelta(days=31))
+    place = folder(reader, tmp_path / "t", uuid="v")
+    other = register(registry, place, actor=ANA, name="db.other", source=Source.DISCOVER).row
+    with pytest.raises(RefusedError, match="Another table is at .* by now: db.other"):
+        undrop(registry, row.table_id, actor=ANA)
+    assert registry.resolve(row.table_id, gone=True).state is TableState.DROPPED
+    assert registry.get(other.table_id).state is TableState.ACTIVE
 
 
 @pytest.mark.parametrize("uuid", ["u", "v"], ids=["the same", "another"])

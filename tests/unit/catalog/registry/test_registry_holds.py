@@ -166,6 +166,13 @@ def test_a_rename_takes_back_nothing_that_the_namespace_promised(registry: Regis
     assert carried(PolicySettings(), row.policy) == "rollback.promise = 90 days"
 
 
+def test_what_its_namespace_closed_to_readers_stays_closed(registry: Registry, location: str) -> None:
+    set_policy(registry, "db.*", {"access.closed": True}, actor=ROOT)
+    row = rename(registry, "db.t", "free.t", actor=ANA)
+    assert values_set(row.policy) == {"access.closed": True}
+    assert carried(PolicySettings(), row.policy) == "access.closed = yes"
+
+
 def test_a_rename_takes_the_retentions_along_that_would_be_shorter(registry: Registry, location: str) -> None:
     retentions = {"vacuum.retention": 30 * 86_400, "log.retention": 60 * 86_400}
     set_policy(registry, "db.*", retentions, actor=ROOT)
