@@ -148,7 +148,8 @@ def test_a_small_source_is_sent_to_every_task_and_changes_of_a_table_are_no_tabl
 ) -> None:
     pair = shop.pair("merge-on-read")
     changes = f"{pair['s']}.changes"
-    statement = NEW.format(t=pair["t"], s=changes)
+    matched = "ON t.id = s.id WHEN MATCHED THEN UPDATE SET part = s.part"
+    statement = f"MERGE INTO {pair['t']} AS t USING {changes} AS s {matched}"
     assert SOME_MOVE in shop.told(statement)
     shop.lw.sql(statement)
     assert sorted(pair["t"].sql(f"SELECT id, part FROM {pair['t']}")) == rows_after(NEW)
