@@ -2,9 +2,10 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
+from contextlib import suppress
 from dataclasses import dataclass
 
-from lakewarden.catalog.errors import LakewardenError
+from lakewarden.catalog.errors import LakewardenError, UsageError
 from lakewarden.catalog.formats.port import TableReader
 from lakewarden.catalog.metastore.ownership import is_system_entry
 from lakewarden.catalog.metastore.port import OUR_ENTRIES, Metastore, head_file
@@ -100,19 +101,32 @@ def in_catalog(
     managed: Mapping[CatalogAddress, AbstractSet[str]],
     *,
     named: Callable[[str], bool] = _any,
+    answers: Callable[[str], bool] = _any,
 ) -> Iterator[DiscoveredTable | None]:
     """Tables of a declared catalog with an address in `named` (`catalog.namespace.table`), that are not `managed` by it
     at the place where its file lies: another table may have that entry by now. Where each lies, whoever registers it
-    reads. Raises `EntryAwayError` at the end, where it does not tell of all its namespaces."""
+    reads. What lies, or is managed, where nothing `answers` is passed over, as in the metastore. Raises
+    `EntryAwayError` at the end, where it does not tell of all its namespaces."""
     told, now = catalog.entries(), Moment()
     for entry, file in told.files.items():
         address = CatalogAddress(catalog=name, entry=entry)
-        is_managed = _is_managed(file, managed.get(address, frozenset()), now)
+        places = managed.get(address, frozenset())
+        if not _all_answer(file, places, answers):
+            yield None
+            continue
+        is_managed = _is_managed(file, places, now)
         is_ours = is_managed or address.table.startswith(OUR_ENTRIES)
         wanted = not is_ours and named(str(address))
         yield DiscoveredTable(where=str(address), location=None) if wanted else None
     if told.untold is not None:
         raise told.untold
+
+
+def _all_answer(file: str | None, places: AbstractSet[str], answers: Callable[[str], bool]) -> bool:
+    """Whether a file and the places that it is compared with can be asked where they are. What is no place is not."""
+    with suppress(UsageError):
+        return all(map(answers, places)) and (file is None or answers(as_hadoop_says(file)))
+    return True
 
 
 def _is_managed(file: str | None, places: AbstractSet[str], now: Moment) -> bool:

@@ -1,20 +1,21 @@
 """Discovery with this installation's metastore, roots and readers."""
 
 from collections import defaultdict
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Mapping
 from datetime import datetime
 from functools import partial
 
 import pyarrow.compute as pc
 
 from lakewarden.catalog.errors import CatalogAwayError, EntryAwayError, LakewardenError
-from lakewarden.catalog.metastore.known_tables import ENTERED
+from lakewarden.catalog.metastore.known_tables import ENTERED, is_renamed
 from lakewarden.catalog.metastore.table_heads import address_in
-from lakewarden.catalog.model.identity import CatalogAddress
+from lakewarden.catalog.model.identity import CatalogAddress, Follow
 from lakewarden.catalog.model.left_by_users import LEFT_AT, is_left, is_recent
 from lakewarden.catalog.model.rows import GONE, TableState
 from lakewarden.catalog.registry.discovery import DiscoveredTable, in_catalog, in_metastore, under_root
 from lakewarden.catalog.storage.file_store import spelled
+from lakewarden.catalog.storage.place import Moment
 from lakewarden.catalog.storage.troubles import silent
 from lakewarden.catalog.system.port import TABLES
 from lakewarden.daemon.installation.services import Services
@@ -26,14 +27,14 @@ def candidates(services: Services, *, renamed: bool = False) -> Iterator[Discove
     """Tables that exist in the metastore or under a discovery root and have no row: one of a table that was dropped
     counts, but for what was purged, and for what its users dropped so long ago that nobody watches its place any more.
 
-    With `renamed` also those whose rows go by another name than the metastore has them by.
+    With `renamed` also those that their users renamed in the metastore: a second entry of a managed table is none.
 
     None for each look that found nothing: a search through a large metastore takes minutes, and may be left off
     in between.
     """
     known = _known(services)
-    names = _names(services) if renamed else {}
-    for found in _looks(services, known, lambda name, location: names.get(location, name) != name):
+    entered = _entered(services) if renamed else {}
+    for found in _looks(services, known, partial(_is_renamed, services, entered)):
         if found is not None and found.location is not None:
             known.add(found.location)
         yield found
@@ -50,18 +51,37 @@ def _known(services: Services) -> set[str]:
     }
 
 
-def _names(services: Services) -> dict[str, str]:
-    """By location, the names of tables that the metastore has had under them."""
-    index = services.store.rows(TABLES).arrow(["location", "name", "state", "properties"])
+def _entered(services: Services) -> dict[str, str]:
+    """By location, the `table_id` of tables that the metastore has had under their names."""
+    index = services.store.rows(TABLES).arrow(["location", "table_id", "name", "state", "properties"])
     entered = pc.map_lookup(index.column("properties"), query_key=ENTERED, occurrence="first").to_pylist()
     told = zip(
-        *(index.column(one).to_pylist() for one in ("location", "name", "state")), entered, strict=True
+        *(index.column(one).to_pylist() for one in ("location", "table_id", "name", "state")),
+        entered,
+        strict=True,
     )
     return {
-        place: name
-        for place, name, state, entry in told
+        place: table_id
+        for place, table_id, name, state, entry in told
         if place and name == entry and TableState(state) not in GONE
     }
+
+
+def _is_renamed(services: Services, entered: Mapping[str, str], name: str, location: str) -> bool:
+    """Whether an entry at a managed table's place is what the table was renamed to."""
+    metastore, table_id = services.metastore, entered.get(location)
+    if metastore is None or table_id is None:
+        return False
+    return is_renamed(metastore, services.registry.get(table_id), name, follow=_follow(services))
+
+
+def _follow(services: Services) -> Follow:
+    """The one spelling of a location; on a disk that hangs, the one that it has."""
+
+    def follow(location: str) -> str:
+        return Moment(unanswered=services.disks.ask([location])).spelling(location)
+
+    return follow
 
 
 def _keeps_place(state: TableState, left_at: str | None, now: datetime) -> bool:
@@ -109,7 +129,7 @@ def _in_catalogs(services: Services) -> Generator[DiscoveredTable | None, None, 
             managed[address].add(row.location)
     for name in catalogs.names:
         try:
-            yield from in_catalog(name, catalogs.catalog(name), managed)
+            yield from in_catalog(name, catalogs.catalog(name), managed, answers=partial(_answers, services))
         except CatalogAwayError as error:
             away = error if away is None or isinstance(away, EntryAwayError) else away
     return away

@@ -1,7 +1,8 @@
 """A disk that never answers holds up no cycle: neither by a table that its users dropped, nor by a lost run, nor by a
 hint. What hangs is asked in a thread, and the other tables are looked at in the same cycle."""
 
-from collections.abc import Callable, Iterator, Sequence
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
@@ -11,8 +12,11 @@ import pytest
 
 from lakewarden.catalog.errors import UnavailableError
 from lakewarden.catalog.metastore.port import Entry
+from lakewarden.catalog.metastore.table_heads import as_properties
+from lakewarden.catalog.model.identity import CatalogAddress
 from lakewarden.catalog.model.left_by_users import left
 from lakewarden.catalog.model.rows import TableRow, TableState
+from lakewarden.catalog.named_catalogs.port import CatalogEntries
 from lakewarden.catalog.registry.discovery import in_metastore
 from lakewarden.catalog.state.port import Hint, HintKind
 from lakewarden.catalog.system.port import TABLES, Fence
@@ -25,6 +29,7 @@ from lakewarden.daemon.usecases.discovery import candidates
 from lakewarden.daemon.usecases.init import initialise
 from support.builders.daemons import LEASE, World
 from support.builders.runs import delta_table
+from support.builders.system_samples import table_row
 from support.fakes.metastore import FakeMetastore
 
 LIMIT = 30
@@ -203,6 +208,57 @@ def test_discovery_passes_over_dead_roots_and_entries_and_says_so(tmp_path: Path
         metastore, services.readers, frozenset(), answers=lambda place: "/dead/" not in place
     )
     assert [one.where for one in looks if one is not None] == ["db.alive"]
+
+
+class Listing:
+    """A declared catalog that tells of these entries."""
+
+    names = ("cat",)
+
+    def __init__(self, files: Mapping[str, str]) -> None:
+        self.files = files
+
+    def catalog(self, name: str) -> "Listing":
+        return self
+
+    def entries(self) -> CatalogEntries:
+        return CatalogEntries(files=self.files)
+
+
+def test_discovery_in_a_declared_catalog_asks_a_dead_disk_nothing(
+    tmp_path: Path, back: Event, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    services = open_services(home=tmp_path / "home")
+    initialise(services, services.user)
+    dead, lake, asked = f"{tmp_path}/dead", f"{tmp_path}/lake", list[str]()
+    is_link = os.path.islink
+
+    def noted(path: str) -> bool:
+        asked.append(path)
+        return is_link(path)
+
+    monkeypatch.setattr(os.path, "islink", noted)
+    rows = [
+        replace(
+            table_row(100 + number),
+            format="iceberg",
+            location=f"file://{place}",
+            properties=dict(as_properties(CatalogAddress(catalog="cat", entry=f"db.{number}"))),
+        )
+        for number, place in enumerate((f"{dead}/0", f"{dead}/1", f"{lake}/2", f"{lake}/3"))
+    ]
+    services.store.edit(TABLES, lambda _: rows, because="test")
+    files = (f"{dead}/0/m.json", f"{lake}/1/m.json", f"{dead}/2/m.json", f"{lake}/3/m.json")
+    more = {"db.new": f"{lake}/new/m.json", "db.far": f"{dead}/new/m.json", "db.odd": ""}
+    services.__dict__["catalogs"] = Listing({f"db.{n}": file for n, file in enumerate(files)} | more)
+    services.disks = Disks(patience=0.1, ask=lambda point: assert_back(back), points=lambda: (dead,))
+    asked.clear()
+    assert [one.where for one in candidates(services) if one is not None] == ["cat.db.new", "cat.db.odd"]
+    assert any(one.startswith(lake) for one in asked)
+    assert not [one for one in asked if one.startswith(dead)]
+    services.disks = Disks(points=tuple)
+    found = [one.where for one in candidates(services) if one is not None]
+    assert found == ["cat.db.1", "cat.db.2", "cat.db.new", "cat.db.far", "cat.db.odd"]
 
 
 def test_what_a_question_raises_is_raised() -> None:

@@ -77,6 +77,9 @@ def test_a_table_that_the_metastore_has_by_another_name_than_its_row_is_found_by
     metastore.create(replace(entry, table="t_old"))
     assert found(services) == []
     assert [one.where for one in candidates(services, renamed=True) if one is not None] == ["db.t_old"]
+    metastore.create(entry)
+    assert [one for one in candidates(services, renamed=True) if one is not None] == [], "a second entry"
+    metastore.drop("db", "t")
     named = replace(row, name="sales.t")
     services.store.edit(TABLES, lambda _: [named], because="test")
     assert [one for one in candidates(services, renamed=True) if one is not None] == [], (
