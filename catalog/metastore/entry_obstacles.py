@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from lakewarden.catalog.errors import LakewardenError
 from lakewarden.catalog.formats.port import Observation
 from lakewarden.catalog.formats.registry import spec_of
 from lakewarden.catalog.metastore.ownership import is_of_another, says_ours
@@ -45,12 +46,15 @@ def of_a_catalog(entry: Entry, seen: Observation, location: str) -> Obstacle | N
 def points_at_another(
     entry: Entry, *, table_id: str, location: str, installation: str | None, is_table: Callable[[str], bool]
 ) -> bool:
-    """Whether the entry of a managed table gives another place than the table's, and there is a table there: where
-    nothing is, the table has moved, and its entry is behind. Raises what `is_table` raises."""
+    """Whether the entry of a managed table gives another place than the table's, and there is a table there, or it
+    cannot be asked: where nothing is, the table has moved, and its entry is behind."""
     if not entry.location or obstacle_in(entry, table_id, location, installation) is not None:
         return False
     at = from_hadoop(entry.location)
-    return at != location and is_table(at)
+    try:
+        return at != location and is_table(at)
+    except (LakewardenError, OSError):
+        return True
 
 
 def pointed_away(entry: Entry, location: str) -> Obstacle:

@@ -209,3 +209,14 @@ def test_an_entry_that_was_pointed_at_another_table_is_a_finding(lake: Case, tmp
     (said,) = [one for one in found if one.check == "metastore_name"]
     assert f"was pointed at another table, at file:{tmp_path}/green" in said.message
     assert not [one for one in found if one.check == "metastore_entry"]
+
+
+@pytest.mark.parametrize("place", ["cosn://bucket/green", "oss://bucket/green"])
+def test_an_entry_that_was_pointed_at_what_nobody_can_ask_is_a_finding(lake: Case, place: str) -> None:
+    entry = lake.metastore.get("db", "t")
+    assert entry is not None
+    ours = {"lakewarden.table_id": lake.governed.row.table_id}
+    lake.metastore.replace(replace(entry, location=place, parameters=ours), expected=entry)
+    found = lake.inspector.changed(lake.governed, lake.seen, None, NOW)
+    (said,) = [one for one in found if one.check == "metastore_name"]
+    assert f"was pointed at another table, at {place}" in said.message

@@ -126,6 +126,15 @@ def test_an_entry_that_users_point_at_another_table_is_not_pointed_back(
     assert listed.entry().location == entry.location
 
 
+def test_an_entry_that_users_point_at_what_nobody_can_ask_is_not_pointed_back(listed: Listed) -> None:
+    entry = listed.entry()
+    pointed = replace(entry, location="cosn://bucket/green")
+    listed.bench.metastore.replace(pointed, expected=entry)
+    with pytest.raises(RefusedError, match="was pointed at another table, at cosn:"):
+        sync_metastore(listed.context, SyncMetastore(requires=Head(listed.version), name=NAME))
+    assert listed.entry().location == pointed.location
+
+
 def test_a_change_of_the_entry_meanwhile_is_kept(listed: Listed) -> None:
     real = listed.bench.metastore
 
