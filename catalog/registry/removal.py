@@ -5,9 +5,10 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Final
 
-from lakewarden.catalog.errors import PreconditionError, RefusedError
+from lakewarden.catalog.errors import ConflictError, PreconditionError, RefusedError
 from lakewarden.catalog.formats.outer_tables import require_no_outer
 from lakewarden.catalog.formats.port import Observation
+from lakewarden.catalog.metastore.known_tables import with_entry
 from lakewarden.catalog.metastore.lookup import parse_name, refuse_closed
 from lakewarden.catalog.model.identity import RegisteredPlaces, check_nesting
 from lakewarden.catalog.model.left_by_users import without_leaving
@@ -281,9 +282,15 @@ def _as_before(rows: Rows[TableRow], row: TableRow) -> Iterable[TableRow]:
     return [replace(current, state=row.state, state_reason=row.state_reason, properties=properties)]
 
 
-def rename(registry: Registry, where: str, new_name: str, *, actor: Actor) -> TableRow:
+def rename(
+    registry: Registry, where: str, new_name: str, *, actor: Actor, entered: str | None = None
+) -> TableRow:
     """Give a managed table another name; the old one is remembered as an alias. What its namespace promised of it, the
-    new one does not shorten."""
+    new one does not shorten.
+
+    `entered`: its users have renamed it so in the metastore, which had it under this name. Raises `ConflictError` where
+    the row has another one by now.
+    """
     wanted = parse_name(new_name)
     if wanted is None:
         raise RefusedError(f"'{new_name}' is not a table name.", hint="Write db.table.")
@@ -293,8 +300,11 @@ def rename(registry: Registry, where: str, new_name: str, *, actor: Actor) -> Ta
     def renamed(rows: Rows[TableRow]) -> Iterable[TableRow]:
         current = row_of(rows, row.table_id)
         require(actor, Permission.RENAME, current)
+        if entered is not None and current.name != entered:
+            raise ConflictError(f"{entered} is called {current.name} by now.")
         refuse_taken(rows.find(name=wanted), except_for=row.table_id)
-        return [registry.touched(_carried(rows, current, wanted), actor)]
+        named = _carried(rows, current, wanted)
+        return [registry.touched(named if entered is None else with_entry(named, wanted), actor)]
 
     kept = carried(row.policy, _carried(registry.store.rows(TABLES), row, wanted).policy)
     registry.store.edit(

@@ -28,7 +28,7 @@ def follow_rename(registry: Registry, row: TableRow, found_as: str, *, follow: F
     if not is_renamed(registry.metastore, current, name, follow=follow):
         return False
     try:
-        rename(registry, current.table_id, name, actor=DAEMON)
+        rename(registry, current.table_id, name, actor=DAEMON, entered=current.name)
     except UnavailableError:
         raise
     except LakewardenError as error:

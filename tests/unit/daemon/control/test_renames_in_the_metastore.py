@@ -17,6 +17,7 @@ from lakewarden.catalog.registry.removal import rename
 from lakewarden.catalog.registry.service import Registry
 from lakewarden.catalog.system.port import TABLES
 from lakewarden.daemon.control.adoption import Adoption
+from lakewarden.daemon.control.followed_renames import follow_rename
 from lakewarden.daemon.telemetry.outages import Outage
 from support.builders.registries import ANA, NOW, ROOT, folder, made_registry
 from support.builders.tables import FakeReader
@@ -109,6 +110,28 @@ def test_a_rename_that_moves_the_folder_keeps_the_row(lake: Lake, swept: bool) -
     lake.hears_of("db.u")
     row = lake.now()
     assert (row.name, row.location, row.state) == ("db.u", f"file://{lake.path}/u", TableState.ACTIVE)
+
+
+def test_a_second_rename_is_followed_though_nobody_looked_in_between(lake: Lake) -> None:
+    for before, after in (("t", "u"), ("u", "v")):
+        lake.renamed(before, after)
+        lake.hears_of(f"db.{after}")
+    assert (lake.now().name, lake.now().aliases) == ("db.v", ("db.t", "db.u"))
+
+
+def test_a_name_that_somebody_gives_it_meanwhile_is_not_overwritten(
+    lake: Lake, caplog: pytest.LogCaptureFixture
+) -> None:
+    def follow(location: str) -> str:
+        """Asked last before the row is written."""
+        if lake.now().name == "db.t":
+            rename(lake.registry, "db.t", "sales.flights", actor=ROOT)
+        return location
+
+    lake.renamed("t", "u")
+    assert not follow_rename(lake.registry, lake.row, "db.u", follow=follow)
+    assert (lake.now().name, lake.now().aliases) == ("sales.flights", ("db.t",))
+    assert "because=db.t is called sales.flights by now." in caplog.text
 
 
 def test_a_second_name_in_the_metastore_is_no_rename(lake: Lake) -> None:
