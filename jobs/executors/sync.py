@@ -43,7 +43,7 @@ def sync_metastore(ctx: JobContext, action: SyncMetastore) -> Report:
             table_id=table_id,
             location=location,
             installation=installation,
-            is_table=ctx.reader.is_table,
+            is_table=lambda at: any(one.is_table(at) for one in ctx.readers or (ctx.reader,)),
         ),
     )
     if plan.obstacle is not None:

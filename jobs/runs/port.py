@@ -272,8 +272,7 @@ class Engine(Protocol):
         `RefusedError` where rows of this format cannot be compared."""
 
     def interrupt(self) -> None:
-        """Make a call that is under way in another thread fail soon, as by `ExecutionError`;
-        nothing if there is none."""
+        """Make a call under way in another thread fail soon, as by `ExecutionError`; nothing if there is none."""
 
     def close(self) -> None:
         """End the session."""
@@ -322,9 +321,8 @@ class Guard(Protocol):
 
 
 class Ledger(Protocol):
-    """What runs keep in tables' rows: what stood in their properties before lakewarden set them
-    (catalog/policy/original_properties.py), and that nothing of them is left
-    (catalog/model/pending_purge.py). Raises `UnavailableError`."""
+    """What runs keep in tables' rows: properties from before lakewarden (catalog/policy/original_properties.py), and
+    that nothing of them is left (catalog/model/pending_purge.py). Raises `UnavailableError`."""
 
     def kept(self, table_id: str) -> tuple[OriginalProperty, ...]:
         """What is remembered of a table."""
@@ -390,6 +388,8 @@ class JobContext:
     """Looks for other installations."""
     entries: TakenEntries | None = None
     """The entries of catalogs that the reader asks for heads; None: it asks none."""
+    readers: Sequence[TableReader] = ()
+    """Those of all formats, where the worker knows others than the table's."""
 
     def require_allowed(self) -> None:
         """Ask everything that allows the run, as it is now: before anything is deleted, rewound or committed.

@@ -251,6 +251,7 @@ class Runner:
             ledger=self.ledger,
             installation=self.installation,
             entries=self.tools.entries,
+            readers=self.tools.readers,
             others=Others(
                 metastore=self.metastore,
                 storage=self.storage,

@@ -17,6 +17,7 @@ from lakewarden.catalog.errors import (
     PreconditionError,
     UnavailableError,
 )
+from lakewarden.catalog.formats.iceberg.reader import IcebergReader
 from lakewarden.catalog.formats.port import Head
 from lakewarden.catalog.metastore.port import Entry
 from lakewarden.catalog.model.rows import Outcome
@@ -31,6 +32,7 @@ from lakewarden.jobs.worker.runner import Finished
 from support.builders.runs import Bench, delta_table, parquet_file, request_of
 from support.fakes.engine import FakeEngine
 from support.fakes.state import FakeQueue
+from support.fakes.tools import SeveralFormats
 
 KEEP = (("delta.deletedFileRetentionDuration", "interval 30 days"),)
 
@@ -115,6 +117,31 @@ def test_an_entry_follows_the_head_of_the_same_table(bench: Bench, tmp_path: Pat
     else:
         assert (result.outcome, entry.provider) == (Outcome.SUCCEEDED, "delta"), result.message
         assert "the metastore agrees with version 2" in (result.message or "")
+
+
+def test_an_entry_that_was_pointed_at_a_table_of_another_format_stays(bench: Bench, tmp_path: Path) -> None:
+    location, green = delta_table(tmp_path / "t"), tmp_path / "green"
+    (green / "metadata").mkdir(parents=True)
+    (green / "metadata" / "v1.metadata.json").write_text("{}")
+    ours = {"lakewarden.table_id": f"id of {location}"}
+    entry = Entry(
+        database="db",
+        table="t",
+        location=f"file:{green}",
+        table_type="EXTERNAL_TABLE",
+        provider="delta",
+        parameters=ours,
+    )
+    bench.metastore.create_database("db")
+    bench.metastore.create(entry)
+    sync = SyncMetastore(requires=Head(0, bench.seen(location).head), name="db.t")
+    bench.queue.enqueue([request_of(location, sync)])
+    finished = bench.runner(tools=SeveralFormats((bench.reader, IcebergReader()), (bench.engine,))).run_next()
+    assert finished is not None
+    assert finished.result.error_class == "RefusedError"
+    assert "was pointed at another table" in (finished.result.message or "")
+    now = bench.metastore.get("db", "t")
+    assert now is not None and now.location == entry.location
 
 
 def test_a_payload_of_another_version_is_refused_with_a_sentence(bench: Bench, tmp_path: Path) -> None:
