@@ -147,7 +147,7 @@ class RegisteredPlaces:
 
     def __init__(self, index: pa.Table, *, follow: Follow) -> None:
         """`index` holds `INDEX_COLUMNS` of `lakewarden.tables`; `follow` gives locations of one place one spelling."""
-        self._follow = follow
+        self.follow: Final = follow
         self._at: dict[str, tuple[Held, ...]] = {}
         self._with_id: dict[str, tuple[Held, ...]] = {}
         self._named: dict[str, tuple[Held, ...]] = {}
@@ -189,11 +189,11 @@ class RegisteredPlaces:
             self._free(before)
         self._take(held, is_table=True)
         if _is_live(held):
-            insort(self._live, self._follow(held.location or ""))
+            insort(self._live, self.follow(held.location or ""))
 
     def at(self, location: str) -> tuple[Held, ...]:
         """Tables at a location whose files have not been purged, dropped ones included."""
-        return self._at.get(self._follow(location), ())
+        return self._at.get(self.follow(location), ())
 
     def twins(self, format_id: str | None) -> tuple[Held, ...]:
         """Tables whose newest UUID this is: live ones, and those that their users dropped, as it seemed."""
@@ -205,11 +205,11 @@ class RegisteredPlaces:
 
     def around(self, location: str) -> Iterator[Held]:
         """Live tables in a folder above, nearest first."""
-        return (one for above in ancestors(self._follow(location)) for one in self._live_at(above))
+        return (one for above in ancestors(self.follow(location)) for one in self._live_at(above))
 
     def inside(self, location: str) -> Iterator[Held]:
         """Live tables in a folder below."""
-        prefix = self._follow(location).rstrip("/") + "/"
+        prefix = self.follow(location).rstrip("/") + "/"
         for number in range(bisect_left(self._live, prefix), len(self._live)):
             if not self._live[number].startswith(prefix):
                 return
@@ -222,16 +222,16 @@ class RegisteredPlaces:
         _append(self._named, held.name, held)
         if not is_table or held.location is None or held.state is TableState.PURGED:
             return  # a purged table is history: its place is free
-        _append(self._at, self._follow(held.location), held)
+        _append(self._at, self.follow(held.location), held)
         if (_is_live(held) or held.left) and held.format_id is not None:
             _append(self._with_id, held.format_id, held)
 
     def _free(self, held: Held) -> None:
         _remove(self._named, held.name, held)
-        _remove(self._at, self._follow(held.location or ""), held)
+        _remove(self._at, self.follow(held.location or ""), held)
         _remove(self._with_id, held.format_id or "", held)
         if _is_live(held):
-            del self._live[bisect_left(self._live, self._follow(held.location or ""))]
+            del self._live[bisect_left(self._live, self.follow(held.location or ""))]
 
 
 def _is_live(held: Held) -> bool:

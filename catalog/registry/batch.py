@@ -128,7 +128,7 @@ def _begun(
         actor=actor,
         source=source,
         at=registry.clock.now(),
-        places=places_of(registry.store.rows(TABLES)),
+        places=places_of(registry.store.rows(TABLES), registry.moment().spelling),
         with_health=frozenset(() if again else healths.arrow(["table_id"]).column(0).to_pylist()),
     )
     batch = _Batch(registry=registry, healths=healths, asked_for=names_of(wanted).union(asked_for))

@@ -53,7 +53,7 @@ from lakewarden.catalog.registry.service import (
     row_of,
     wanted_name,
 )
-from lakewarden.catalog.storage.place import Moment, Presence
+from lakewarden.catalog.storage.place import Presence
 from lakewarden.catalog.system.port import HEALTH, At, Rows
 
 __all__ = [
@@ -117,7 +117,7 @@ class RegistrationAttempt:
         self._rows, self._sightings, self._same = rows, sightings, same
         self._decided: dict[str, TableRow] = {}
         self._next = next_number(rows)
-        self.places = sightings.places.copy() if same else places_of(rows)
+        self.places = sightings.places.copy() if same else places_of(rows, sightings.places.follow)
         self.scopes = scopes_by_name(rows.find(kind=RowKind.SCOPE))
         self.alive: set[str] = set(sightings.alive)
 
@@ -343,9 +343,9 @@ def sight(
     `failed` is told for which of them that was not possible; without that, the error is raised. For what is said to be
     a copy it does not matter: it becomes a table of its own, unless another one may have moved away from its hold.
     """
-    places, readers = places_of(rows), {one.format: one for one in registry.readers}
+    moment, readers = registry.moment(), {one.format: one for one in registry.readers}
+    places = places_of(rows, moment.spelling)
     alive, gone, outer, above = set[str](), set[str](), dict[str, str](), registry.outer()
-    moment = Moment()
     for one in asked:
         reader = readers[one.seen.format] if isinstance(one.seen, Observation) else None
         try:

@@ -18,7 +18,7 @@ from lakewarden.catalog.metastore.lookup import (
 )
 from lakewarden.catalog.metastore.port import Metastore
 from lakewarden.catalog.metastore.table_heads import TableHeads, address_in
-from lakewarden.catalog.model.identity import INDEX_COLUMNS, Held, RegisteredPlaces
+from lakewarden.catalog.model.identity import INDEX_COLUMNS, Follow, Held, RegisteredPlaces
 from lakewarden.catalog.model.rows import GONE, Finding, HealthRow, RowKind, Source, TableRow, TableState
 from lakewarden.catalog.named_catalogs.port import NamedCatalogs
 from lakewarden.catalog.observation.health import health_of, with_verdict
@@ -89,6 +89,8 @@ class Registry:
     """What the readers ask of catalogs."""
     catalogs: NamedCatalogs | None = None
     """None where none is declared."""
+    moment: Callable[[], Moment] = Moment
+    """Compares places, as they are now."""
 
     def resolve(self, where: str, *, gone: bool = False) -> TableRow:
         """The row that a name, path or table_id means; `gone` includes dropped ones. Raises `NotFoundError`
@@ -264,7 +266,9 @@ class Registry:
             return [row for row in rows.find(format="iceberg") if address_in(row.properties) == address]
         location = canonical(where)
         found = [row for row in rows.find(location=location) if row.kind is RowKind.TABLE]
-        return found or [row_of(rows, held.table_id) for held in places_of(rows).at(location)]
+        return found or [
+            row_of(rows, held.table_id) for held in places_of(rows, self.moment().spelling).at(location)
+        ]
 
 
 def row_of(rows: Rows[TableRow], table_id: str) -> TableRow:
@@ -348,6 +352,7 @@ def free_name(places: RegisteredPlaces, location: str, *, asked_for: Collection[
     return f"{base}_{free}"
 
 
-def places_of(rows: Rows[TableRow]) -> RegisteredPlaces:
-    """The holders of places and names on one version of `lakewarden.tables`."""
-    return RegisteredPlaces(rows.arrow(INDEX_COLUMNS), follow=Moment().spelling)
+def places_of(rows: Rows[TableRow], follow: Follow | None = None) -> RegisteredPlaces:
+    """The holders of places and names on one version of `lakewarden.tables`; `follow` gives all locations of one place
+    one spelling."""
+    return RegisteredPlaces(rows.arrow(INDEX_COLUMNS), follow=follow or Moment().spelling)

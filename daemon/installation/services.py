@@ -20,6 +20,7 @@ from lakewarden.catalog.registry.other_installations import Others
 from lakewarden.catalog.registry.service import Registry
 from lakewarden.catalog.state.port import Bookmarks, Inbox, Leases, Queue, RunLog
 from lakewarden.catalog.storage.file_store import StorageOptions
+from lakewarden.catalog.storage.place import Moment
 from lakewarden.catalog.storage.troubles import silent
 from lakewarden.catalog.system.audit_spool import AuditSpool
 from lakewarden.catalog.system.port import TABLES, SystemStore
@@ -194,6 +195,7 @@ class Services:
             storage=self.storage,
             heads=self.heads,
             catalogs=self.catalogs,
+            moment=lambda: Moment(unanswered=self.disks.hanging()),
         )
 
     @cached_property

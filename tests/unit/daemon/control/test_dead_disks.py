@@ -17,7 +17,11 @@ from lakewarden.catalog.model.identity import CatalogAddress
 from lakewarden.catalog.model.left_by_users import left
 from lakewarden.catalog.model.rows import TableRow, TableState
 from lakewarden.catalog.named_catalogs.port import CatalogEntries
+from lakewarden.catalog.registry.batch import register_batch
 from lakewarden.catalog.registry.discovery import in_metastore
+from lakewarden.catalog.registry.register import register
+from lakewarden.catalog.registry.registration import WantedTable
+from lakewarden.catalog.registry.service import Registered
 from lakewarden.catalog.state.port import Hint, HintKind
 from lakewarden.catalog.system.port import TABLES, Fence
 from lakewarden.daemon.control import hints
@@ -27,6 +31,7 @@ from lakewarden.daemon.fleet.questions import Questions
 from lakewarden.daemon.installation.services import open_services
 from lakewarden.daemon.usecases.discovery import candidates
 from lakewarden.daemon.usecases.init import initialise
+from support.builders.callers import actor
 from support.builders.daemons import LEASE, World
 from support.builders.runs import delta_table
 from support.builders.system_samples import table_row
@@ -259,6 +264,32 @@ def test_discovery_in_a_declared_catalog_asks_a_dead_disk_nothing(
     services.disks = Disks(points=tuple)
     found = [one.where for one in candidates(services) if one is not None]
     assert found == ["cat.db.1", "cat.db.2", "cat.db.new", "cat.db.far", "cat.db.odd"]
+
+
+def test_tables_come_under_management_beside_those_on_a_dead_disk(
+    tmp_path: Path, back: Event, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    services = open_services(home=tmp_path / "home")
+    initialise(services, services.user)
+    dead, asked = f"{tmp_path}/dead", list[str]()
+    far = replace(table_row(100), location=f"file://{dead}/far")
+    services.store.edit(TABLES, lambda _: [far], because="test")
+    is_link = os.path.islink
+
+    def noted(path: str) -> bool:
+        asked.append(path)
+        return is_link(path)
+
+    monkeypatch.setattr(os.path, "islink", noted)
+    services.disks = Disks(patience=0.1, ask=lambda point: assert_back(back), points=lambda: (dead,))
+    assert services.disks.held([far.location or ""])
+    for name in ("t", "u"):
+        delta_table(tmp_path / name, commits=1)
+    (came,) = register_batch(services.registry, [WantedTable(where=f"{tmp_path}/t")], actor=actor("ana"))
+    assert isinstance(came, Registered) and came.created
+    assert register(services.registry, f"{tmp_path}/u", actor=actor("ana")).created
+    assert f"{tmp_path}/t" in asked
+    assert not [one for one in asked if one.startswith(dead)]
 
 
 def test_what_a_question_raises_is_raised() -> None:
