@@ -250,14 +250,14 @@ class Registration:
     def _identified(self, round_: RegistrationAttempt) -> Verdict:
         """Who it is. What is said to be a copy is none of those that are no longer where they were, unless there is
         but one of them."""
-        told = not self.wanted.copy
+        name, told = self.wanted.name, not self.wanted.copy
         return identify(
             round_.places,
             self.place.location,
             self.format_id,
             alive=round_.alive,
             now=self.at,
-            name=wanted_name(self.wanted.name, self.place) if told else None,
+            name=(self.place.name if name is None else parse_name(name)) if told else None,
             at_head=round_.at_head(self.seen) if told and isinstance(self.seen, Observation) else (),
         )
 
