@@ -15,7 +15,7 @@ from lakewarden.catalog.model.rollbacks import Rollback, rollbacks_of
 from lakewarden.catalog.model.rows import GONE, RowKind
 from lakewarden.catalog.policy.scopes import Governed, govern, scopes_by_name
 from lakewarden.catalog.storage.place import is_local_folder
-from lakewarden.catalog.storage.same_storage import may_be_in
+from lakewarden.catalog.storage.same_storage import may_be_in, may_be_same
 from lakewarden.catalog.system.port import LINEAGE, ROLLBACKS, TABLES, At, SystemStore
 
 __all__ = ["TableDirectory"]
@@ -125,7 +125,9 @@ class TableDirectory:
         rows = self._store.rows(TABLES)
         scopes = scopes_by_name(rows.find(kind=RowKind.SCOPE))
         known = self._now()
-        here = () if location is None else (location, *(one for one in known.ids if _may_be(one, location)))
+        here = (
+            () if location is None else (location, *(one for one in known.ids if may_be_same(one, location)))
+        )
         places = {*known.moved_from(format_id), *here}
         found = [row for place in places for row in rows.find(location=place)]
         if database is not None:
@@ -190,13 +192,9 @@ class TableDirectory:
                         if row.location is not None
                     }
                     self._held_as_of = rows.at
-                return next((one for place, one in self._held.items() if _may_be(place, location)), None)
+                return next((one for place, one in self._held.items() if may_be_same(place, location)), None)
         except UnavailableError:
             return None
-
-
-def _may_be(one: str, other: str) -> bool:
-    return may_be_in(one, other) and may_be_in(other, one)
 
 
 def _require_no_hold(name: str, governed: Governed, called: str) -> None:

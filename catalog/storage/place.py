@@ -21,7 +21,7 @@ from lakewarden.catalog.storage.file_store import (
     location_of,
     open_store,
 )
-from lakewarden.catalog.storage.same_storage import may_be_in, one_name
+from lakewarden.catalog.storage.same_storage import may_be_in, may_be_same, one_name
 from lakewarden.catalog.storage.troubles import trouble_at
 
 __all__ = ["Moment", "Place", "Presence", "ask_mount", "is_local_folder", "mount_points"]
@@ -49,7 +49,7 @@ class Place:
 
     def is_same(self, other: "Place") -> bool:
         """Whether two locations may be one place: on storages of which two names may mean one, only the path counts."""
-        return self.is_within(other) and other.is_within(self)
+        return may_be_same(self.spelling, other.spelling)
 
     def is_within(self, other: "Place") -> bool:
         """Whether this is the other place, or may lie in it."""

@@ -4,7 +4,16 @@ from enum import StrEnum
 from posixpath import normpath
 from typing import Final
 
-__all__ = ["Sameness", "compared", "is_one_kind", "may_be_in", "one_name", "plain", "spelled_like"]
+__all__ = [
+    "Sameness",
+    "compared",
+    "is_one_kind",
+    "may_be_in",
+    "may_be_same",
+    "one_name",
+    "plain",
+    "spelled_like",
+]
 
 _ONE_NAME: Final = frozenset({"file", "s3", "gs", "abfs", "wasb", "az", "azure", "adl"})
 """Storages where another authority is another place. Of others (HDFS) two names may mean one."""
@@ -51,9 +60,20 @@ def spelled_like(location: str, other: str) -> str:
 def may_be_in(inner: str, outer: str) -> bool:
     """Whether a canonical location may be another one or lie in it, as both are spelled: on storages that may be one,
     only the path counts."""
-    is_sure = inner.partition("://")[0] in _SURE
-    one, other = plain(inner) if is_sure else spelled_like(inner, outer), plain(outer)
+    one, other = _alike(inner, outer)
     return one == other or one.startswith(other.rstrip("/") + "/")
+
+
+def may_be_same(one: str, other: str) -> bool:
+    """Whether two canonical locations may be one place, likewise."""
+    first, second = _alike(one, other)
+    return first == second
+
+
+def _alike(one: str, other: str) -> tuple[str, str]:
+    """Both as the other one spells its storage, unless they are surely on two."""
+    is_sure = one.partition("://")[0] in _SURE
+    return plain(one) if is_sure else spelled_like(one, other), plain(other)
 
 
 def one_name(location: str) -> str:
