@@ -1,6 +1,6 @@
 """Which table formats are there? Ours, one line each, and those that distributions installed beside us offer."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from typing import Final
 
@@ -17,6 +17,7 @@ __all__ = [
     "formats",
     "has_branches",
     "has_versions",
+    "is_any_table",
     "is_kept",
     "moves_head",
     "provider_of",
@@ -111,3 +112,8 @@ def _missing(format_: TableFormat) -> RefusedError:
         f"The table format {format_} is not installed here.",
         hint="Install the package that it came with, everywhere lakewarden runs.",
     )
+
+
+def is_any_table(readers: Iterable[TableReader], location: str) -> bool:
+    """Whether one of the readers knows a table at a location. Raises what they raise."""
+    return any(reader.is_table(location) for reader in readers)

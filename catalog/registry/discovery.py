@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from lakewarden.catalog.errors import LakewardenError, UsageError
 from lakewarden.catalog.formats.port import TableReader
+from lakewarden.catalog.formats.registry import is_any_table
 from lakewarden.catalog.metastore.ownership import is_system_entry
 from lakewarden.catalog.metastore.port import OUR_ENTRIES, Metastore, head_file
 from lakewarden.catalog.model.identity import CatalogAddress
@@ -136,7 +137,7 @@ def _is_managed(file: str | None, places: AbstractSet[str], now: Moment) -> bool
 
 def _may_be_table(location: str, readers: tuple[TableReader, ...]) -> bool:
     try:
-        return any(reader.is_table(location) for reader in readers)
+        return is_any_table(readers, location)
     except (LakewardenError, OSError):
         return True
 
@@ -154,7 +155,7 @@ def under_root(
 
     def walk(path: str, left: int) -> Iterator[DiscoveredTable | None]:
         location = below(base, path)
-        if any(reader.is_table(location) for reader in readers):
+        if is_any_table(readers, location):
             place = canonical(location) if storable(location) == location else location
             yield None if place in known else DiscoveredTable(where=place, location=place)
             return

@@ -8,7 +8,7 @@ from lakewarden.catalog.clock import Clock
 from lakewarden.catalog.errors import LakewardenError, NotFoundError, PreconditionError, RefusedError
 from lakewarden.catalog.formats.outer_tables import Outer
 from lakewarden.catalog.formats.port import LogProblem, Observation, TableReader
-from lakewarden.catalog.formats.registry import spec_of
+from lakewarden.catalog.formats.registry import is_any_table, spec_of
 from lakewarden.catalog.metastore.lookup import (
     NamedLocation,
     name_from_location,
@@ -132,7 +132,7 @@ class Registry:
 
     def is_table(self, location: str) -> bool:
         """Whether any format knows a table at this location."""
-        return any(reader.is_table(location) for reader in self.readers)
+        return is_any_table(self.readers, location)
 
     def outer(self) -> Outer:
         """Tells of the table that a location lies in, as it is now."""

@@ -10,7 +10,7 @@ from lakewarden.catalog.clock import Clock
 from lakewarden.catalog.errors import UnavailableError
 from lakewarden.catalog.formats.outer_tables import Outer
 from lakewarden.catalog.formats.port import LogProblem, Observation, TableReader
-from lakewarden.catalog.formats.registry import has_branches, reader_of
+from lakewarden.catalog.formats.registry import has_branches, is_any_table, reader_of
 from lakewarden.catalog.metastore.entry_obstacles import points_at_another
 from lakewarden.catalog.metastore.known_tables import entry_at_place, has_had_entry, is_known
 from lakewarden.catalog.metastore.port import Metastore
@@ -197,7 +197,7 @@ class Inspection:
         return reader_of(self.readers, row.format)
 
     def _is_table(self, location: str) -> bool:
-        return any(reader.is_table(location) for reader in self.readers)
+        return is_any_table(self.readers, location)
 
     def _around(self) -> Neighbours:
         """All managed tables by place; made again only when `lakewarden.tables` moved."""

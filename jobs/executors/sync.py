@@ -1,10 +1,12 @@
 """Sync a table's metastore entry: read both, plan, change the entry by compare-and-set. Needs no Spark."""
 
 import json
+from functools import partial
 
 from lakewarden.catalog.errors import ConflictError, PreconditionError, RefusedError, UnreadableError
 from lakewarden.catalog.failpoints import reach
 from lakewarden.catalog.formats.port import Observation
+from lakewarden.catalog.formats.registry import is_any_table
 from lakewarden.catalog.metastore.entry_obstacles import points_at_another
 from lakewarden.catalog.metastore.port import Metastore
 from lakewarden.catalog.metastore.sync_plan import SyncPlan, plan_sync
@@ -43,7 +45,7 @@ def sync_metastore(ctx: JobContext, action: SyncMetastore) -> Report:
             table_id=table_id,
             location=location,
             installation=installation,
-            is_table=lambda at: any(one.is_table(at) for one in ctx.readers or (ctx.reader,)),
+            is_table=partial(is_any_table, ctx.readers or (ctx.reader,)),
         ),
     )
     if plan.obstacle is not None:
