@@ -298,6 +298,12 @@ class Plans:
             found += self.sequence(subquery.collectLeaves())
         return found
 
+    def nodes(self, plan: JavaPlan) -> Iterator[JavaPlan]:
+        """A plan and what it is made of, logical or physical; not its subqueries."""
+        yield plan
+        for below in self.sequence(plan.children()):
+            yield from self.nodes(below)
+
     def replaced(self, plan: JavaPlan, pairs: Sequence[tuple[Any, Any]]) -> JavaPlan:
         """The plan with some of its nodes, those very objects, replaced. Spark keeps a node that equals the new one,
         and tables are equal by their names: such a node is first replaced by another."""

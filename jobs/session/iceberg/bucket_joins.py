@@ -96,11 +96,9 @@ def buckets_of(plans: Plans, spec: Any) -> int | None:
 
 def _moves_rows(plans: Plans, plan: JavaPlan) -> bool:
     """Whether a physical plan, as it would begin, sends rows from task to task; what its subqueries do is not asked."""
-    waiting = [plan]
-    while waiting:
-        node = waiting.pop()
-        if kind(node) in _MOVES_ROWS:
+    for node in plans.nodes(plan):
+        name = kind(node)
+        # What an adaptive plan is made of (`inputPlan`) is without exchanges yet.
+        if name in _MOVES_ROWS or (name == _ADAPTIVE and _moves_rows(plans, node.executedPlan())):
             return True
-        # What it has at first (`inputPlan`) is without exchanges yet.
-        waiting += [node.executedPlan()] if kind(node) == _ADAPTIVE else plans.sequence(node.children())
     return False

@@ -55,14 +55,8 @@ def shape_of_iceberg(
     return None if made is None else _made(plan, made)
 
 
-@dataclass(frozen=True)
-class MadeTable:
-    """`TableWrite` of a table that a statement makes."""
-
-    made: NewTable
-
-    def carrier(self, readers: Readers) -> RecordCarrier:
-        return self.made
+class _WithoutOptions:
+    """What writes of Iceberg tables have in common: they take no options, and the library puts rows where they go."""
 
     def with_own_record(self, shape: Shape) -> tuple[Shape, str | None]:
         return shape, None
@@ -73,12 +67,22 @@ class MadeTable:
     def arranged(self, session: Any, shape: Shape, query: JavaPlan) -> JavaPlan:
         return query
 
+
+@dataclass(frozen=True)
+class MadeTable(_WithoutOptions):
+    """`TableWrite` of a table that a statement makes."""
+
+    made: NewTable
+
+    def carrier(self, readers: Readers) -> RecordCarrier:
+        return self.made
+
     def run(self, session: Any, plan: JavaPlan, done: Execution) -> DataFrame:
         return self.made.run(session, plan)
 
 
 @dataclass(frozen=True)
-class ChangedTable:
+class ChangedTable(_WithoutOptions):
     """`TableWrite` and `TableChange` of a table that is there."""
 
     plans: Plans
@@ -87,15 +91,6 @@ class ChangedTable:
 
     def carrier(self, readers: Readers) -> RecordCarrier:
         return self.staged
-
-    def with_own_record(self, shape: Shape) -> tuple[Shape, str | None]:
-        return shape, None
-
-    def require_plain(self, session: Any) -> None:
-        """It takes no options."""
-
-    def arranged(self, session: Any, shape: Shape, query: JavaPlan) -> JavaPlan:
-        return query
 
     def run(self, session: Any, plan: JavaPlan, done: Execution) -> DataFrame:
         return self.staged.run(session, plan)

@@ -178,10 +178,4 @@ def _has_state(plans: Plans, plan: Any) -> bool:
     """Whether rows of earlier batches may come out of this one."""
     jvm: Any = plans.spark.sparkContext._jvm
     stateful = jvm.java.lang.Class.forName(_STATEFUL)
-    waiting = [plan]
-    while waiting:
-        node = waiting.pop()
-        if stateful.isInstance(node):
-            return True
-        waiting += plans.sequence(node.children())
-    return False
+    return any(stateful.isInstance(node) for node in plans.nodes(plan))

@@ -22,7 +22,7 @@ from pyspark.sql import DataFrame
 
 from lakewarden.catalog.model.bucket_layout import BucketLayout
 from lakewarden.jobs.engines.delta.sessions.stamped_sessions import COMMIT_ATTEMPTS
-from lakewarden.jobs.session.delta.buckets.merge_parts import ClauseAction, MergeParts, merge_parts, nodes_of
+from lakewarden.jobs.session.delta.buckets.merge_parts import ClauseAction, MergeParts, merge_parts
 from lakewarden.jobs.session.delta.buckets.merged_rows import MergedRows, source_leaf
 from lakewarden.jobs.session.delta.buckets.plan_pieces import Replacement, bucketed, column, used
 from lakewarden.jobs.session.delta.buckets.reading import (
@@ -130,7 +130,7 @@ class BucketedChange:
         if parts.source is None or not parts.is_aligned:
             found = logical.Distinct(found)
         else:  # the first row of a task says which bucket it has
-            needed = used(plans, nodes_of(plans, found))
+            needed = used(plans, plans.nodes(found))
             leaf = source_leaf(plans, self._session, parts, needed)
             found = logical.LocalLimit(plans.number(1), plans.replaced(found, [(parts.source[0], leaf)]))
         return frozenset(int(row[0]) for row in plans.frame(self._session, found).collect())

@@ -15,7 +15,6 @@ __all__ = [
     "ClauseAction",
     "MergeParts",
     "merge_parts",
-    "nodes_of",
     "require_keys_kept",
     "require_same_schema",
 ]
@@ -144,13 +143,6 @@ def merge_parts(
     )  # fmt: skip
 
 
-def nodes_of(plans: Plans, plan: JavaPlan) -> Iterator[JavaPlan]:
-    """A plan and what it is made of; not its subqueries."""
-    yield plan
-    for below in plans.sequence(plan.children()):
-        yield from nodes_of(plans, below)
-
-
 def require_same_schema(analysed: Any, now: Any) -> None:
     """Return if the metadata of a table are those that a statement was analysed with, and its columns have no type of
     their own. Raises `UnlikeBucketsError`."""
@@ -256,13 +248,13 @@ def _is_repeatable(plans: Plans, source: JavaPlan, parts: Sequence[Any], *, is_k
         raise UnlikeBucketsError("is changed by what may be another thing when it is asked again")
     known = {*_AGAIN, _KEPT} if is_kept else _AGAIN
     return (
-        {kind(node) for node in nodes_of(plans, source)} <= known
+        {kind(node) for node in plans.nodes(source)} <= known
         and {kind(leaf) for leaf in leaves} <= known
         and all(_is_delta(plans, leaf) for leaf in leaves if kind(leaf) == "LogicalRelation")
         and bool(source.deterministic())
         and source.subqueriesAll().isEmpty()
         and not plans.asks_for_the_time(source)
-        and all(_is_exact(plans, node) for node in nodes_of(plans, source))
+        and all(_is_exact(plans, node) for node in plans.nodes(source))
     )
 
 
@@ -288,7 +280,7 @@ def _is_exact(plans: Plans, node: JavaPlan) -> bool:
 def _source(plans: Plans, source: JavaPlan, table: BucketedTable) -> tuple[JavaPlan, BucketedTable] | None:
     """The one leaf of the source, if it is bucketed alike and each of its rows is read in the end: only a row that is
     read is known to be in its bucket."""
-    *above, leaf = nodes_of(plans, source)
+    *above, leaf = plans.nodes(source)
     if not {kind(node) for node in above} <= _CHAIN or not _is_delta(plans, leaf):
         return None
     try:

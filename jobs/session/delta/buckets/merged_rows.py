@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import reduce
 from typing import Any, Final
 
-from lakewarden.jobs.session.delta.buckets.merge_parts import LARGEST, ClauseAction, MergeParts, nodes_of
+from lakewarden.jobs.session.delta.buckets.merge_parts import LARGEST, ClauseAction, MergeParts
 from lakewarden.jobs.session.delta.buckets.plan_pieces import bucketed, column, counted, metric, used
 from lakewarden.jobs.session.delta.buckets.reading import BucketedTable, UnlikeBucketsError, checked
 from lakewarden.jobs.session.plans import JavaPlan, Plans, kind
@@ -45,7 +45,7 @@ class MergedRows:
         parts, plans = self._parts, self._plans
         stay = frozenset(number for number, files in enumerate(table.files) if files) - anew
         whole = self._left() if parts.only_deletes else self._merged(anew, stay)
-        target = self._target(table, used(plans, nodes_of(plans, whole)))
+        target = self._target(table, used(plans, plans.nodes(whole)))
         if stay:  # rows that do not come out are in their buckets, or might have been matched elsewhere
             target = checked(plans, self._session, target, table.layout)
         target = plans.logical.Filter(counted(plans, self._metrics["read"]), target)
@@ -65,7 +65,7 @@ class MergedRows:
             plans.scala_sequence([one for _, one in parts.columns if used(plans, [joined]).contains(one)]),
             joined,
         )
-        target = self._target(table, used(plans, nodes_of(plans, found)))
+        target = self._target(table, used(plans, plans.nodes(found)))
         plan = plans.logical.LocalLimit(plans.number(1), plans.replaced(found, self._places(found, target)))
         frame = plans.frame(self._session, plan)
         self._require_in_place(frame, is_whole=False)
@@ -74,7 +74,7 @@ class MergedRows:
     def _places(self, whole: JavaPlan, target: JavaPlan) -> list[tuple[JavaPlan, JavaPlan]]:
         places = [(self._parts.target, target)]
         if self._parts.source is not None:
-            needed = used(self._plans, nodes_of(self._plans, whole))
+            needed = used(self._plans, self._plans.nodes(whole))
             places.append(
                 (self._parts.source[0], source_leaf(self._plans, self._session, self._parts, needed))
             )
@@ -201,7 +201,7 @@ class MergedRows:
 
     def _require_in_place(self, frame: Any, *, is_whole: bool) -> None:
         plans = self._plans
-        nodes = list(nodes_of(plans, frame._jdf.queryExecution().executedPlan()))
+        nodes = list(plans.nodes(frame._jdf.queryExecution().executedPlan()))
         mine = [old for _, old in self._parts.columns]
         if any(kind(node) == _EXCHANGE and _has(node.outputSet(), mine) for node in nodes):
             raise UnlikeBucketsError("is not joined by its bucket columns alone")
