@@ -52,6 +52,8 @@ GROUPED: Final = {
 KINDS: Final = ("merge", "update", "delete")
 ON_READ: Final = ", ".join(f"'write.{kind}.mode' = 'merge-on-read'" for kind in KINDS)
 NOT_SPREAD: Final = ", ".join(f"'write.{kind}.distribution-mode' = 'none'" for kind in KINDS)
+TOLD_OF: Final = "10000"
+"""Executions and stages that Spark still tells of: by its default of a thousand, those of one way push out another's."""
 _LOG: Final = "_delta_log"
 _EXCHANGE: Final = re.compile(r"^[\s:+*|-]*Exchange \(\d+\)", re.MULTILINE)
 
@@ -166,13 +168,15 @@ def _make_iceberg(spark: SparkSession, called: str, rows: int, count: int, prope
 def _measured(spark: SparkSession, run: Callable[[], object]) -> Cost:
     session: Any = spark._jsparkSession
     store = session.sharedState().statusStore()
-    seen = store.executionsList().size()
+    seen = max((one.executionId() for one in _executions(store)), default=-1)
     begun = time.perf_counter()
     run()
     seconds = time.perf_counter() - begun
     time.sleep(1)  # what Spark says of itself comes a little later
-    found = [store.executionsList().apply(number) for number in range(seen, store.executionsList().size())]
+    found = [one for one in _executions(store) if one.executionId() > seen]
     mine = [one for one in found if _LOG not in str(one.physicalPlanDescription())]
+    if not mine:
+        raise AssertionError("Spark tells of no execution of what has just run")
     numbers = {int(number) for one in mine for number in str(one.stages().mkString(",")).split(",") if number}
     stages = [told for number, told in _stages(spark).items() if number in numbers]
     return Cost(
@@ -181,6 +185,12 @@ def _measured(spark: SparkSession, run: Callable[[], object]) -> Cost:
         shuffled=sum(shuffled for shuffled, _ in stages),
         memory=max((memory for _, memory in stages), default=0),
     )
+
+
+def _executions(store: Any) -> list[Any]:
+    """What Spark still tells of, the first one first."""
+    listed = store.executionsList()
+    return [listed.apply(number) for number in range(listed.size())]
 
 
 def _as_run(execution: Any) -> str:
@@ -204,6 +214,8 @@ def attached_session(folder: Path) -> Iterator[tuple[SparkSession, Attached]]:
     initialise(services, services.user)
     own = (
         ("spark.sql.warehouse.dir", folder.as_uri()),
+        ("spark.ui.retainedStages", TOLD_OF),
+        ("spark.sql.ui.retainedExecutions", TOLD_OF),
         ("spark.sql.catalog.ice", "org.apache.iceberg.spark.SparkCatalog"),
         ("spark.sql.catalog.ice.type", "hadoop"),
         ("spark.sql.catalog.ice.warehouse", (folder / "ice").as_uri()),

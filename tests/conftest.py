@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 from lakewarden.catalog.errors import UnavailableError
 from lakewarden.daemon.process.embedded_metastore import EmbeddedMetastore
 from lakewarden.jobs.engines.delta.sessions.stamped_sessions import forget_tables
-from support.distribution import flaky_tests, in_order, start_quickly
+from support.distribution import flaky_tests, in_order, leave_few, start_quickly
 from support.reference.faults import Faults
 from support.reference.rights import Rights
 from support.servers.class_archive import COMPILED
@@ -56,8 +56,10 @@ def pytest_configure(config: pytest.Config) -> None:
         start_quickly()
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest leaves out what is not asked for
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Say in which order files begin, and tell pytest-rerunfailures what may be run a second time."""
+    """Say in which order files begin and what is long, and tell pytest-rerunfailures what may be run a second time."""
+    leave_few(items)
     known = flaky_tests()
     items[:] = in_order(items)
     for item in items:

@@ -93,6 +93,7 @@ def test_five_processes_claim_two_hundred_runs_and_each_run_once(url: str) -> No
         assert state.queue.unfinished() == ()
 
 
+@pytest.mark.few(2)
 @pytest.mark.crash
 @pytest.mark.parametrize("blow", [signal.SIGKILL, signal.SIGSTOP], ids=["killed", "frozen"])
 def test_another_leader_takes_over_with_a_higher_token(url: str, blow: signal.Signals) -> None:

@@ -174,6 +174,7 @@ COUNTED = [
 ]
 
 
+@pytest.mark.long
 def test_every_governed_write_says_what_it_changed(
     spark: SparkSession, metastore: EmbeddedMetastore, tmp_path: Path
 ) -> None:

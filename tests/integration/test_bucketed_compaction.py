@@ -165,6 +165,7 @@ def test_beside_writers_it_gives_way_only_to_who_touches_its_files_or_the_layout
     assert len(table.rows()) == len(expected) + ("99" in change)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "feature",
     mostly_long(

@@ -78,6 +78,7 @@ def test_its_files_are_in_their_buckets_by_the_names_that_spark_gave_them(
     assert lake.strays("kept") == len(set(before) & set(lake.files("kept")))
 
 
+@pytest.mark.long
 def test_rows_that_are_in_other_buckets_than_their_files_say_are_left_to_merge(
     lake: BucketedLake, hive: HiveMetastore
 ) -> None:
@@ -94,6 +95,7 @@ def test_rows_that_are_in_other_buckets_than_their_files_say_are_left_to_merge(
     assert lake.rows("wrong") == sorted([(i, str(i) if i < 90 else "new") for i in range(110)], key=repr)
 
 
+@pytest.mark.long
 def test_an_empty_one_and_one_whose_conversion_was_cut_off_keep_them_too(
     lake: BucketedLake, hive: HiveMetastore
 ) -> None:

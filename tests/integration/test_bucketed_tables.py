@@ -105,6 +105,7 @@ def test_an_update_joins_bucket_by_bucket_without_an_exchange_in_one_recorded_co
     assert (read.location, read.version) == ((tables.folder / "s").as_uri(), 0)
 
 
+@pytest.mark.long
 def test_what_is_the_same_for_all_matches_is_no_error_and_what_differs_is(tables: BucketedLake) -> None:
     tables.sql("INSERT INTO s VALUES (4, 'new2')")
     tables.sql(UPDATE)
@@ -141,6 +142,7 @@ def test_only_buckets_that_the_source_is_about_are_written_anew(tables: Bucketed
     assert tables.rows("t") == [(i, str(i)) for i in range(8) if i != 4]
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("table", mostly_long(["t", "s"], ["s"]))
 def test_what_others_append_is_used_all_the_same(tables: BucketedLake, table: str) -> None:
     more = pa.table({"id": pa.array([5], pa.int64()), "v": ["foreign"]})
@@ -152,6 +154,7 @@ def test_what_others_append_is_used_all_the_same(tables: BucketedLake, table: st
     assert tables.rows("t") == sorted(expected, key=repr)
 
 
+@pytest.mark.long
 def test_what_is_written_anew_is_in_its_buckets_again(tables: BucketedLake) -> None:
     tables.sql("ALTER TABLE t CLUSTERED BY (id) INTO 3 BUCKETS")
     assert "in no bucket" in tables.because(UPDATE)
@@ -164,6 +167,7 @@ def test_what_is_written_anew_is_in_its_buckets_again(tables: BucketedLake) -> N
     assert "buckets" not in str(tables.log("t").metadata().configuration)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     "statement",
     [
@@ -182,6 +186,7 @@ def test_buckets_by_columns_that_are_not_hashed_are_refused(tables: BucketedLake
     assert tables.sql("SHOW TABLES LIKE 'made'") == []
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("table", "few"),
     mostly_long(
@@ -199,6 +204,7 @@ def test_a_file_that_names_the_wrong_bucket_never_gives_other_rows(
     assert tables.rows("t") == expected
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "statement",
     mostly_long(
@@ -281,6 +287,7 @@ CHANGES: dict[str, tuple[str, tuple[int, int], list[tuple[int, str | None]]]] = 
 that come out otherwise."""
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", mostly_long(CHANGES, ["a row"]))
 def test_a_change_of_one_table_leaves_its_rows_in_their_buckets(tables: BucketedLake, name: str) -> None:
     statement, (changed, files), other = CHANGES[name]
@@ -296,6 +303,7 @@ def test_a_change_of_one_table_leaves_its_rows_in_their_buckets(tables: Bucketed
     assert tables.because(UPDATE) == "", "no file is in no bucket"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "query", mostly_long(["SELECT v, id FROM t", "SELECT * FROM t"], ["SELECT v, id FROM t"])
 )
@@ -309,6 +317,7 @@ def test_a_change_through_a_view_comes_to_what_it_says(tables: BucketedLake, que
     assert tables.rows("t") == [(i, now if i == 3 else str(i)) for i in range(8) if i != 5]
 
 
+@pytest.mark.long
 def test_a_change_under_an_operation_id_is_done_once(tables: BucketedLake) -> None:
     for _ in range(2):
         tables.spark.conf.set("lakewarden.operation", "once-by-buckets")
@@ -318,6 +327,7 @@ def test_a_change_under_an_operation_id_is_done_once(tables: BucketedLake) -> No
     assert (history["operation"], history["operationMetrics"]["numUpdatedRows"]) == ("UPDATE", "1")
 
 
+@pytest.mark.long
 def test_a_change_of_one_table_beside_another_writer_is_tried_again(
     tables: BucketedLake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -334,6 +344,7 @@ def test_a_change_of_one_table_beside_another_writer_is_tried_again(
     assert [row for row in tables.rows("t") if row[0] == 3] == [(3, "z"), (3, "z")]
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("statement", "because"),
     [
@@ -362,6 +373,7 @@ REASONS = {
 }  # fmt: skip
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", REASONS)
 def test_a_statement_that_is_left_to_merge_says_why(tables: BucketedLake, name: str) -> None:
     statement, because = REASONS[name]
@@ -476,6 +488,7 @@ def settled(lake: BucketedLake) -> Iterator[None]:
         lake.spark.conf.unset("lakewarden.matches")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", mostly_long(range(3), [1]))
 def test_a_random_statement_does_the_same_with_buckets_and_without(lake: BucketedLake, seed: int) -> None:
     with settled(lake):

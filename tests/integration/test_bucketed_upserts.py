@@ -73,6 +73,7 @@ def test_a_merge_that_inserts_joins_bucket_by_bucket_without_an_exchange_in_one_
     assert (read.location, read.version) == ((tables.folder / "s").as_uri(), 0)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("count", "is_exchanged"), mostly_long([(8, 0), (2, 0), (12, 0), (6, 1)], [(8, 0)]))
 def test_a_source_whose_count_divides_or_is_divided_is_not_exchanged(
     tables: BucketedLake, count: int, is_exchanged: int
@@ -138,6 +139,7 @@ def test_only_buckets_with_matches_are_written_anew(tables: BucketedLake) -> Non
     assert tables.log("t").version() == version + 1
 
 
+@pytest.mark.long
 def test_an_upsert_makes_a_bucketed_table_where_it_is_missing(tables: BucketedLake) -> None:
     rows = tables.spark.range(9).selectExpr("id", "id % 3 AS k", "'x' AS v")
     path = str(tables.folder / "made")
@@ -174,6 +176,7 @@ def test_a_stream_of_upserts_leaves_each_row_in_its_bucket(tables: BucketedLake)
         expected = sorted([*expected, (number, "late")], key=repr)
 
 
+@pytest.mark.long
 def test_several_matches_are_an_error_and_nothing_is_changed(tables: BucketedLake) -> None:
     tables.sql("INSERT INTO s VALUES (4, 'other')")
     before = (tables.rows("t"), tables.log("t").version())
@@ -184,6 +187,7 @@ def test_several_matches_are_an_error_and_nothing_is_changed(tables: BucketedLak
     assert (tables.rows("t"), tables.log("t").version()) == before
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("table", "way"), mostly_long([("t", MERGE), ("s", MERGE), ("t", "frame")], [("t", "frame")])
 )
@@ -211,6 +215,7 @@ REASONS = {
 }
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", REASONS)
 def test_a_merge_that_is_left_to_delta_says_why(tables: BucketedLake, name: str) -> None:
     statement, because = REASONS[name]
@@ -293,6 +298,7 @@ def play(lake: BucketedLake, seed: int) -> tuple[str, str, bool]:
     return outcomes[0], outcomes[1], used
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", mostly_long(range(4), [1]))
 def test_a_random_merge_does_the_same_with_buckets_and_without(lake: BucketedLake, seed: int) -> None:
     bucketed, plain, used = play(lake, seed)

@@ -197,6 +197,7 @@ def test_a_code_with_blanks_is_told_in_our_words(lake: Lake) -> None:
     assert lake.held(table) == [(1, "a")]
 
 
+@pytest.mark.long
 def test_names_are_compared_as_delta_does_it_whatever_the_session_says(lake: Lake) -> None:
     table = lake.table((1, "a"), (2, "b"), schema="ID bigint, V string")
     row = "struct<Id: bigint, v: string>"
@@ -219,6 +220,7 @@ def test_names_are_compared_as_delta_does_it_whatever_the_session_says(lake: Lak
     assert lake.held(table) == [(1, "a"), (3, "c"), (9, "z")]
 
 
+@pytest.mark.long
 def test_a_deletion_without_a_key_that_matches_nothing_changes_nothing(lake: Lake) -> None:
     vectors = {"delta.enableDeletionVectors": "true"}
     table = lake.table((1, "a"), schema="id bigint, v string", **vectors)
@@ -262,6 +264,7 @@ def test_a_feed_whose_files_are_gone_is_a_sentence_and_makes_no_table(lake: Lake
     assert not mirror.exists()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "words",
     mostly_long([{}, {"duplicates": "last by ts"}, {"when": "newer by ts"}], [{"duplicates": "last by ts"}]),
@@ -360,6 +363,7 @@ def test_a_batch_that_comes_again_with_more_than_it_had_is_refused(lake: Lake) -
     assert flow.held() == lake.held(flow.source)
 
 
+@pytest.mark.long
 def test_a_version_of_the_feed_that_a_rate_limit_splits_is_refused(lake: Lake) -> None:
     source = lake.table((1, "a", 1), (2, "b", 1), **FED)
     flow = Flow(lake, source, readChangeFeed="true", startingVersion="0", maxFilesPerTrigger="1")

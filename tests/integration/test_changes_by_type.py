@@ -103,6 +103,7 @@ def test_types_mean_what_they_mean_in_postgresql(tables: Both, statement: str) -
     assert ours == theirs(tables.connection, statement, "t")
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     "statement",
     [
@@ -145,6 +146,7 @@ CONCERNED = (
 """Which of the two a setting would make another of, in every run; the other one in the long one."""
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("name", "statement"), mostly_long([(name, one) for name in READ_OTHERWISE for one in READ], CONCERNED)
 )

@@ -115,6 +115,7 @@ def append(both: Both, name: str, *row: object) -> None:
     write_deltalake(both.folder / name, rows, mode="append")
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("name", SEVERAL)
 def test_several_tables_mean_what_mariadb_means(tables: Both, name: str) -> None:
     statement, _ = SEVERAL[name]
@@ -122,6 +123,7 @@ def test_several_tables_mean_what_mariadb_means(tables: Both, name: str) -> None
     assert ours.tables == theirs(tables.connection, statement, *ours.tables).tables
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", mostly_long(SEVERAL, ["mysql: three tables"]))
 def test_several_tables_are_changed_as_mariadb_changes_them(both: Both, name: str) -> None:
     statement, _ = SEVERAL[name]
@@ -204,6 +206,7 @@ def test_a_failure_of_the_second_step_takes_the_first_one_back(both: Both) -> No
     assert version(both, "s") == head, "nothing was begun there, so that nothing has to be kept out"
 
 
+@pytest.mark.long
 def test_a_session_that_was_given_up_while_it_slept_changes_nothing_more(both: Both) -> None:
     """It has looked at the head, and sleeps; somebody takes the group back; then it begins its transaction."""
     t, s = both.ours(), both.ours("s")
@@ -228,6 +231,7 @@ def test_tables_that_nobody_could_take_back_are_refused_before_anything_is_done(
     assert version(both, "t") == before
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("value", "said"),
     [
@@ -256,6 +260,7 @@ NAMESAKES = (
 )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("statement", mostly_long(NAMESAKES, NAMESAKES[:1]))
 def test_two_tables_of_one_name_are_changed_as_mariadb_changes_them(
     both: Both, other: str, statement: str
@@ -284,6 +289,7 @@ def other(both: Both) -> Iterator[str]:
     both.connection.execute(f"DROP DATABASE {name}".encode())
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("cancelled", mostly_long([False, True], [True]))
 def test_what_somebody_else_found_to_be_done_is_not_said_to_be_taken_back(
     both: Both, monkeypatch: pytest.MonkeyPatch, cancelled: bool
@@ -338,6 +344,7 @@ def test_a_cancelled_statement_stops_at_its_next_step_and_is_taken_back(both: Bo
     assert [one for one in groups(both.services) if one.is_unsettled] == []
 
 
+@pytest.mark.long
 def test_a_cancel_that_spark_hears_of_ends_the_step_and_not_its_undoing(both: Both) -> None:
     """As the gateway cancels: whatever runs in the statement's job group ends, also what is about to take it back."""
     t, s, context = both.ours(), both.ours("s"), both.spark.sparkContext

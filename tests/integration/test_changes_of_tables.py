@@ -53,6 +53,7 @@ def test_a_special_table_is_changed_like_any_other(spark: SparkSession, lw: Atta
     assert rows == [(1, 1, 10), (2, 12, 7), (3, None, 30)]
 
 
+@pytest.mark.long
 def test_changes_are_in_the_change_feed_row_by_row(spark: SparkSession, lw: Attached) -> None:
     spark.sql(
         "CREATE TABLE fed (k INT, a INT) USING delta TBLPROPERTIES ('delta.enableChangeDataFeed' = 'true')"

@@ -26,11 +26,13 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return place
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("form", ["table", "json", "csv"])
 def test_a_reader_that_has_seen_enough(home: Path, form: str) -> None:
     assert piped(home, f"config show -o {form}", "| head -c 1 > /dev/null") == (0, "")
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("line", "code", "closed"),
     [
@@ -47,6 +49,7 @@ def test_streams_that_are_closed(home: Path, line: str, code: int, closed: str) 
     assert "Traceback" not in told
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("line", "code"), [("tables show db.x", 1), ("tables lst", 2), ("pause db.*", 0)])
 def test_nobody_reads_what_is_remarked(home: Path, line: str, code: int) -> None:
     assert piped(home, line, "2>&1 >/dev/null | true") == (code, "")

@@ -65,6 +65,7 @@ TYPED = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("columns", "partitions", "lonely"),
     [
@@ -150,6 +151,7 @@ def test_deletion_vectors_are_purged(table: DeltaTableOnDisk) -> None:
     assert {one.run_id for one in DeltaReader().commits(table.location, after=seen.version)} != {None}
 
 
+@pytest.mark.long
 def test_clustered_tables_are_compacted_without_a_predicate(table: DeltaTableOnDisk) -> None:
     table.sql("CREATE TABLE {t} (id BIGINT) USING delta CLUSTER BY (id)")
     for i in range(5):
@@ -211,6 +213,7 @@ def test_beside_writers_it_commits_behind_what_others_append(wide: DeltaTableOnD
     assert [row[0] for row in wide.rows()] == sorted(range(1601), key=lambda one: f"Row(id={one}, ")
 
 
+@pytest.mark.long
 def test_beside_writers_it_gives_way_to_one_who_changes_the_same_files(wide: DeltaTableOnDisk) -> None:
     planned, now = action(wide, beside_writers=True), later(wide)
 

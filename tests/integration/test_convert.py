@@ -112,6 +112,7 @@ def no_log(location: str) -> bool:
     )
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("kind", ["USING parquet", "STORED AS parquet"], ids=["Spark table", "Hive table"])
 def test_a_partitioned_table_keeps_rows_columns_comments_and_gets_its_retention(
     spark: SparkSession, hive: HiveMetastore, conversions: Conversions, db: str, kind: str

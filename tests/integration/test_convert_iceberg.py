@@ -148,6 +148,7 @@ def table(spark: SparkSession, hive: HiveMetastore) -> ParquetTable:
     return ParquetTable(spark, hive)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("kind", ["USING parquet", "STORED AS parquet"], ids=["Spark table", "Hive table"])
 def test_a_partitioned_table_keeps_its_rows_files_columns_and_comments(
     table: ParquetTable, kind: str
@@ -229,6 +230,7 @@ def test_an_empty_table_becomes_an_empty_table(table: ParquetTable) -> None:
     assert len(table.iceberg_rows()) == 1
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("point", mostly_long(["convert.checked", *POINTS, "convert.converted"], POINTS))
 def test_killed_anywhere_it_comes_to_its_end(
     table: ParquetTable, point: str, monkeypatch: pytest.MonkeyPatch
@@ -268,6 +270,7 @@ def _somebody_writes(table: ParquetTable) -> None:
     (staged / "part-0.parquet").write_bytes(b"")
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("change", "words"),
     [

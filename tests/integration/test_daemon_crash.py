@@ -59,6 +59,7 @@ def test_killed_at_every_point_the_next_daemon_finishes_the_work(house: House) -
     assert all(house.operations(location)["OPTIMIZE"] == 1 for location in tables)
 
 
+@pytest.mark.long
 def test_a_frozen_leader_that_is_resumed_does_no_harm(house: House) -> None:
     tables = [house.table("t")]
     with house.daemon() as frozen:
@@ -77,6 +78,7 @@ def test_a_frozen_leader_that_is_resumed_does_no_harm(house: House) -> None:
     check_each_run_happened_once(house, tables)
 
 
+@pytest.mark.long
 def test_the_database_is_deleted_while_a_run_is_in_flight_and_an_old_leader_is_frozen(house: House) -> None:
     tables, hold = [house.table("t")], house.folder / "hold"
     hold.touch()

@@ -197,6 +197,7 @@ def test_what_is_due_is_vacuumed_now(cli: Cli, tmp_path: Path, statement: str) -
     assert files(tmp_path / "lake" / "t") == 4
 
 
+@pytest.mark.long
 def test_what_is_switched_off_while_the_tables_before_it_are_vacuumed_is_left(
     cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -9,6 +9,8 @@ import time
 import uuid
 from pathlib import Path
 
+import pytest
+
 from lakewarden.catalog.system.port import TABLES
 from support.processes.house import House
 
@@ -53,6 +55,7 @@ def test_a_bulk_adoption_ends_at_the_next_table(house: House) -> None:
     assert "The cycle ended half-way: the daemon is stopping." in house.last_log()
 
 
+@pytest.mark.long
 def test_what_was_left_is_adopted_by_the_next_daemon(house: House) -> None:
     house.settings.update({"discovery.roots": str(lake_of(house, 30)), "workers.drain": "10 s"})
     with house.daemon() as process:

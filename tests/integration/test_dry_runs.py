@@ -80,6 +80,7 @@ SAID = [
 ]  # fmt: skip
 
 
+@pytest.mark.few(7)
 @pytest.mark.parametrize(("arguments", "code", "words"), SAID)
 def test_a_dry_run_changes_nothing(
     cli: Cli, tmp_path: Path, arguments: tuple[str, ...], code: int, words: str

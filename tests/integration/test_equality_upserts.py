@@ -127,6 +127,7 @@ def test_it_is_one_snapshot_with_its_record_and_reads_nothing(
     assert table.seen.version == at, "nothing to change is no snapshot"
 
 
+@pytest.mark.long
 def test_keys_of_every_type_and_name_are_told_apart(spark: SparkSession, make: Make, lw: Attached) -> None:
     """Columns that must have a value, that were renamed, in another order than the source's, and narrower there."""
     database = make()

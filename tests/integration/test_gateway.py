@@ -150,6 +150,7 @@ def test_settings_databases_and_temporary_views_are_each_connections_own(gateway
             yours.execute("SELECT * FROM v")
 
 
+@pytest.mark.long
 def test_an_operation_id_outlives_a_use_that_fails_and_is_for_one_statement(
     gateway: RunningGateway, cursor: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -335,6 +336,7 @@ def test_beeline_connects_reads_and_writes(gateway: RunningGateway) -> None:
     assert "lakewarden.tables" in said, said
 
 
+@pytest.mark.long
 def test_sqlalchemy_makes_finds_and_reflects_tables(engine: sa.Engine) -> None:
     metadata = sa.MetaData()
     flights = sa.Table(
@@ -374,6 +376,7 @@ def test_sqlalchemy_makes_finds_and_reflects_tables(engine: sa.Engine) -> None:
         sa.Table("nobody", sa.MetaData(), autoload_with=engine)
 
 
+@pytest.mark.long
 def test_pandas_writes_a_frame_and_reads_it(engine: sa.Engine) -> None:
     frame = pd.DataFrame({"n": range(1500), "name": [f"x{n}" for n in range(1500)], "part": 0.5})
     frame.to_sql("frames", engine, index=False)

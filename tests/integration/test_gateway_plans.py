@@ -234,6 +234,7 @@ def test_what_nobody_may_do_is_in_the_audit(held: Lake) -> None:
     until(recorded, 120)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("statement", "told"),
     [
@@ -323,6 +324,7 @@ SETTINGS: Final = {
 }
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("how", "spark"),
     mostly_long(

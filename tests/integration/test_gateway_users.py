@@ -345,6 +345,7 @@ def test_an_operation_id_outlives_a_change_of_rights(
     make_admins(services)
 
 
+@pytest.mark.long
 @pytest.mark.spark
 def test_what_the_page_types_from_another_machine_does_what_it_says(
     services: Services,

@@ -61,6 +61,7 @@ def test_going_on_from_every_older_look_equals_reading_everything(name: str, tmp
     assert seen is None or seen.version == int(commits[-1].name[:20])
 
 
+@pytest.mark.few(5)
 @pytest.mark.spark
 @pytest.mark.parametrize("name", mostly_long(READABLE, READABLE[::6]))
 def test_spark_sees_the_same(name: str, spark: SparkSession) -> None:
@@ -70,6 +71,7 @@ def test_spark_sees_the_same(name: str, spark: SparkSession) -> None:
     assert Verdict(verdict="readable", version=version, files=files, rows=rows) == EXPECTED[name]
 
 
+@pytest.mark.few(5)
 @pytest.mark.spark
 @pytest.mark.parametrize("name", QUARANTINED)
 def test_spark_cannot_read_what_is_quarantined(name: str, spark: SparkSession) -> None:

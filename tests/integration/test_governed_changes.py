@@ -76,6 +76,7 @@ def test_what_a_warehouse_would_do_is_done(both: Both, name: str) -> None:
     assert (result["num_affected_rows"], both.ours()) == (done.rowcount, both.theirs())
 
 
+@pytest.mark.long
 @pytest.mark.mariadb
 def test_mysqls_own_words_mean_on_mariadb_what_they_mean_here(
     spark: SparkSession, mariadb: MariadbServer
@@ -110,6 +111,7 @@ def test_mysqls_own_words_do_on_mariadb_what_they_do_here(
 TIED = "WITH c AS (SELECT *, ROW_NUMBER() OVER (PARTITION BY k ORDER BY id) AS n FROM t) DELETE FROM c WHERE n > 1"
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("dialect", "statement"),
     mostly_long(
@@ -154,6 +156,7 @@ def test_teradatas_update_is_one_governed_merge(both: Both) -> None:
     assert not commit.lineage.reads_self
 
 
+@pytest.mark.long
 def test_the_record_says_that_the_target_was_asked_about_itself(both: Both) -> None:
     both.lw.sql("DELETE FROM t WHERE k IN (SELECT k FROM u WHERE u.e = 5)").collect()
     record = both.head().lineage
@@ -196,6 +199,7 @@ AGREEING = {
 """Several matches of a row that say the same, or of which one alone is to be made."""
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", AGREEING)
 def test_matches_that_say_the_same_are_one(tables: Both, name: str) -> None:
     agreeing = MatchPolicy(agreeing=True)
@@ -208,6 +212,7 @@ def test_matches_that_differ_stay_several(tables: Both) -> None:
         meaning(tables.spark, TWICE, Dialect.POSTGRES, policy=MatchPolicy(agreeing=True))
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", ["constants", "a MERGE of which no clause is about the other match"])
 def test_delta_is_asked_again_where_a_row_has_several_matches(both: Both, name: str) -> None:
     both.lw.sql("SET lakewarden.dialect = postgres")
@@ -222,6 +227,7 @@ BY_SOURCE = (
 )
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("dialect", "least", "new"),
     mostly_long([("spark", 6, 7), ("tsql", 6, 7), ("tsql", 9, 20)], [("spark", 6, 7), ("tsql", 9, 20)]),
@@ -244,6 +250,7 @@ def test_a_merge_that_could_do_two_things_does_nothing_and_chooses_nothing(both:
     assert both.ours() == before
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("matches", "chosen"),
     mostly_long([("any", 6), ("last by u.e", 7), ("LAST BY e", 7)], [("any", 6), ("LAST BY e", 7)]),
@@ -256,12 +263,14 @@ def test_one_match_is_chosen_when_the_policy_says_how(both: Both, matches: str, 
     assert [row[2] for row in both.ours() if row[1] == 2] == [chosen]
 
 
+@pytest.mark.long
 def test_what_is_last_twice_is_still_an_error(both: Both) -> None:
     both.lw.sql("SET lakewarden.matches = last by u.k")
     with pytest.raises(PreconditionError, match="several matches"):
         both.lw.sql(TWICE)
 
 
+@pytest.mark.long
 def test_zeros_of_both_signs_are_one_value_but_not_one_text(both: Both) -> None:
     zeros = [(1, 1, 1, "x", -0.0), (2, 1, 1, "x", 0.0), (3, 1, 1, "x", 2.5)]
     both.fill({"t": zeros})
@@ -357,6 +366,7 @@ OVERFLOWING = {
 }
 
 
+@pytest.mark.long
 def test_what_is_too_large_in_its_dialect_is_too_large_here(both: Both) -> None:
     before, told = both.ours(), {}
     for dialect, text in OVERFLOWING:
@@ -368,6 +378,7 @@ def test_what_is_too_large_in_its_dialect_is_too_large_here(both: Both) -> None:
     assert both.ours() == before
 
 
+@pytest.mark.long
 def test_a_char_column_that_deltas_merge_cannot_look_at_is_told(both: Both) -> None:
     both.spark.sql("CREATE TABLE padded (k CHAR(3), a INT) USING delta")
     both.spark.sql("INSERT INTO padded VALUES ('a', 1), ('b', 1)")

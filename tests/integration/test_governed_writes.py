@@ -139,6 +139,7 @@ def test_an_append_of_a_derived_table_carries_its_edge_in_the_commit(lake: Lake)
     assert lake.ids(derived) == [0, 3, 4, 7]
 
 
+@pytest.mark.long
 def test_nothing_that_is_made_of_literals_counts_as_an_input(lake: Lake) -> None:
     table = lake.table("t", [1])
     lake.lw.sql(f"INSERT INTO {table} VALUES (2, 2)")
@@ -152,6 +153,7 @@ def test_nothing_that_is_made_of_literals_counts_as_an_input(lake: Lake) -> None
     assert lake.ids(table) == [1, 2, 3, 4, 5, 6]
 
 
+@pytest.mark.long
 def test_what_is_no_table_is_an_input_by_its_kind(lake: Lake) -> None:
     table = lake.table("t")
     raw = str(lake.folder / "raw")
@@ -226,6 +228,7 @@ class Interloper(GovernedAlone):
         return
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("statement", "operation"), STATEMENTS)
 def test_a_statement_reads_what_it_recorded_whoever_commits_in_between(
     lake: Lake, statement: str, operation: Operation
@@ -334,6 +337,7 @@ def test_a_condition_that_is_a_text_asks_no_query(lake: Lake) -> None:
     assert lake.ids(table) == [9]
 
 
+@pytest.mark.long
 def test_an_overwrite_of_some_partitions_never_counts_as_one_of_all(lake: Lake) -> None:
     source, table = lake.table("s"), lake.table("t", partition_by=["v"])
     moved = lake.spark.table(source).where("id < 2").selectExpr("id + 100 AS id", "v")
@@ -350,6 +354,7 @@ def test_an_overwrite_of_some_partitions_never_counts_as_one_of_all(lake: Lake) 
     assert made == ["partial overwrite", "append", *["partial overwrite"] * 2, "overwrite"]
 
 
+@pytest.mark.long
 def test_a_table_may_be_given_by_its_path(lake: Lake) -> None:
     source, table = lake.table("s"), lake.table("t")
     where = str(lake.location(table))
@@ -373,6 +378,7 @@ def test_what_somebody_commits_after_the_pin_is_not_read(lake: Lake) -> None:
     assert (lake.reads(table), lake.ids(table)) == ([("s", 1)], [0, 1, 2, 3, 4, 100])
 
 
+@pytest.mark.long
 def test_a_pinned_head_stays_readable_however_old_it_is_when_somebody_commits(lake: Lake) -> None:
     old, table = lake.table("s"), lake.table("t", [9])
     long_ago = time.time() - timedelta(days=400).total_seconds()
@@ -404,6 +410,7 @@ def test_temporary_views_and_views_over_views_are_seen_through(lake: Lake) -> No
     assert (lake.reads(table), lake.ids(table)) == ([("o", 0), ("s", 1)], [3, 3])
 
 
+@pytest.mark.long
 def test_two_versions_of_one_table_are_two_inputs(lake: Lake) -> None:
     source, table = lake.table("s"), lake.table("t", [9])
     lake.foreign(source, 5)
@@ -416,6 +423,7 @@ def test_two_versions_of_one_table_are_two_inputs(lake: Lake) -> None:
     assert (lake.reads(table), lake.ids(table)) == ([("s", 0), ("s", 2)], [5, 6, 6, 9])
 
 
+@pytest.mark.long
 def test_python_functions_change_nothing_about_what_is_read(lake: Lake) -> None:
     source, table = lake.table("s"), lake.table("t", [9])
     shifted = udf(lambda value: value + 1000, "BIGINT")
@@ -437,6 +445,7 @@ def test_a_cached_frame_is_an_input_at_the_version_it_was_cached_from(lake: Lake
     assert again.observed.unrecorded == ()
 
 
+@pytest.mark.long
 def test_only_changes_read_from_a_change_feed_are_an_incremental_input(lake: Lake) -> None:
     source = lake.table("s", configuration={"delta.enableChangeDataFeed": "true"})
     table = lake.table("t", [9])
@@ -466,6 +475,7 @@ def test_a_write_that_reads_its_own_table_says_so(lake: Lake) -> None:
     assert (lake.record(table).reads_self, lake.ids(table)) == (True, [4])
 
 
+@pytest.mark.long
 def test_what_users_want_in_user_metadata_is_kept_character_by_character(lake: Lake) -> None:
     source, table = lake.table("s"), lake.table("t")
     words = 'ticket "42"\n{größe: \\u0000}'
@@ -506,6 +516,7 @@ def test_threads_of_one_session_do_not_see_one_anothers_records(lake: Lake) -> N
     assert [one.lineage for one in lake.commits(plain)] == [None, None]
 
 
+@pytest.mark.long
 def test_two_threads_that_append_to_one_table_each_have_their_own_commit(lake: Lake) -> None:
     source, table = lake.table("s"), lake.table("t", [9])
     with ThreadPoolExecutor(2) as pool:
@@ -531,6 +542,7 @@ def test_a_failed_write_leaves_no_commit_and_its_repetition_has_a_record_of_its_
     assert lake.spark.conf.get(USER_METADATA, None) is None
 
 
+@pytest.mark.long
 def test_what_writes_no_delta_table_goes_to_spark_unchanged(lake: Lake) -> None:
     table = lake.table("t")
     assert lake.lw.sql(f"SELECT count(*) AS n FROM {table}").collect()[0]["n"] == 5
@@ -550,6 +562,7 @@ def test_system_tables_are_out_of_reach(lake: Lake) -> None:
         )
 
 
+@pytest.mark.long
 def test_the_record_is_where_it_is_said_to_be(lake: Lake) -> None:
     table = lake.table("t", [9])
     lake.lw.write(lake.spark.range(1).selectExpr("id", "id AS v")).append(table)

@@ -184,6 +184,7 @@ def test_a_table_in_which_nothing_changes_gets_a_version_that_says_so(both: Both
     assert (commit.parent, commit.idle) == (before["s"], True)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("order", mostly_long(ORDERS, ["Iceberg first"]))
 def test_what_the_second_table_does_not_take_takes_the_first_one_back(both: Both, order: str) -> None:
     """The first matches once a row, the second several times."""
@@ -399,6 +400,7 @@ def test_what_could_not_be_taken_back_is_refused_before_anything_is_done(both: B
     assert versions(both) == before
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("mode", "delta", "seeds"),
     [

@@ -79,6 +79,7 @@ def equality(make: Make, partitioned_by: str = "") -> SparkIceberg:
     return table
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     "how", mostly_long(["position", "vector", "equality", "in partitions"], ["position", "in partitions"])
 )

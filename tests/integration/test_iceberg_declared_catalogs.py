@@ -64,6 +64,7 @@ def four_snapshots(spark: SparkSession, declared: CatalogDeclaration) -> SparkIc
     return made
 
 
+@pytest.mark.few(1)
 def test_it_is_read_vacuumed_and_compacted_on_exactly_the_head_that_was_seen(table: SparkIceberg) -> None:
     assert (table.seen.version, table.seen.rows) == (4, 5)
     (before,) = table.reader.newest(table.location, count=1)
@@ -77,6 +78,7 @@ def test_it_is_read_vacuumed_and_compacted_on_exactly_the_head_that_was_seen(tab
     assert table.rows() == [0, 2, 10, 11, 12]
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("moment", ["looking", "committing"])
 def test_a_tag_that_comes_in_the_moment_of_a_vacuum_loses_no_file(
     spark: SparkSession, served: CatalogDeclaration, moment: str, monkeypatch: pytest.MonkeyPatch
@@ -116,6 +118,7 @@ def _first(table: SparkIceberg) -> int:
     return int(str(table.sql(f"SELECT snapshot_id FROM {table}.snapshots ORDER BY committed_at")[0][0]))
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("catalog", ["sales", "iceberg"])
 def test_a_table_with_a_second_name_is_not_touched(
     spark: SparkSession, sales: CatalogDeclaration, metastore: EmbeddedMetastore, catalog: str
@@ -144,6 +147,7 @@ def test_a_table_with_a_second_name_is_not_touched(
     assert table.rows() == [1, 2]
 
 
+@pytest.mark.few(1)
 def test_it_goes_back_and_whoever_commits_first_wins(table: SparkIceberg) -> None:
     head = table.seen.at
     table.append(99)

@@ -116,6 +116,7 @@ def test_small_files_become_one_by_one_commit_that_says_whose_it_is(table: Spark
     assert table.rows(f"VERSION AS OF {table.sql(parent)[0][0]}") == ROWS
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("point", ["iceberg.branched", "iceberg.rewritten"])
 def test_whoever_writes_meanwhile_wins(
     table: SparkIceberg, point: str, monkeypatch: pytest.MonkeyPatch

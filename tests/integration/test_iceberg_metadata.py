@@ -169,6 +169,7 @@ def test_branches_that_killed_runs_left_are_dropped_and_those_of_others_stay(mak
     assert (refs(table), table.seen.backlog.own_branches) == (["lakewarden-audit", "main", "work"], 0)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     "point",
     mostly_long(

@@ -114,6 +114,7 @@ def _full(table: GoingTable) -> str:
     return table.where if table.where.startswith("prod.") else table.entry
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("table", KINDS, indirect=True)
 def test_what_the_dry_run_says_goes_and_nothing_else(
     estate: GoingEstate, table: GoingTable, tmp_path: Path
@@ -179,6 +180,7 @@ def test_what_nobody_names_goes_only_by_a_consent_that_names_it(
     assert done.outcome is Outcome.SUCCEEDED and estate.is_over(table), done
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("table", "point"),
     mostly_long(
@@ -280,6 +282,7 @@ def test_who_lost_its_claim_gives_nothing_back(
     assert done.outcome is Outcome.SUCCEEDED and estate.is_over(catalogued), done
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("point", ["purge.marked", "purge.entry_taken"])
 def test_a_hold_that_comes_meanwhile_gives_the_table_its_name_back(
     estate: GoingEstate, catalogued: GoingTable, monkeypatch: pytest.MonkeyPatch, point: str
@@ -292,6 +295,7 @@ def test_a_hold_that_comes_meanwhile_gives_the_table_its_name_back(
     assert is_whole(estate, catalogued, before)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("point", ["purge.marked", "purge.entry_taken"])
 def test_a_second_name_that_comes_meanwhile_keeps_the_table(
     estate: GoingEstate, catalogued: GoingTable, monkeypatch: pytest.MonkeyPatch, point: str
@@ -384,6 +388,7 @@ def test_dropped_and_registered_under_another_name_it_stays(
     assert listed(catalogued.root) == before and not (catalogued.root / MARKER).exists()
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("taken", [False, True], ids=["free", "taken"])
 def test_a_stop_gives_the_entry_its_name_back(
     estate: GoingEstate, catalogued: GoingTable, taken: bool
@@ -415,6 +420,7 @@ REFUSALS = {
 }
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("why", mostly_long(REFUSALS, ["gc.enabled", "another uuid", "delta"]))
 def test_what_others_may_need_is_refused_by_a_sentence(
     estate: GoingEstate, make: Make, tmp_path: Path, why: str

@@ -139,6 +139,7 @@ def test_a_lost_append_is_copied_after_the_restore_and_the_undo_takes_all_back(l
     assert (shop.raw.rows(), shop.raw.missing()) == (BEFORE[0], set())
 
 
+@pytest.mark.long
 def test_killed_while_it_adds_rows_again_the_next_attempt_completes_it_once(later: Shop) -> None:
     shop = later
     rollback_id = shop.begun_with(again(shop))
@@ -169,6 +170,7 @@ def test_whoever_writes_before_rows_are_added_again_goes_first(later: Shop, deed
     assert shop.raw.unnamed() == set(), "the copy of the try that lost is gone"
 
 
+@pytest.mark.long
 def test_why_files_cannot_be_removed_is_told(
     spark: SparkSession, metastore: EmbeddedMetastore, metastore_cli: Cli
 ) -> None:

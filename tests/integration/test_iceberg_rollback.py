@@ -141,6 +141,7 @@ def test_a_rewrite_and_an_expiry_leave_what_the_undo_needs(shop: Shop) -> None:
     assert (shop.go_on(rollback_id), shop.contents()) == (RollbackState.COMPENSATED, BAD)
 
 
+@pytest.mark.long
 def test_an_undo_leaves_what_that_of_an_earlier_rollback_needs(shop: Shop) -> None:
     first = shop.begun()
     shop.go_on(first)
@@ -155,6 +156,7 @@ def test_an_undo_leaves_what_that_of_an_earlier_rollback_needs(shop: Shop) -> No
     assert shop.raw.missing() == set()
 
 
+@pytest.mark.long
 def test_what_a_killed_run_did_is_found_whatever_expired_since(shop: Shop) -> None:
     rollback_id = shop.begun()
     killed_here("iceberg.restored", lambda: shop.go_on(rollback_id))
@@ -165,6 +167,7 @@ def test_what_a_killed_run_did_is_found_whatever_expired_since(shop: Shop) -> No
     assert (shop.go_on(rollback_id), shop.raw.rows()) == (RollbackState.CONFLICT, [1, 2, 7])
 
 
+@pytest.mark.long
 def test_our_own_vacuum_leaves_it_too(shop: Shop) -> None:
     rollback_id = shop.begun()
     shop.go_on(rollback_id)
@@ -215,6 +218,7 @@ def test_columns_and_properties_go_back_with_the_rows_and_come_again(table: Spar
     assert table.rows() == [1, 2, 666]
 
 
+@pytest.mark.long
 def test_columns_that_were_changed_after_the_last_version_are_nobodys_to_take_back(
     table: SparkIceberg,
 ) -> None:
@@ -233,6 +237,7 @@ def test_columns_that_were_changed_after_the_last_version_are_nobodys_to_take_ba
     assert (table.seen.schema, table.rows()) == (bad.schema, [1, 7, 666])
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("change", "back"),
     [

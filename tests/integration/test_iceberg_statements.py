@@ -111,6 +111,7 @@ def test_no_statement_changes_columns_by_the_way(spark: SparkSession, make: Make
     assert columns(table) == told and table.seen.version == 2
 
 
+@pytest.mark.long
 def test_an_operation_is_known_by_its_id_alone_and_after_a_cherry_pick(
     spark: SparkSession, make: Make, lw: Attached
 ) -> None:
@@ -133,6 +134,7 @@ def test_an_operation_is_known_by_its_id_alone_and_after_a_cherry_pick(
     assert table.rows() == [1, 2, 3, 5, 6, 9]
 
 
+@pytest.mark.long
 def test_a_merge_that_only_inserts_reads_its_table_even_if_that_is_cached(
     spark: SparkSession, make: Make, lw: Attached
 ) -> None:
@@ -181,6 +183,7 @@ def test_a_commit_whose_answer_is_lost_is_looked_for(spark: SparkSession, make: 
     assert table.rows() == [1, 2, 3, 4, 8, 9]
 
 
+@pytest.mark.long
 def test_keys_are_written_beside_a_partitioning_that_was_given_up(
     spark: SparkSession, make: Make, lw: Attached
 ) -> None:

@@ -90,6 +90,7 @@ def test_partitions_are_described_by_the_same_commit(make: Make) -> None:
     assert table.seen.version == before.version and len(told(table)) == 4
 
 
+@pytest.mark.long
 def test_what_changes_no_row_keeps_them(make: Make) -> None:
     merge_on_read = (
         "'format-version'='2', 'write.delete.mode'='merge-on-read', 'write.delete.granularity'='partition'"
@@ -172,6 +173,7 @@ def test_whoever_commits_meanwhile_wins_and_nothing_is_left(
     assert (told(table), distinct(table), len(table.rows())) == (set(), None, 21)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     "point",
     mostly_long(

@@ -180,6 +180,7 @@ def test_each_statement_is_one_version_with_its_record_and_counts(shop: Shop, mo
     assert table.seen.head == head  # nothing to change, no version
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("mode", mostly_long(MODES, ["merge-on-read"]))
 def test_tables_that_are_partitioned_by_transforms_are_changed_alike(shop: Shop, mode: str) -> None:
     table = shop.another(mode, partitioned_by="bucket(3, id), truncate(1, part), day(at)")
@@ -225,6 +226,7 @@ def location_of(shop: Shop, name: str) -> str:
     return str(found.location).removeprefix("file:")
 
 
+@pytest.mark.long
 def test_a_bare_name_is_a_table_of_the_catalog_that_the_session_uses(shop: Shop) -> None:
     raw, spark = shop.raw, shop.spark
     spark.sql(f"CREATE DATABASE {raw.database}_delta")
@@ -245,6 +247,7 @@ def test_a_bare_name_is_a_table_of_the_catalog_that_the_session_uses(shop: Shop)
         spark.sql(f"DROP DATABASE spark_catalog.{raw.database}_delta CASCADE")
 
 
+@pytest.mark.long
 def test_a_catalog_of_the_session_that_keeps_tables_shows_what_was_written(shop: Shop) -> None:
     keys = {f"spark.sql.catalog.kept{key}": value for key, value in {
         "": "org.apache.iceberg.spark.SparkCatalog", ".type": "hive", ".uri": shop.metastore.uri,
@@ -265,6 +268,7 @@ def test_a_catalog_of_the_session_that_keeps_tables_shows_what_was_written(shop:
             shop.spark.conf.unset(key)
 
 
+@pytest.mark.long
 def test_rows_that_were_deleted_before_are_not_counted_again(shop: Shop) -> None:
     table = shop.another()
     modes = ", ".join(f"'write.{one}.mode'='merge-on-read'" for one in ("delete", "update"))

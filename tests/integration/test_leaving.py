@@ -71,6 +71,7 @@ def dropped(house: House, name: str) -> Left:
     return left
 
 
+@pytest.mark.long
 def test_a_dropped_table_has_its_users_properties_again(house: House) -> None:
     place = managed(house, "t", **{LOG: "interval 3 days", "their.own": "x"})
     before = properties(place)
@@ -159,6 +160,7 @@ def test_a_table_that_cannot_be_read_is_dropped_all_the_same(house: House) -> No
         house.wait_until(lambda: properties(place) == {} and not is_leaving(row_of(house, "db.t")))
 
 
+@pytest.mark.long
 @pytest.mark.crash
 @pytest.mark.parametrize(
     "point", mostly_long(points_of("test_giving_back_killed_goes_on"), ["give_back.committed"])
@@ -234,6 +236,7 @@ def test_of_an_old_table_the_log_tells_what_stood_there(house: House) -> None:
     assert left.owed is None and properties(place) == {LOG: "interval 3 days"}
 
 
+@pytest.mark.long
 def test_of_an_old_table_without_that_log_only_what_equals_ours_is_taken_away(house: House) -> None:
     place = legacy(house, "t")
     DeltaTable(place).alter.set_table_properties({LOG: "interval 99 days"}, raise_if_not_exists=False)

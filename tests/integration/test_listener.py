@@ -172,6 +172,7 @@ JOB = """
 """
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("reachable", [True, False], ids=["daemon there", "all away"])
 def test_a_job_that_ends_without_detaching_ends_well(home: Path, reachable: bool) -> None:
     url, location = sqlite_url(home), str(home / "system")

@@ -60,6 +60,7 @@ def made(table: DeltaTableOnDisk, kind: str) -> None:
     table.sql("DELETE FROM {t} WHERE id = 3")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", mostly_long(KINDS, ["deletion vectors"]))
 def test_properties_and_checkpoints_suit_spark(table: DeltaTableOnDisk, kind: str) -> None:
     made(table, kind)
@@ -126,6 +127,7 @@ def test_spark_writes_no_checkpoint_where_it_would_clean_the_log(table: DeltaTab
         table.run(LogCare(requires=Head(3), retention_seconds=1))
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("kind", ["plain", "clustered"], ids=["by delta-rs", "by Spark"])
 def test_properties_are_set_on_exactly_the_decided_version(table: DeltaTableOnDisk, kind: str) -> None:
     made(table, kind)

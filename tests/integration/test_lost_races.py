@@ -157,6 +157,7 @@ def test_a_statement_that_loses_a_race_is_done_on_what_the_winner_left(lake: Lak
     assert len(lake.governed(table)) == 1 and row["version"] == lake.governed(table)[0].version
 
 
+@pytest.mark.long
 def test_a_delete_takes_away_what_the_winner_added_too(lake: Lake) -> None:
     table = lake.table((1, 10), (2, 20))
     with a_rival(lake, adding(table)) as heard:
@@ -168,6 +169,7 @@ def test_a_delete_takes_away_what_the_winner_added_too(lake: Lake) -> None:
     assert [row for row in lake.held(table) if row[0] < 1000] == [(2, 20)]
 
 
+@pytest.mark.long
 def test_each_try_reads_its_sources_anew_and_the_record_says_what_was_read(lake: Lake) -> None:
     table, source = lake.table((1, 10)), lake.table((1, 0))
 
@@ -201,6 +203,7 @@ def test_who_gives_up_names_the_commit_that_won(lake: Lake) -> None:
     assert lake.governed(table) == []
 
 
+@pytest.mark.long
 def test_a_change_of_the_schema_in_between_is_taken_along(lake: Lake) -> None:
     table, source = lake.table((1, 10)), lake.table((1, 5), (2, 6))
 
@@ -225,6 +228,7 @@ def test_a_frame_with_a_fixed_version_of_its_own_target_is_not_written_over_a_ne
     assert lake.governed(table) == [] and dict(lake.held(table))[1] == 10
 
 
+@pytest.mark.long
 def test_an_upsert_is_tried_again(lake: Lake) -> None:
     table = lake.table((1, 10), (2, 20))
     with a_rival(lake, adding(table)) as heard:
@@ -234,6 +238,7 @@ def test_an_upsert_is_tried_again(lake: Lake) -> None:
     assert lake.lw.upsert(rows(lake, (9, 9)), table, keys="k", operation="load 1").done_before
 
 
+@pytest.mark.long
 def test_a_statement_under_an_id_is_tried_again_and_done_once(lake: Lake) -> None:
     table = lake.table((1, 10), (2, 20))
     for done_before in (False, True):
@@ -264,6 +269,7 @@ def test_a_stream_goes_on_after_races_that_its_batch_has_lost(lake: Lake) -> Non
     assert [one.transactions[0][1] for one in lake.commits(table) if one.transactions] == [0]
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("deed", ["statement", "upsert"])
 def test_a_write_whose_answer_got_lost_is_not_done_twice(
     lake: Lake, monkeypatch: pytest.MonkeyPatch, deed: str

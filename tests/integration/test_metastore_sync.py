@@ -78,6 +78,7 @@ def test_the_metastore_shows_the_real_columns(born_in_spark: NamedTable) -> None
     assert [name for name, _ in jdbc_columns(born_in_spark)] == ["id", "Tail", "at", "s", "day"]
 
 
+@pytest.mark.long
 def test_spark_works_on_as_before(born_in_spark: NamedTable) -> None:
     spark, name = born_in_spark.spark, born_in_spark.name
     born_in_spark.sync()
@@ -171,6 +172,7 @@ def test_a_conversion_by_path_leaves_parquet_in_the_metastore_until_the_sync(
     assert table.sync().skipped
 
 
+@pytest.mark.long
 def test_sizes_that_hive_counted_do_not_fool_spark_any_longer(born_in_spark: NamedTable) -> None:
     """saveAsTable lets the metastore list the folder and keep its size; appends do not renew it."""
     spark, name = born_in_spark.spark, f"{born_in_spark.name}_sized"

@@ -35,6 +35,7 @@ def test_names_mean_what_they_mean_in_postgresql(spark: SparkSession, postgres: 
     asked_alike(spark, postgres, STATEMENTS)
 
 
+@pytest.mark.long
 @pytest.mark.mariadb
 def test_names_mean_what_they_mean_in_mariadb(spark: SparkSession, mariadb: MariadbServer) -> None:
     asked_alike(spark, mariadb, STATEMENTS)
@@ -68,6 +69,7 @@ def test_names_that_differ_in_case_are_two_in_postgresql_or_refused(
     )
 
 
+@pytest.mark.long
 @pytest.mark.mariadb
 def test_names_that_differ_in_case_are_two_in_mariadb_or_refused(
     spark: SparkSession, mariadb: MariadbServer

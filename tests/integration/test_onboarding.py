@@ -140,6 +140,7 @@ def check_whole(home: Path, lake: Path) -> None:
     assert verify(store) == ()
 
 
+@pytest.mark.few(1)
 @pytest.mark.crash
 @pytest.mark.parametrize("point", points_of("test_killed_in_the_middle_the_same_command_goes_on"))
 def test_killed_in_the_middle_the_same_command_goes_on(

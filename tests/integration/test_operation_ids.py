@@ -94,6 +94,7 @@ def fill(place: Path) -> None:
     write_deltalake(place, pa.table(columns), mode="overwrite")
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", mostly_long(STATEMENTS, ["insert", "update from", "on conflict"]))
 def test_a_repeated_statement_is_done_once_and_says_so(table: Table, name: str) -> None:
     first = table.run(STATEMENTS[name], f"once {name}")
@@ -165,6 +166,7 @@ def test_what_a_later_restore_brings_back_was_done(table: Table) -> None:
     assert table.rows() == [(1, 10), (2, 20), (7, 7)]
 
 
+@pytest.mark.long
 def test_what_a_rollback_took_the_files_of_is_done_again(table: Table) -> None:
     before = table.version()
     for value in (7, 8):
@@ -253,6 +255,7 @@ def test_the_undo_of_a_rollback_by_spark_keeps_which_statement_it_was(table: Tab
     assert t.run("INSERT INTO ids.clustered VALUES (7, 7)", "one")["done_before"] is True
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("undone", mostly_long([False, True], [False]))
 def test_what_is_done_again_by_another_session_just_before_is_not_done_twice(
     table: Table, monkeypatch: pytest.MonkeyPatch, undone: bool
@@ -328,6 +331,7 @@ def test_two_sessions_with_one_id_do_it_once(table: Table, monkeypatch: pytest.M
     assert table.rows()[0] == (1, 11)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("mine", mostly_long([3, 4], [3]))
 def test_of_two_texts_under_one_id_only_the_first_is_done(
     table: Table, monkeypatch: pytest.MonkeyPatch, mine: int
@@ -348,6 +352,7 @@ def test_of_two_texts_under_one_id_only_the_first_is_done(
     assert table.rows() == sorted([(1, 10), (2, 20), (7 - mine, 0)])
 
 
+@pytest.mark.long
 def test_two_texts_under_one_id_that_commit_at_once_are_not_both_done(table: Table) -> None:
     def run(value: int) -> bool:
         with lakewarden.attach(table.spark.newSession(), home=table.home) as lw:
@@ -416,6 +421,7 @@ def test_what_takes_no_id_is_refused(table: Table, statement: str, said: str) ->
     assert not table.spark.catalog.tableExists("ids.cloned")
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("taken_back", ["RESET lakewarden.operation", "SET lakewarden.operation = "])
 def test_an_id_is_taken_back_by_a_reset(table: Table, taken_back: str) -> None:
     table.lw.sql("SET lakewarden.operation = later")

@@ -141,6 +141,7 @@ def test_a_repeated_statement_is_done_once_and_each_of_its_tables_says_so(pair: 
     assert "done_before" not in pair.lw.sql("UPDATE l JOIN r ON l.k = r.k SET l.n = 0, r.n = 0").columns
 
 
+@pytest.mark.long
 def test_another_text_under_the_id_is_refused_over_one_table_and_over_several(pair: Pair) -> None:
     pair.run("taken")
     with pytest.raises(PreconditionError, match="Another statement was done on this table as operation tak"):
@@ -177,6 +178,7 @@ def test_what_was_undone_everywhere_is_done_again_and_what_was_in_part_is_refuse
     assert pair.rows() == DONE
 
 
+@pytest.mark.long
 def test_what_failed_in_the_middle_was_not_done_also_once_the_logs_are_gone(pair: Pair) -> None:
     failpoints.listener = at("group.made", 1, lambda: fill(pair.folder / "r", 21))
     with pytest.raises(ConflictError, match="Somebody wrote to r"):
@@ -194,6 +196,7 @@ def test_what_failed_in_the_middle_was_not_done_also_once_the_logs_are_gone(pair
     assert pair.rows() == [[1, 5], [1, 5]]
 
 
+@pytest.mark.long
 def test_ended_in_the_middle_and_again_while_that_is_taken_back_it_is_done_once(pair: Pair) -> None:
     """As below, without processes to kill."""
     ended = "ended twice"

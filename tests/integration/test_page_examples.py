@@ -95,6 +95,7 @@ def page(
             session.sql(f"DROP DATABASE {database} CASCADE")
 
 
+@pytest.mark.long
 def test_the_upserts_of_the_page_run(page: Callable[..., Page]) -> None:
     upserts = page("upsert")
     upserts.rows((1, "ana", 1), (2, "bo", 1)).write.format("delta").saveAsTable("shop.customers")
@@ -175,6 +176,7 @@ def test_the_governed_writes_of_the_page_run(page: Callable[..., Page], tmp_path
     assert [one.version for one in last.lineage.inputs] == [0]
 
 
+@pytest.mark.long
 def test_the_statement_over_several_tables_of_the_page_runs(
     page: Callable[..., Page], tmp_path: Path
 ) -> None:

@@ -14,6 +14,7 @@ from support.reference.page_blocks import code
 VERSIONS = 25
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("page", "fewest"),
     mostly_long(

@@ -55,6 +55,7 @@ def test_steps_would_do_what_postgresql_does(
     rehearsed_alike(spark, postgres, POSTGRES_GAMES, most)
 
 
+@pytest.mark.long
 @OF_EACH
 @pytest.mark.mariadb
 def test_steps_would_do_what_mariadb_does(spark: SparkSession, mariadb: MariadbServer, most: int) -> None:

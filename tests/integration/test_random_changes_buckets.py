@@ -72,6 +72,7 @@ def test_random_changes_of_bucketed_tables_do_what_postgresql_does(
     played_alike(spark, postgres, tmp_path, seeds, monkeypatch, least=count // 2 if which == "joined" else 1)
 
 
+@pytest.mark.long
 @pytest.mark.mariadb
 @SEEDS
 def test_random_changes_of_bucketed_tables_do_what_mariadb_does(

@@ -27,6 +27,7 @@ def test_init_killed_is_simply_run_again(tmp_path: Path, point: str) -> None:
     assert [row["row"] for row in listed] == list(range(7))
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("point", ["registry.batch.rows", "registry.batch.health"])
 def test_register_killed_is_repaired_by_a_second_call(house: House, point: str) -> None:
     location = delta_table(house.folder / "lake" / "t", commits=2)

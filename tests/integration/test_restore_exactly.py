@@ -95,6 +95,7 @@ def test_it_commits_what_sparks_own_restore_commits(spark: SparkSession, tmp_pat
     assert content(spark, sql)[-1][0] == 99
 
 
+@pytest.mark.long
 def test_a_table_whose_paths_delta_rs_would_spell_otherwise_goes_back_by_spark(
     spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -145,6 +146,7 @@ def test_a_commit_that_slips_in_is_never_restored_over(
         assert restore.fence(session, store, requires=head + 2) == head + 3
 
 
+@pytest.mark.long
 def test_a_file_that_is_gone_is_named_and_nothing_is_changed(spark: SparkSession, tmp_path: Path) -> None:
     _, head = filled(spark, tmp_path / "t", TABLES["row tracking"])
     store = open_store(canonical(str(tmp_path / "t")))

@@ -194,6 +194,7 @@ def test_an_owner_who_wants_to_be_asked_is(lake: Lake) -> None:
     assert "--agreed db.first" in raised.value.hint
 
 
+@pytest.mark.few(1)
 @pytest.mark.crash
 @pytest.mark.parametrize(
     "point", points_of("test_a_table_that_follows_goes_back_by_itself_whatever_is_killed")
@@ -457,6 +458,7 @@ def plan_to(lake: Lake, version: int) -> set[str]:
     return {one.name for one in plan.tables if one.acts}
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("seen", ["as it was put back", "only after it was written on"])
 @pytest.mark.parametrize("reader", ["seen before", "committed before, seen after"])
 def test_versions_of_a_log_that_was_put_back_are_not_those_with_the_same_numbers(

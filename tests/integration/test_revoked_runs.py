@@ -77,6 +77,7 @@ COMMANDS = {
 }
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("command", COMMANDS.values(), ids=COMMANDS)
 def test_a_queued_vacuum_is_taken_back_by_the_command_that_forbids_it(
     estate: Estate, folder: Path, command: tuple[str, ...]
@@ -90,6 +91,7 @@ def test_a_queued_vacuum_is_taken_back_by_the_command_that_forbids_it(
     assert "taken back before it began" in (estate.result(run_id).message or "")
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("command", COMMANDS.values(), ids=COMMANDS)
 def test_what_was_forbidden_is_not_done_even_if_the_run_stayed_in_the_queue(
     estate: Estate, folder: Path, command: tuple[str, ...]

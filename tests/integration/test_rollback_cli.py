@@ -174,6 +174,7 @@ def test_versions_are_marked_listed_planned_by_and_unmarked(registry: Desk) -> N
     assert len(what) == 4, "refused calls are on record, too"
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("table", ["lakewarden.tables", "lakewarden.audit", "lakewarden.rollbacks"])
 def test_a_system_table_is_never_rolled_back(registry: Desk, table: str) -> None:
     before = registry.services().store.rows(TABLES).version
@@ -190,6 +191,7 @@ def test_a_system_table_is_never_rolled_back(registry: Desk, table: str) -> None
     assert registry.services().store.rows(TABLES).version == before
 
 
+@pytest.mark.long
 def test_by_sql_versions_are_marked_mended_and_unmarked(registry: Desk) -> None:
     write(registry.source, 5)
     marked = registry.call("sql", "MARK TABLE db.source VERSION 2 BAD BECAUSE 'half a file'", "-o", "json")
@@ -280,6 +282,7 @@ def test_files_are_only_taken_out_where_that_gives_what_would_be_there(registry:
     }
 
 
+@pytest.mark.long
 def test_lost_clean_appends_are_added_again_and_go_with_what_they_came_from(registry: Desk) -> None:
     write(registry.derived, 5)
     refused = registry.call("rollback", "plan", "db.source", "--bad", "2", "--cascade")
@@ -356,6 +359,7 @@ def test_a_clone_that_may_hold_bad_rows_is_named_and_becomes_part_of_the_plan_wh
     assert asked.code == 4 and by_name(asked)["db.clone"]["unknown"] == [0] and asked.json["clones"] == []
 
 
+@pytest.mark.long
 def test_a_rollback_that_is_done_still_names_what_it_left_out(registry: Desk) -> None:
     registry.register(shallow_clone(registry.source, registry.folder / "lake" / "clone"))
     planned = registry.plan("--cascade", "--reapply")
@@ -364,6 +368,7 @@ def test_a_rollback_that_is_done_still_names_what_it_left_out(registry: Desk) ->
     assert "Stays as it is: db.clone (of db.source): shallow clones" in shown.err, shown
 
 
+@pytest.mark.long
 def test_a_table_that_read_what_no_plan_follows_is_named_until_it_declares_its_source(registry: Desk) -> None:
     between, last = registry.folder / "lake" / "between", registry.folder / "lake" / "last"
     clone, of_clone = registry.folder / "lake" / "clone", registry.folder / "lake" / "of_clone"
@@ -476,6 +481,7 @@ def pasted(said: str) -> list[str]:
     return shlex.split(said.partition("`lakewarden ")[2].partition("`")[0])
 
 
+@pytest.mark.long
 def test_what_somebody_writes_meanwhile_takes_everything_back_if_that_was_asked_for(beside: Desk) -> None:
     options = ("--bad", "2", "--cascade", "--on-moved", "compensate", "-o", "json")
     planned = beside.call("rollback", "plan", "db.source", *options)
@@ -536,6 +542,7 @@ def test_a_vacuumed_file_is_named(registry: Desk) -> None:
     assert skipped.code == 0 and ids(registry.source) == [1, 2]
 
 
+@pytest.mark.long
 def test_a_renamed_table_is_the_same_table(registry: Desk) -> None:
     planned = registry.plan("--cascade")
     assert registry.call("tables", "rename", "db.derived", "db.other").code == 0
@@ -563,6 +570,7 @@ def test_a_recreated_table_has_none_of_the_planned_versions(registry: Desk) -> N
     assert ids(registry.derived) == [1, 2]
 
 
+@pytest.mark.long
 def test_an_append_only_table_takes_a_consent(registry: Desk) -> None:
     DeltaTable(str(registry.source)).alter.set_table_properties({"delta.appendOnly": "true"})
     said = registry.plan()
@@ -609,6 +617,7 @@ def test_a_held_table_is_not_rewound(registry: Desk) -> None:
     assert by_name(said)["db.source"]["blocked_by"][0]["message"] == SAYS["legal hold"]
 
 
+@pytest.mark.long
 def test_a_stopped_undo_holds_its_tables_until_somebody_decides(registry: Desk) -> None:
     done = registry.apply("--cascade")
     assert done.code == 0, done
@@ -631,6 +640,7 @@ def test_every_sentence_is_in_the_docs() -> None:
     assert [name for name, sentence in SAYS.items() if sentence not in page] == []
 
 
+@pytest.mark.long
 def test_without_cascade_the_answer_names_what_stays_bad_and_a_plan_waits_for_it(registry: Desk) -> None:
     further = registry.folder / "lake" / "further"
     derived = {registry.row("db.derived").table_id: registry.derived}

@@ -177,6 +177,7 @@ def test_killed_and_then_written_to_by_somebody_nothing_of_theirs_is_lost(lake: 
     assert lake.contents(*NAMES) == {**BEFORE, "leaf": [1, 2, 3, 99]}
 
 
+@pytest.mark.long
 @pytest.mark.spark
 @pytest.mark.parametrize(
     "point", points_of("test_killed_after_spark_restored_the_next_attempt_finds_its_commit")

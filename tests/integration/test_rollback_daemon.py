@@ -50,6 +50,7 @@ def rollback_runs(house: House) -> list[RunRow]:
     return [row for row in house.runs() if row.action is Action.ROLLBACK]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("point", points_of("test_a_rollback_whose_command_was_killed_is_done_by_the_daemon"))
 def test_a_rollback_whose_command_was_killed_is_done_by_the_daemon(house: House, point: str) -> None:
     source, derived = lake(house)
@@ -78,6 +79,7 @@ def test_workers_killed_after_each_restore_leave_a_rollback_that_the_next_one_co
     assert [house.operations(str(place))["RESTORE"] for place in (source, derived)] == [1, 1]
 
 
+@pytest.mark.long
 def test_a_command_that_the_daemon_overtakes_takes_the_run_of_the_daemon_for_its_own(house: House) -> None:
     class Overtaken(RollbackService):
         """When the command has begun a rollback, the daemon does all of it first."""

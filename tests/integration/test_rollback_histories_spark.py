@@ -80,6 +80,7 @@ def test_files_are_taken_out_and_added_again_and_the_undo_has_all_as_before(sea:
     assert sea.contents(*names) == {name: [1, 2, 11, 12] for name in names}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("engine", mostly_long(ENGINES, ["delta-rs"]))
 def test_what_a_stream_read_is_known_by_its_checkpoint_and_undone_batches_come_again_once(
     sea: Sea, engine: str

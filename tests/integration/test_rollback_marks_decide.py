@@ -27,6 +27,7 @@ def lake(tmp_path: Path) -> Lake:
 POINTS = ("rollback.restored", "rollback.restored:2", "rollback.acted")
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("point", POINTS)
 @pytest.mark.parametrize("stranger", ["source", "derived", "leaf"])
 def test_a_restore_that_the_journal_missed_is_neither_left_out_nor_forgotten_by_the_undo(
@@ -53,6 +54,7 @@ def test_a_restore_that_the_journal_missed_is_neither_left_out_nor_forgotten_by_
     assert 99 in lake.rows(stranger)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("state", [State.PLANNED, State.INTENT, State.CONFLICT, State.COMPENSATED])
 def test_the_undo_takes_back_what_the_log_shows_whatever_the_journal_says(lake: Lake, state: State) -> None:
     killed_at(lake, "rollback.restored:2")

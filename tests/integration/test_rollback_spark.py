@@ -89,6 +89,7 @@ def test_what_spark_keeps_of_a_table_is_let_go_with_the_next(spark: SparkSession
     assert 0 < kept <= OF_ONE_TABLE
 
 
+@pytest.mark.long
 def test_a_fence_by_spark_keeps_out_whoever_comes_with_its_transaction_on_any_version(
     spark: SparkSession, lake: Lake
 ) -> None:
@@ -121,6 +122,7 @@ def test_spark_takes_files_out_and_adds_them_again_where_delta_rs_must_not(
     assert len(set(ids)) == 2, "each row keeps an id of its own"
 
 
+@pytest.mark.long
 def test_a_target_older_than_the_tables_retention_is_restored_while_its_files_are_there(
     spark: SparkSession, lake: Lake
 ) -> None:
@@ -136,6 +138,7 @@ def test_a_target_older_than_the_tables_retention_is_restored_while_its_files_ar
     assert kept == "interval 0 hours"
 
 
+@pytest.mark.long
 def test_where_sparks_restore_by_time_went_is_found_by_its_files(spark: SparkSession, lake: Lake) -> None:
     location = lake.location("t")
     sql = table_at(location)

@@ -99,6 +99,7 @@ def shown(rows: tuple[SampleRow, ...]) -> "Counter[tuple[str | None, ...]]":
     return Counter({tuple(value for _, value in row.values): row.times for row in rows})
 
 
+@pytest.mark.few(1)
 def test_equal_rows_count_as_often_as_they_are_there(table: Table) -> None:
     table.does(
         "CREATE TABLE {t} (id BIGINT, name STRING) {using}",
@@ -114,6 +115,7 @@ def test_equal_rows_count_as_often_as_they_are_there(table: Table) -> None:
     assert (none.goes, none.comes, none.samples) == (3, 1, ())
 
 
+@pytest.mark.long
 def test_rows_that_deletion_vectors_take_away_come_back_and_compaction_is_no_difference(delta: Table) -> None:
     table = delta
     table.does(
@@ -133,6 +135,7 @@ def test_rows_that_deletion_vectors_take_away_come_back_and_compaction_is_no_dif
     assert table.diff(2).comes == 21
 
 
+@pytest.mark.few(1)
 def test_by_key_it_is_told_what_goes_what_comes_back_and_what_changes(table: Table) -> None:
     table.does(
         "CREATE TABLE {t} (id BIGINT, day STRING, price DOUBLE) {using}",
@@ -153,6 +156,7 @@ def test_by_key_it_is_told_what_goes_what_comes_back_and_what_changes(table: Tab
         table.diff(1, "id", "nope")
 
 
+@pytest.mark.few(1)
 def test_columns_that_only_one_version_has_are_told_and_not_compared(table: Table) -> None:
     table.does(
         f"CREATE TABLE {{t}} (id BIGINT, old STRING, same INT) {{using}} {MAPPED}",
@@ -169,6 +173,7 @@ def test_columns_that_only_one_version_has_are_told_and_not_compared(table: Tabl
     assert shown(sample.goes) == {("3", "9"): 1}
 
 
+@pytest.mark.long
 def test_a_column_of_another_type_is_compared_by_value_or_as_text(delta: Table) -> None:
     table = delta
     table.does("CREATE TABLE {t} (id INT, word INT) {using}", "INSERT INTO {t} VALUES (1, 10), (2, 20)")

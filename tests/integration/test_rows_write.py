@@ -110,6 +110,7 @@ def test_each_way_leaves_the_same_rows_and_deletes_of_its_kind(
         assert properties(one) == told[way]
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("version", mostly_long([2, 3], [3]))
 def test_whole_files_and_all_rows_go_in_any_way(make: Make, lw: Attached, version: int) -> None:
     for way in KINDS[version]:
@@ -210,6 +211,7 @@ def beside(act: Callable[[], Any]) -> Iterator[None]:
         yield
 
 
+@pytest.mark.long
 def test_what_others_commit_meanwhile_counts_and_their_properties_stay(
     spark: SparkSession, make: Make, lw: Attached
 ) -> None:
@@ -326,6 +328,7 @@ def test_a_delta_table_is_written_with_vectors_or_without(lake: Lake) -> None:
     assert step.notes == "Rows are written: vector (the statement asks for it)."
 
 
+@pytest.mark.long
 def test_a_statement_switches_no_vectors_on_and_buckets_have_none(lake: Lake) -> None:
     lw, database = lake.lw, lake.database
     with_vectors(lake, "plain", "")

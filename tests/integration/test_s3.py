@@ -156,6 +156,7 @@ def test_an_error_is_never_taken_for_a_table_that_is_not_there(
     assert reader.probe(location, seen=2).moved is False
 
 
+@pytest.mark.long
 def test_a_store_that_hangs_is_given_up_before_delta_rs_would(s3: S3Server, proxy: FaultyProxy) -> None:
     told = {name: value for name, value in options_of(proxy.endpoint).items() if not name.endswith(PATIENCE)}
     files = open_store(s3.at("patience"), StorageOptions.of({**told, "timeout": "2s"}))
@@ -318,6 +319,7 @@ def test_credentials_are_named_and_never_shown(cli: Cli, tmp_path: Path) -> None
     assert missing.code == 2 and "no-key cannot be read" in missing.err and SECRET not in missing.err
 
 
+@pytest.mark.long
 def test_where_sparks_commits_would_be_unsafe_it_stays_out_and_says_why(
     s3: S3Server, storage: StorageOptions, cli: Cli, tmp_path: Path
 ) -> None:

@@ -40,6 +40,7 @@ def test_deltas_own_log_store_loses_commits_of_two_jvms(s3: S3Server, tmp_path: 
     assert [content for version, content in told if kept[version] != content]
 
 
+@pytest.mark.long
 def test_a_commit_whose_answer_was_lost_is_no_conflict_with_itself(
     s3: S3Server, proxy: FaultyProxy, tmp_path: Path, faults: Faults
 ) -> None:

@@ -196,6 +196,7 @@ def test_small_files_are_compacted_and_what_nobody_needs_is_vacuumed(lake: Lake,
     assert len(list(folder.glob("*.parquet"))) == 1 and ids(location) == list(range(6))
 
 
+@pytest.mark.long
 def test_a_rollback_takes_what_was_derived_back_with_it(lake: Lake) -> None:
     source, derived = lake.at("source"), lake.at("derived")
     write(source, 1)
@@ -285,6 +286,7 @@ def test_keys_rotated_in_the_middle_of_a_compaction_are_taken_up_by_all_without_
     assert lake.worker() == before, "nothing was restarted"
 
 
+@pytest.mark.long
 def test_a_key_that_nobody_knows_is_a_sentence_and_no_table_is_gone_for_it(lake: Lake, s3: S3Server) -> None:
     location = lake.at("locked")
     write(location, 1)

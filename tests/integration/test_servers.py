@@ -83,6 +83,7 @@ def test_a_taken_port_gets_one_sentence(tmp_path: Path) -> None:
             EmbeddedMetastore(tmp_path, port=port).start()
 
 
+@pytest.mark.long
 @pytest.mark.hdfs
 def test_delta_rs_writes_to_hdfs_and_reads_it_back(hdfs: Hdfs) -> None:
     location = f"{hdfs.uri}/servers/delta_rs"

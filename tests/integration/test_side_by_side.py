@@ -196,6 +196,7 @@ def test_a_daemon_of_today_leaves_the_lead_to_one_of_before_until_somebody_upgra
         lake.until(lambda: leads(lake.said("daemon-today")))
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("point", "upgraded"),
     [

@@ -144,6 +144,7 @@ def test_ctrl_c_gives_the_line_up(terminal: Terminal) -> None:
     terminal.sees("1 rows")
 
 
+@pytest.mark.long
 def test_the_history_is_kept_for_its_owner_alone(gateway: RunningGateway, tmp_path: Path) -> None:
     readable = tmp_path / "lakewarden" / "sql_history"
     readable.parent.mkdir()

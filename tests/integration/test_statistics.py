@@ -62,6 +62,7 @@ def estimated(spark: SparkSession, query: str) -> int:
     return int(count.get())
 
 
+@pytest.mark.long
 def test_explain_cost_shows_the_rows(cost_based: SparkSession, flights: NamedTable) -> None:
     plan = cost_based.sql(f"EXPLAIN COST SELECT * FROM {flights.name}").first()
     assert plan is not None
@@ -116,6 +117,7 @@ def test_a_sync_leaves_fresh_statistics_alone(flights: NamedTable) -> None:
     assert Aspect.STATISTICS not in {change.aspect for change in flights.plan().changes}
 
 
+@pytest.mark.long
 def test_a_table_that_grew_a_hundredfold_is_not_broadcast(
     cost_based: SparkSession, flights: NamedTable
 ) -> None:

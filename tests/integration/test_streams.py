@@ -67,6 +67,7 @@ def test_checkpoint_and_progress_tell_the_same_of_every_batch_and_it_is_true(sea
         assert ids and set(ids) <= set().union(*(written.get(one, set()) for one in versions))
 
 
+@pytest.mark.long
 def test_a_query_that_runs_on_tells_what_it_began_with_and_that_it_has_state(sea: Sea) -> None:
     sea.create("sink")
     for number in (1, 2, 3):
@@ -283,6 +284,7 @@ def test_a_reader_is_told_fails_and_goes_on_behind_the_rollback(sea: Sea) -> Non
     assert not [one for one in sea.plan("source", bad).tables if one.name == "db.sink" and one.acts]
 
 
+@pytest.mark.long
 def test_the_reader_of_an_upsert_stream_is_told_what_its_batches_had_read(sea: Sea) -> None:
     sea.create("sink")
     sea.insert("source", 1)
@@ -328,6 +330,7 @@ def test_a_mirror_of_the_change_feed_goes_on_from_before_what_is_undone(sea: Sea
     assert sea.rows("mirror") == sea.rows("fed") == [1, 2, 3]
 
 
+@pytest.mark.long
 def test_clean_rows_that_an_undone_batch_had_read_are_taken_over_by_hand(sea: Sea) -> None:
     sea.create("sink")
     sea.insert("source", 1)

@@ -99,6 +99,7 @@ def test_a_leader_killed_while_it_fences_is_overtaken(tmp_path: Path, point: str
     assert verify(store) == ()
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("point", [*points_of("test_care_killed_leaves_a_whole_table"), "system.commit"])
 def test_care_killed_leaves_a_whole_table(tmp_path: Path, point: str) -> None:
     store = created(tmp_path)
@@ -160,6 +161,7 @@ def test_a_repair_killed_goes_on(tmp_path: Path, point: str) -> None:
     assert {table: opened(home).rows(table).all() for table in SYSTEM_TABLES} == before
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("point", points_of("test_a_restore_killed_leaves_the_damage_or_the_whole_table"))
 def test_a_restore_killed_leaves_the_damage_or_the_whole_table(tmp_path: Path, point: str) -> None:
     home, copy = tmp_path / "system", canonical(str(tmp_path / "copy"))

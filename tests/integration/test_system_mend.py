@@ -79,6 +79,7 @@ def lose_everything(home: Path) -> None:
     shutil.rmtree(home)
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(
     ("harm", "goes_back"),
     [

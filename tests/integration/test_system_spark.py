@@ -31,6 +31,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> DeltaSystemStore:
     return opened
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("table", SYSTEM_TABLES, ids=lambda table: table.name)
 def test_spark_sees_every_row_and_column(
     spark: SparkSession, store: DeltaSystemStore, table: SystemTable[Any]

@@ -127,6 +127,7 @@ def test_a_copy_of_a_home_is_the_same_installation(houses: tuple[House, House], 
     assert copy.store.installation() == one.services.store.installation(), "as an upgrade leaves it"
 
 
+@pytest.mark.long
 @pytest.mark.metastore
 def test_the_system_tables_of_two_homes_stand_side_by_side_in_one_metastore(
     tmp_path: Path, metastore: EmbeddedMetastore

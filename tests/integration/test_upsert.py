@@ -112,6 +112,7 @@ def test_two_rows_with_one_key_are_refused_even_if_the_key_is_new(lake: Lake) ->
     assert lake.held(table) == [(1, "a", 1)] and len(lake.commits(table)) == 1
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("rule", "chosen"),
     mostly_long([("any", "x"), ("last by ts", "y"), ("LAST BY v", "y")], [("any", "x"), ("last by ts", "y")]),
@@ -158,6 +159,7 @@ def test_columns_are_added_and_widened_only_if_that_is_agreed(lake: Lake) -> Non
     assert [tuple(row) for row in rows.collect()] == [(1, "b", 2**40, 5)]
 
 
+@pytest.mark.long
 def test_what_is_nested_is_added_like_a_column_and_narrowed_never(lake: Lake) -> None:
     path, sql = str(lake.folder / "nested"), lake.spark.sql
     sql("SELECT 1L AS id, named_struct('a', 1) AS s, array(1) AS l").write.format("delta").save(path)
@@ -225,6 +227,7 @@ def test_a_source_without_rows_or_of_many_tasks_is_merged_by_one(lake: Lake) -> 
     assert lake.held(table) == sorted(((number, "b", 2) for number in range(100)), key=repr)
 
 
+@pytest.mark.long
 def test_keys_that_look_like_variables_of_sparks_are_matched_as_they_are(lake: Lake) -> None:
     schema, told = "k string, v string", ("${env:HOME}", "${spark.app.name}", "x")
     table = lake.table(*((key, "old") for key in told), schema=schema)
@@ -288,6 +291,7 @@ def test_a_source_that_read_the_target_before_others_committed_is_computed_again
     assert lake.held(table) == [(1, "a", 2), (2, "b", 2)]
 
 
+@pytest.mark.long
 def test_a_source_that_reads_the_target_at_an_older_version_as_well_is_computed_again(
     lake: Lake, tmp_path: Path
 ) -> None:
@@ -308,6 +312,7 @@ def test_a_source_that_reads_the_target_at_an_older_version_as_well_is_computed_
     assert lake.held(table) == [(1, "a", 2), (2, None, 2)]
 
 
+@pytest.mark.long
 def test_a_text_of_bytes_that_are_no_utf8_is_found_again(lake: Lake) -> None:
     table, schema = lake.table((1, "tea"), schema="n int, k string"), "CAST(X'636166E9' AS STRING) AS k"
     for n in (2, 3):
@@ -339,6 +344,7 @@ def test_keys_of_any_kind_are_found_again_in_files_and_in_partitions(lake: Lake)
         assert (made.rows_inserted, done.rows_inserted, done.rows_deleted) == (4, 0, 3)
 
 
+@pytest.mark.long
 def test_long_keys_are_not_written_into_the_commit(lake: Lake) -> None:
     keys = [(f"{number:03}{'x' * 20_000}", number) for number in range(100)]
     table = lake.table(*keys, schema="k string, n int")
@@ -411,6 +417,7 @@ def test_each_batch_of_a_stream_is_applied_once_and_again_when_it_was_undone(lak
     assert lake.held(table) == whole
 
 
+@pytest.mark.long
 @pytest.mark.crash
 @pytest.mark.parametrize(
     "point",
@@ -449,6 +456,7 @@ def test_a_query_killed_at_any_step_of_a_batch_applies_it_once(
         assert [[number for _, number in told] for told in batches] == [[0]]
 
 
+@pytest.mark.long
 def test_the_options_of_the_classic_sink_are_taken(lake: Lake) -> None:
     table = lake.table((1, "a", 1), (2, "b", 1))
     words: dict[str, Any] = {
@@ -508,6 +516,7 @@ def test_a_batch_is_known_in_a_thread_that_its_function_starts_and_each_change_o
     assert apps == [str(query.id)] * 2
 
 
+@pytest.mark.long
 def test_a_late_row_replaces_nothing_where_only_some_columns_are_updated(lake: Lake) -> None:
     table = lake.table((1, "first", 1))
     for v, ts in (("newest", 10), ("late", 5)):
@@ -518,6 +527,7 @@ def test_a_late_row_replaces_nothing_where_only_some_columns_are_updated(lake: L
     assert lake.held(table) == [(1, "newest", 10)]
 
 
+@pytest.mark.long
 def test_an_empty_text_in_a_partition_is_the_null_that_it_is_kept_as(lake: Lake) -> None:
     schema = "k string, v string"
     table = lake.table(("", "old"), ("a", "old"), schema=schema, partitioned="k")
@@ -536,6 +546,7 @@ def test_a_column_that_is_not_there_is_named(lake: Lake, words: dict[str, Any]) 
         lake.lw.upsert(lake.rows((1, "b", 2)), table, **words)
 
 
+@pytest.mark.long
 def test_the_same_operation_at_the_same_time_is_done_once(lake: Lake) -> None:
     table = lake.table((7, "x", 1))
 
@@ -548,6 +559,7 @@ def test_the_same_operation_at_the_same_time_is_done_once(lake: Lake) -> None:
     assert len(lake.held(table)) == 2
 
 
+@pytest.mark.long
 def test_a_folder_with_other_files_becomes_no_table(lake: Lake) -> None:
     place = lake.folder / "occupied"
     place.mkdir()

@@ -80,6 +80,7 @@ WITH_P = World(
 )
 
 
+@pytest.mark.few(9)
 @pytest.mark.parametrize("name", UPSERTS)
 def test_an_upsert_means_what_a_warehouse_means_by_it(filled: Both, name: str) -> None:
     statement, their_words = UPSERTS[name]
@@ -87,6 +88,7 @@ def test_an_upsert_means_what_a_warehouse_means_by_it(filled: Both, name: str) -
     assert ours.tables == theirs(filled.connection, their_words or statement, "p").tables
 
 
+@pytest.mark.few(10)
 @pytest.mark.parametrize("name", MERGES)
 def test_a_merge_that_asks_queries_means_what_postgresql_means(tables: Both, name: str) -> None:
     ours = meaning(tables.spark, MERGES[name], of_case(name))
@@ -110,6 +112,7 @@ MERGED = ("postgres: WITH", "spark: SET about columns of both")
 """Of each kind one that Delta really runs, in every run; the others in the long one."""
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", mostly_long(UPSERTS, UPSERTED))
 def test_what_a_warehouse_would_do_is_done(both: Both, name: str) -> None:
     statement, theirs = UPSERTS[name]
@@ -118,6 +121,7 @@ def test_what_a_warehouse_would_do_is_done(both: Both, name: str) -> None:
     assert held(both) == sorted(both.connection.execute(b"SELECT * FROM p").fetchall(), key=repr)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("refused", mostly_long(REFUSED, [*REFUSED][:2]))
 def test_what_is_refused_says_where_and_what_is_written_instead_does_the_same(
     both: Both, refused: str
@@ -134,6 +138,7 @@ def test_what_is_refused_says_where_and_what_is_written_instead_does_the_same(
     assert (held(both), both.ours()) == (theirs, both.theirs())
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", mostly_long(MERGES, MERGED))
 def test_the_queries_of_a_merge_are_answered_by_its_source(both: Both, name: str) -> None:
     both.fill(TABLES)
@@ -179,6 +184,7 @@ def test_several_rows_with_one_key_are_an_error_and_change_nothing(both: Both) -
     assert held(both) == before
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("matches", "chosen"), [("any", 6), ("last by a", 7)])
 def test_one_row_is_chosen_when_the_policy_says_how(both: Both, matches: str, chosen: int) -> None:
     both.lw.sql(f"SET lakewarden.matches = {matches}")

@@ -162,6 +162,7 @@ def test_killed_at_every_point_each_run_is_done_once(kind: str, tmp_path: Path) 
     check_each_run_is_done_once(DEEDS[kind], hall, killed, hall.run_worker)
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("kind", DEEDS)
 def test_ended_at_every_point_each_run_is_done_once(kind: str, tmp_path: Path) -> None:
     """As above, without processes to kill."""

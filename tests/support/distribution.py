@@ -9,6 +9,7 @@ import os
 import subprocess
 import sys
 import tomllib
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from hashlib import sha256
 from pathlib import Path
@@ -19,7 +20,7 @@ import pytest
 from lakewarden.jobs.engines.spark.jars import default_cache
 from support.servers.class_archive import INTERPRETED, QUICK_JVM
 
-__all__ = ["LONGEST", "TESTS", "flaky_tests", "in_order", "start_quickly"]
+__all__ = ["LONGEST", "TESTS", "flaky_tests", "in_order", "leave_few", "start_quickly"]
 
 TESTS: Final = Path(__file__).parents[1]
 _FLAKY: Final = TESTS / "flaky.toml"
@@ -91,6 +92,18 @@ def _rank_of_test(item: pytest.Item) -> int:
     return max(
         (_CHEAP_FIRST.index(one.name) for one in item.iter_markers() if one.name in _CHEAP_FIRST), default=-1
     )
+
+
+def leave_few(items: Iterable[pytest.Item]) -> None:
+    """Mark `long` all forms of a test that is marked `few(n)` but its first n, in the order of the file."""
+    forms: Counter[str] = Counter()
+    for item in items:
+        few = item.get_closest_marker("few")
+        if few is not None:
+            test = item.nodeid.partition("[")[0]
+            forms[test] += 1
+            if forms[test] > few.args[0]:
+                item.add_marker(pytest.mark.long)
 
 
 def flaky_tests() -> Mapping[str, str]:

@@ -197,6 +197,7 @@ def remove_table(home: Path) -> None:
     shutil.rmtree(home / "tables")
 
 
+@pytest.mark.few(2)
 @pytest.mark.heavy
 @pytest.mark.parametrize(
     ("harm", "damage"),

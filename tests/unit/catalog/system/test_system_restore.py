@@ -327,6 +327,7 @@ def test_a_log_that_is_cut_brings_no_purge_back_either(
     is_settled(home, waiting.table_id, "taken back to version")
 
 
+@pytest.mark.long
 def test_a_repair_that_is_killed_while_it_cuts_leaves_the_damage_and_the_next_one_ends_it(
     store: DeltaSystemStore, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
