@@ -42,6 +42,7 @@ def test_nothing_that_is_needed_is_lost_whatever_happens_in_whatever_order(
             _nothing_is_wrong(stage, seed)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("hole", mostly_long(ICE_HOLES, EACH_RUN), ids=lambda hole: hole.name)
 def test_a_hole_is_seen_while_it_is_open_and_only_then(stage: Stage, hole: Hole) -> None:
     sound = played(stage, steps_of(hole.name))

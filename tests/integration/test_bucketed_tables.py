@@ -117,6 +117,7 @@ def test_what_is_the_same_for_all_matches_is_no_error_and_what_differs_is(tables
     assert (tables.rows("t"), tables.log("t").version()) == (UPDATED, before)
 
 
+@pytest.mark.long
 def test_under_an_operation_id_it_is_done_once(tables: BucketedLake) -> None:
     for done_before in (False, True):
         tables.spark.conf.set("lakewarden.operation", "load-1")

@@ -109,6 +109,7 @@ def test_an_upsert_in_sql_keeps_its_source_and_leaves_each_row_in_its_bucket(tab
     assert tables.rows("t") == UPSERTED and tables.strays("t") == 0
 
 
+@pytest.mark.long
 def test_an_upsert_of_a_frame_is_done_bucket_by_bucket(tables: BucketedLake) -> None:
     frame = tables.spark.sql("SELECT id, v, id = 2 AS gone FROM s UNION ALL SELECT NULL, 'nobody', false")
     done = tables.lw.upsert(frame.where("id IS NULL OR id < 9"), "t", ["id"], delete_when="gone", partial="v")

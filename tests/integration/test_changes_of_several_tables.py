@@ -174,6 +174,7 @@ def test_a_writer_in_the_middle_wins_and_what_was_done_is_taken_back(both: Both)
     assert [one.head.state for one in groups(both.services) if one.is_unsettled] == []
 
 
+@pytest.mark.long
 def test_what_somebody_wrote_to_a_changed_table_stays_and_a_person_decides(both: Both) -> None:
     def write() -> None:
         append(both, "t", 9, 9, 9, "new", None)
@@ -331,6 +332,7 @@ def test_two_sessions_that_take_a_statement_back_at_once_do_it_once(both: Both) 
     assert version(both, "t") == before + 2, "the change, and one restore"
 
 
+@pytest.mark.long
 def test_a_cancelled_statement_stops_at_its_next_step_and_is_taken_back(both: Both) -> None:
     t, s = both.ours(), both.ours("s")
     cancelled: list[int] = []

@@ -100,6 +100,7 @@ def test_partitions_are_found_again(
     assert [len(files) for files in files_by_partition(table).values()] == [1] * (len(partitions) + 1)
 
 
+@pytest.mark.long
 def test_only_cold_partitions_are_rewritten_and_only_once(table: DeltaTableOnDisk) -> None:
     table.sql("CREATE TABLE {t} (id BIGINT, p STRING) USING delta PARTITIONED BY (p)")
     for part in ("cold", "hot", "few"):

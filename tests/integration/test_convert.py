@@ -215,6 +215,7 @@ def test_a_folder_is_converted_by_path_with_its_partition_columns(
     assert spark.read.format("delta").load(f"file:{folder}").where("k = 1 AND s = 'a/b'").count() == 3
 
 
+@pytest.mark.long
 def test_a_decimal_partition_is_converted_as_spark_writes_it_and_refused_as_hive_does(
     spark: SparkSession, hive: HiveMetastore, conversions: Conversions, db: str
 ) -> None:
@@ -305,6 +306,7 @@ def test_a_view_is_refused(spark: SparkSession, conversions: Conversions, db: st
     assert no_log(canonical(str(tmp_path)))
 
 
+@pytest.mark.long
 def test_folders_the_metastore_does_not_know_are_named(
     spark: SparkSession, conversions: Conversions, db: str
 ) -> None:

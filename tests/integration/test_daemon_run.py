@@ -5,6 +5,7 @@ import re
 import signal
 import urllib.request
 
+import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from lakewarden.catalog.model.rows import Action, Outcome
@@ -65,6 +66,7 @@ def figures_of(page: str) -> dict[str, dict[str, set[str]]]:
     return found
 
 
+@pytest.mark.long
 def test_each_figure_of_the_dashboard_is_on_the_page_of_a_daemon_that_did_something(house: House) -> None:
     house.table("t")
     with house.daemon():

@@ -229,6 +229,7 @@ def test_what_is_switched_off_while_the_tables_before_it_are_vacuumed_is_left(
     assert files(lake / left.removeprefix("db.")) == 6
 
 
+@pytest.mark.long
 def test_what_somebody_may_not_do_or_what_fails_is_a_row(cli: Cli, tmp_path: Path) -> None:
     said(cli, "ALTER TABLE db.t SET POLICY (vacuum.max_share = '1%')")
     _make_due(cli, tmp_path / "home")

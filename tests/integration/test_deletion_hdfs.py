@@ -78,6 +78,7 @@ def files(store: FileStore) -> set[str]:
     }
 
 
+@pytest.mark.long
 def test_a_vacuum_deletes_what_nobody_needs_and_a_purge_the_rest(spark: SparkSession, location: str) -> None:
     store, head = open_store(location), seen(location)
     rows = sorted(spark.sql(f"SELECT id FROM {table_at(location)}").collect())

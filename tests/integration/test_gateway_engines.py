@@ -80,6 +80,7 @@ def rows(cursor: Any, statement: str) -> list[Any]:
     return list(cursor.fetchall())
 
 
+@pytest.mark.long
 def test_who_ends_an_engine_ends_nobody_elses(shared: Shared) -> None:
     rita, paul = shared.connect("rita"), shared.connect("paul")
     who = {
@@ -101,6 +102,7 @@ def test_who_ends_an_engine_ends_nobody_elses(shared: Shared) -> None:
     shared.until(lambda: not shared.engines(), seconds=IDLE + 30)
 
 
+@pytest.mark.long
 def test_an_engine_answers_its_gateway_alone(shared: Shared) -> None:
     with shared.connect("rita"):
         (engine,) = shared.engines()

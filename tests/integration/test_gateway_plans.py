@@ -213,6 +213,7 @@ def test_nobody_shortens_what_a_legal_hold_keeps(held: Lake) -> None:
     assert len(held.commits("held", "t")) == len(before) + 2
 
 
+@pytest.mark.long
 def test_what_nobody_may_do_is_in_the_audit(held: Lake) -> None:
     """Of somebody who has not tried much else: many kinds of one user's are counted together."""
     wim = held.cursor("wim")
@@ -254,6 +255,7 @@ def test_whatever_it_is_called_by_a_write_is_recorded(lake: Lake, statement: str
     assert record is not None and (record.user, str(record.operation)) == ("ana", told)
 
 
+@pytest.mark.long
 def test_an_operation_id_is_that_of_the_statement_it_was_set_for(lake: Lake) -> None:
     ana = lake.cursor("ana")
     ana.execute("CREATE OR REPLACE TABLE mine.once USING delta AS SELECT 1 AS k")

@@ -432,6 +432,7 @@ def test_python_functions_change_nothing_about_what_is_read(lake: Lake) -> None:
     assert written.observed.seen and not written.observed.unrecorded
 
 
+@pytest.mark.long
 def test_a_cached_frame_is_an_input_at_the_version_it_was_cached_from(lake: Lake) -> None:
     source, table = lake.table("s"), lake.table("t", [9])
     cached = lake.spark.table(source).where("id < 100").cache()
@@ -526,6 +527,7 @@ def test_two_threads_that_append_to_one_table_each_have_their_own_commit(lake: L
     assert len(run_ids) == 4
 
 
+@pytest.mark.long
 def test_a_failed_write_leaves_no_commit_and_its_repetition_has_a_record_of_its_own(lake: Lake) -> None:
     source, table = lake.table("s"), lake.table("t", [9])
     broken = udf(lambda value: 1 // (value - value), "BIGINT")

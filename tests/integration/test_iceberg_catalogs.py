@@ -373,6 +373,7 @@ def test_a_token_that_cannot_be_sent_is_never_shown_and_nothing_is_concluded(
 LEFT = "The catalog prod's entry of db.events names another table now, which lies at file:{}."
 
 
+@pytest.mark.long
 def test_another_table_under_the_same_name_is_not_taken_for_it(site: CatalogSite) -> None:
     """It was dropped with its files left, and made anew at a place of its own."""
     before = site.register("prod.db.events")

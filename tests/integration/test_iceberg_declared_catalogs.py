@@ -159,6 +159,7 @@ def test_it_goes_back_and_whoever_commits_first_wins(table: SparkIceberg) -> Non
     assert (last.kind, last.restored, last.run_id) == (CommitKind.RESTORE, 2, "0" * 32)
 
 
+@pytest.mark.long
 def test_what_a_governed_statement_reads_of_it_is_on_record(
     spark: SparkSession,
     sales: CatalogDeclaration,

@@ -30,6 +30,7 @@ def catalogs(
         yield
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("seed", mostly_long(range(LIVES), [0, 1]))
 def test_every_snapshot_keeps_its_rows_whatever_happens_in_whatever_order(
     spark: SparkSession, metastore: EmbeddedMetastore, seed: int

@@ -93,6 +93,7 @@ def test_changes_of_a_table_are_read_and_on_record_as_unknown(site: Site) -> Non
     assert [one[:2] for one in site.inputs(site.loose)] == [(site.raw.location, None)]
 
 
+@pytest.mark.long
 def test_a_change_of_several_delta_tables_reads_one_as_it_was(site: Site) -> None:
     database = site.raw.database
     for name in ("a", "b"):

@@ -215,6 +215,7 @@ def test_killed_with_its_entry_taken_away_it_goes_on_from_there(
     assert done.outcome is Outcome.SUCCEEDED and estate.is_over(catalogued), done
 
 
+@pytest.mark.long
 def test_undropped_in_its_grace_it_is_as_before(estate: GoingEstate, table: GoingTable) -> None:
     before = listed(table.root)
     estate.order(table)
@@ -367,6 +368,7 @@ def test_a_table_made_anew_under_its_name_stays(
     estate.must("tables", "drop", estate.row(catalogued.name).table_id, "--yes")  # stops the deletion
 
 
+@pytest.mark.long
 def test_its_owner_may_drop_its_entry_in_the_grace(estate: GoingEstate, catalogued: GoingTable) -> None:
     estate.order(catalogued)
     catalogued.point(catalogued.entry, None)

@@ -108,6 +108,7 @@ def test_whoever_writes_first_wins(shop: Shop, point: str) -> None:
     assert shop.go_on(rollback_id) is RollbackState.COMPENSATED and shop.contents()[0] == [1, 2, 7, 666]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "change",
     mostly_long(CHANGES, ["rows"]),
@@ -315,6 +316,7 @@ def test_it_is_made_on_exactly_the_head_that_was_decided_on(table: SparkIceberg)
     assert [one.run_id for one in table.reader.newest(table.location, count=1)] == ["f"]
 
 
+@pytest.mark.long
 def test_deletes_that_were_bad_bring_their_rows_back(
     spark: SparkSession, metastore: EmbeddedMetastore, table: SparkIceberg
 ) -> None:

@@ -167,6 +167,7 @@ def test_a_missing_file_is_found_and_the_daemon_goes_on(site: IcebergSite) -> No
     assert f"metadata/snap-{site.table.current}.avro is missing" in str(shown["state_reason"])
 
 
+@pytest.mark.long
 def test_status_and_why_speak_of_it(site: IcebergSite) -> None:
     assert site.call("status").code == 0
     site.manage()

@@ -26,6 +26,7 @@ def test_as_in_postgresql(spark: SparkSession, postgres: PostgresServer, count: 
     reckoned_alike(spark, postgres, count)
 
 
+@pytest.mark.long
 @OF_EACH
 @pytest.mark.mariadb
 def test_as_in_mariadb(spark: SparkSession, mariadb: MariadbServer, count: int) -> None:

@@ -182,6 +182,7 @@ def test_giving_back_killed_goes_on(house: House, monkeypatch: pytest.MonkeyPatc
     assert house.operations(place)["UNSET TBLPROPERTIES"] == 1
 
 
+@pytest.mark.long
 def test_under_legal_hold_it_waits(house: House) -> None:
     place = managed(house, "t")
     assert house.run_until_idle() == 0
@@ -268,6 +269,7 @@ def cli(house: House, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.Captu
     return caller(house.home, monkeypatch, capfdbinary)
 
 
+@pytest.mark.long
 def test_a_dry_run_shows_what_would_be_given_back_and_changes_nothing(house: House, cli: Cli) -> None:
     place = managed(house, "t", **{LOG: "interval 3 days"})
     assert house.run_until_idle() == 0

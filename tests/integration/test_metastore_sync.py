@@ -227,6 +227,7 @@ def test_a_spark_alter_between_reading_and_changing_is_not_overwritten(born_in_s
         born_in_spark.store.replace(plan.wanted, expected=plan.entry)
 
 
+@pytest.mark.long
 def test_a_metastore_that_went_away_is_unavailable_and_found_again(tmp_path: Path) -> None:
     with EmbeddedMetastore(tmp_path) as first:
         store = HiveMetastore(first.uri)

@@ -169,6 +169,7 @@ def test_two_commands_at_once_register_each_table_once(home: Path, lake: Path, l
     check_whole(home, lake)
 
 
+@pytest.mark.long
 def test_what_a_list_comes_to_is_foreseen_told_and_not_repeated(
     cli: Cli, tmp_path: Path, lake: Path, listed: Path
 ) -> None:

@@ -215,6 +215,7 @@ def roll_back(table: Table, operation: str, *, to: int, mark: str = "rollback-1"
     engine.begin_epoch(location, restored=restored, to=to, apps=app, run_id=mark)
 
 
+@pytest.mark.long
 def test_with_a_log_that_was_cleaned_up_what_a_rollback_undid_is_done_again(table: Table) -> None:
     t, insert = long_log(table, "cleaned"), "INSERT INTO ids.cleaned VALUES (7, 7)"
     clean_before(t.place, 9)

@@ -154,6 +154,7 @@ def test_another_text_under_the_id_is_refused_over_one_table_and_over_several(pa
     assert pair.rows() == [[1, 1], [1, 11]]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("by", mostly_long(["RESTORE", "rollback"], ["rollback"]))
 def test_what_was_undone_everywhere_is_done_again_and_what_was_in_part_is_refused(
     pair: Pair, by: str

@@ -121,6 +121,7 @@ def test_the_upserts_of_the_page_run(page: Callable[..., Page]) -> None:
     upserts.spark.sql("DROP TABLE iceberg.shop.customers PURGE")
 
 
+@pytest.mark.long
 def test_the_stream_and_the_change_data_of_the_page_run(page: Callable[..., Page]) -> None:
     upserts = page("upsert")
     spark, names = upserts.spark, upserts.names

@@ -111,6 +111,7 @@ def test_killed_at_its_very_end_in_an_otherwise_empty_folder_it_ends(
     assert not folder.exists() and folder.parent.exists()
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("versions", [1, 5], ids=["younger", "further on"])
 @pytest.mark.parametrize("point", ["purge.log_batch", "purge.log_deleted", "purge.unmarked", "purge.deleted"])
 def test_a_table_made_anew_where_nothing_of_the_old_one_is_left_stays_and_the_purge_ends(

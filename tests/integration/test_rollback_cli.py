@@ -529,6 +529,7 @@ def test_an_expired_version_is_refused(registry: Desk) -> None:
     assert SAYS["expired version"] in said.err
 
 
+@pytest.mark.long
 def test_a_vacuumed_file_is_named(registry: Desk) -> None:
     gone = DeltaTable(str(registry.derived), version=0).file_uris()[0]
     overwrite(registry.derived, 99, reads=registry.reads)
@@ -683,6 +684,7 @@ def test_without_cascade_the_answer_names_what_stays_bad_and_a_plan_waits_for_it
     }
 
 
+@pytest.mark.long
 def test_the_statement_says_what_it_leaves(registry: Desk) -> None:
     done = registry.call("sql", "ROLLBACK TABLE db.source TO VERSION 1", "-o", "json")
     assert done.code == 0 and done.json[0]["left"] == "db.derived", done

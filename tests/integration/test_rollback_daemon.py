@@ -99,6 +99,7 @@ def test_a_command_that_the_daemon_overtakes_takes_the_run_of_the_daemon_for_its
     assert house.unfinished() == ()
 
 
+@pytest.mark.long
 def test_a_command_beside_a_daemon_makes_one_run_of_a_rollback_and_one_of_its_undo(house: House) -> None:
     lake(house)
     plan_hash = planned(house)

@@ -95,6 +95,7 @@ def test_a_home_that_was_given_is_part_of_the_next_command(
     assert f" --home {shlex.quote(str(tmp_path / 'home'))}" in said.json["next"]
 
 
+@pytest.mark.long
 def test_waiting_may_end_before_the_rollback_and_the_command_that_goes_on_is_told(
     lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

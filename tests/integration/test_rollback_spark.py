@@ -103,6 +103,7 @@ def test_a_fence_by_spark_keeps_out_whoever_comes_with_its_transaction_on_any_ve
     assert (rows(spark, sql), lake.seen("t").version) == ([1, 2, 3], head + 1)
 
 
+@pytest.mark.long
 def test_spark_takes_files_out_and_adds_them_again_where_delta_rs_must_not(
     spark: SparkSession, lake: Lake
 ) -> None:

@@ -229,6 +229,7 @@ def snapshot_of(table: SparkIceberg, version: int) -> int:
     return next(int(one.snapshotId()) for one in java.snapshots() if int(one.sequenceNumber()) == version)
 
 
+@pytest.mark.long
 def test_deletes_of_every_kind_count_in_both_versions(merged: SparkIceberg) -> None:
     merged.append(*range(10))
     merged.append(*range(10, 20))

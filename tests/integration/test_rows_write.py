@@ -131,6 +131,7 @@ def test_whole_files_and_all_rows_go_in_any_way(make: Make, lw: Attached, versio
                 assert counts_of(newest(table)).num_deleted_rows == (None if deletes else gone), text
 
 
+@pytest.mark.long
 def test_a_statement_comes_before_its_session_its_table_and_its_namespace(
     spark: SparkSession, make: Make, lw: Attached
 ) -> None:

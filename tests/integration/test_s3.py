@@ -270,6 +270,7 @@ def test_an_idle_sweep_sends_four_requests_per_table(fleet: Fleet) -> None:
         assert (report.changed, requests) == (0, 4 * FAR)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("fault", mostly_long(FAULTS, FAULTS[:1]), ids=lambda fault: fault.name.lower())
 def test_a_sweep_asks_a_store_that_answers_errors_a_few_times_and_looks_at_everything_else(
     s3: S3Server,

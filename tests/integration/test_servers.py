@@ -42,6 +42,7 @@ def test_a_table_made_by_spark_is_in_the_metastore_with_its_notifications(
     assert {"CREATE_DATABASE", "CREATE_TABLE"} <= {event.eventType for event in told.events}
 
 
+@pytest.mark.long
 @pytest.mark.metastore
 def test_a_killed_metastore_starts_again_with_its_data_and_without_manners(tmp_path: Path) -> None:
     with EmbeddedMetastore(tmp_path) as first:

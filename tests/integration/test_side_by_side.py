@@ -232,6 +232,7 @@ def test_an_upgrade_killed_half_way_lets_whoever_may_write_write_and_goes_on(
     assert properties[UPGRADE_PROPERTY] == "done"
 
 
+@pytest.mark.long
 def test_runs_are_begun_by_workers_of_the_version_that_the_system_tables_have(
     lake: Lake, postgres: PostgresServer
 ) -> None:

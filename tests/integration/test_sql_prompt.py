@@ -119,6 +119,7 @@ def test_tab_completes_names_of_managed_tables(terminal: Terminal) -> None:
     terminal.sees("1 rows")
 
 
+@pytest.mark.long
 def test_a_session_that_was_idle_for_too_long_is_opened_anew_and_that_is_said(tmp_path: Path) -> None:
     initialise(open_services(home=tmp_path), real_user())
     with running_gateway(tmp_path, {"gateway.idle": "1 s"}) as gateway:

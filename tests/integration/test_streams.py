@@ -153,6 +153,7 @@ def test_undone_batches_are_written_again_once_by_a_checkpoint_that_goes_back(se
     assert sea.rows("sink") == [1, 2, 3, 4, 5]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("writer", mostly_long(WRITTEN_BY, ["delta-rs"]))
 def test_after_an_undo_a_stream_goes_on_as_if_nothing_had_been(sea: Sea, writer: str) -> None:
     sea.create("sink", WRITTEN_BY[writer])

@@ -282,6 +282,7 @@ def test_older_system_tables_in_the_place_of_newer_ones_stop_everything(cli: Cli
     assert {row["damage"] for row in cli("system", "verify", "-o", "json").json} == {"older"}
 
 
+@pytest.mark.long
 def test_a_person_goes_on_with_the_older_system_tables(cli: Cli, older: Path) -> None:
     assert cli("system", "repair", "--yes").code == 4, "it loses what came since"
     done = cli("system", "repair", "--accept-loss", "--yes")

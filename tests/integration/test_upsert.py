@@ -491,6 +491,7 @@ def test_a_batch_by_its_number_in_foreach_batch_is_done_once(lake: Lake) -> None
     assert lake.commits(table)[-1].transactions == ((str(query.id), 0),)
 
 
+@pytest.mark.long
 def test_a_batch_is_known_in_a_thread_that_its_function_starts_and_each_change_of_it_is_done(
     lake: Lake,
 ) -> None:

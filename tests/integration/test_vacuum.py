@@ -212,6 +212,7 @@ def test_a_vacuum_that_somebody_agreed_to_is_of_the_version_that_was_shown(
     assert before < set(table.folder.glob("*.parquet"))
 
 
+@pytest.mark.long
 def test_a_listing_finds_orphans_and_empty_folders_but_nothing_young_or_hidden(
     table: DeltaTableOnDisk,
 ) -> None:

@@ -194,6 +194,7 @@ def check_each_run_is_done_once(
         assert deed.is_done(hall.folder / point), point
 
 
+@pytest.mark.long
 def test_a_result_that_was_told_is_not_told_again(tmp_path: Path) -> None:
     hall = Hall(tmp_path)
     location = delta_table(tmp_path / "t")

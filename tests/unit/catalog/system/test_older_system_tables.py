@@ -117,6 +117,7 @@ def test_everything_is_paused_whichever_table_is_older(home: Home) -> None:
     assert store.rows(TABLES).find(name="*")[0].paused is not None
 
 
+@pytest.mark.long
 def test_a_repair_that_is_killed_anywhere_is_ended_by_the_next_one(
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:

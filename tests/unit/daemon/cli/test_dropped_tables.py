@@ -116,6 +116,7 @@ def test_every_command_that_names_a_table_is_listed_here() -> None:
     assert naming_a_table() == set(NAMING)
 
 
+@pytest.mark.few(10)
 @pytest.mark.parametrize("name", [name for name in NAMING if name != "tables undrop"])
 def test_a_dropped_table_is_met_with_one_exit_code(name: str, home: Path, call: Cli) -> None:
     where = str(home.parent / "gone") if name in BY_PLACE else "db.gone"

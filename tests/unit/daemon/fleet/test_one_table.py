@@ -124,6 +124,7 @@ def fill(store: DeltaSystemStore, dice: random.Random) -> None:
     store.append(ROLLBACKS, [*steps, done], because="rollback")
 
 
+@pytest.mark.few(3)
 @pytest.mark.heavy
 @pytest.mark.parametrize("seed", range(6))
 def test_it_is_seen_as_among_the_fleet(store: DeltaSystemStore, seed: int) -> None:

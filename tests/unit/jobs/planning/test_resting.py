@@ -78,6 +78,7 @@ def some_view(number: int, dice: random.Random, now: datetime) -> TableView:
     return replace(made, past=past, unfinished=busy)
 
 
+@pytest.mark.few(50)
 @pytest.mark.heavy
 @pytest.mark.parametrize("seed", range(150))
 def test_whoever_leaves_resting_tables_out_starts_the_same(seed: int) -> None:

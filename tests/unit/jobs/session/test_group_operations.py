@@ -187,6 +187,7 @@ def test_a_session_that_died_is_brought_to_its_end_by_who_runs_it_again(registry
     assert [one for one in registry.lake.journal.all() if one.is_unsettled] == []
 
 
+@pytest.mark.few(8)
 @pytest.mark.heavy
 @pytest.mark.parametrize("again",
     ["rollback.drained", "rollback.undoing", "rollback.fenced", "rollback.taken_back",

@@ -110,6 +110,7 @@ def names_in(refusal: UsageError, text: str) -> set[str]:
     return words & _OF_CLASSES - _SQL
 
 
+@pytest.mark.few(2)
 @pytest.mark.heavy
 @pytest.mark.parametrize("dialect", ["postgres", "mysql", "tsql", "teradata"])
 def test_a_refusal_of_a_function_names_it_as_it_is_written(dialect: str) -> None:
