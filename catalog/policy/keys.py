@@ -173,7 +173,8 @@ POLICY_KEYS: tuple[PolicyKey, ...] = (
         kind=PolicyKind.SHARE,
         default=0.1,
         doc="Rewrite files without their deleted rows once this share of the table's rows is deleted, by deletion "
-        "vectors or by delete files; or once there are as many of these as `compaction.min_small_files`.",
+        "vectors or by delete files; or once there are as many of these as `compaction.min_small_files`, and scans "
+        "save within a month what rewriting costs.",
     ),
     PolicyKey(
         key="statistics.enabled",

@@ -5,7 +5,7 @@ from typing import Final, Literal
 
 from pydantic.dataclasses import dataclass
 
-from lakewarden.catalog.formats.port import DeleteKind, Head
+from lakewarden.catalog.formats.port import Head
 from lakewarden.catalog.model.bucket_layout import LAYOUT_CHECK
 from lakewarden.catalog.model.rows import Action, HealthRow, Source
 from lakewarden.catalog.units import count_of
@@ -28,6 +28,7 @@ from lakewarden.jobs.actions.costs import (
     WORTHWHILE,
     Estimate,
 )
+from lakewarden.jobs.actions.delete_costs import DeletesBeside
 from lakewarden.jobs.actions.spec import Ordered, Spec, Switch
 from lakewarden.jobs.actions.world import TableView, World
 
@@ -56,20 +57,22 @@ class Compact:
 
 
 def _due(view: TableView, world: World, now: datetime) -> Answer:
-    """Small files above the policy's number, files of a bucketed table in no bucket, or enough deletes beside the data
-    files, where nobody writes."""
+    """Small files above the policy's number, files of a bucketed table in no bucket, or deletes beside the data files
+    that are many or cost readers more than taking them out, where nobody writes."""
     governed, health = view.governed, health_of(view)
     settings = governed.policy.settings
     small, least = health.small_files or 0, settings.compaction_min_small_files or 2
-    beside = _deletes_of(health)
-    share = share_of(settings.compaction_deleted_share)
+    beside = DeletesBeside.of(health)
+    many = beside.files - beside.by_position >= least
     purge_due = beside.files > 0 and (
-        beside.files - beside.by_position >= least
-        or beside.rows >= share * max(health.stored_rows or health.rows or 0, 1)
+        (many and beside.pays) or beside.share >= share_of(settings.compaction_deleted_share)
     )
     join_due = not purge_due and beside.by_position >= least
     astray = next((one.message for one in health.findings if one.check == LAYOUT_CHECK), None)
     words = f"{count_of(small, 'small file')}, policy allows {least}"
+    told = f"{count_of(beside.files, beside.named)} with {count_of(beside.rows, 'deleted row')}"
+    if many and not purge_due:
+        words = f"{words}; {told}: {beside}"
     if small < least and not purge_due and not join_due and astray is None:
         return below(Action.COMPACT, words)
     if (
@@ -81,7 +84,7 @@ def _due(view: TableView, world: World, now: datetime) -> Answer:
     ):
         return below(Action.COMPACT, f"{count_of(small, 'small file')} would only become another small file")
     if purge_due:
-        words = f"{count_of(beside.files, beside.named)} with {count_of(beside.rows, 'deleted row')}, {words}"
+        words = f"{told}, {words}"
     elif join_due:
         words = f"{count_of(beside.by_position, 'delete file')} by position, {words}"
     elif astray is not None:
@@ -118,43 +121,12 @@ def _ordered(ordered: Ordered) -> Compact:
 
 
 def _estimate(action: Compact, health: HealthRow) -> Estimate:
-    small, beside, files = health.small_files or 0, _deletes_of(health), max(health.files or 0, 1)
-    average = (health.bytes or 0) / files
-    size = round(small * min(average, action.target_bytes / 2))
+    small, beside = health.small_files or 0, DeletesBeside.of(health)
+    size = round(small * min(beside.data_bytes / beside.data_files, action.target_bytes / 2))
     if action.purge:
-        size += round(average * (files if beside.by_value else min(beside.files, files)))
-    # Whoever reads a data file opens the delete files that concern it; those by value concern all of a partition.
-    opened = beside.files + beside.by_value * files / max(health.partitions or 0, 1)
-    benefit = SCANS_A_DAY * OPEN_COST * (small + opened)
+        size += beside.written
+    benefit = SCANS_A_DAY * OPEN_COST * small + beside.saved
     return Estimate(files=small, bytes=size, seconds=WARM_START + size / REWRITE_RATE, benefit=benefit)
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _Deletes:
-    """What is deleted beside the data files."""
-
-    files: int = 0
-    rows: int = 0
-    by_position: int = 0
-    """Files."""
-    by_value: int = 0
-    """Likewise."""
-
-    @property
-    def named(self) -> str:
-        return "delete file" if self.by_position or self.by_value else "file"
-
-
-def _deletes_of(health: HealthRow) -> _Deletes:
-    if not health.deletes:  # a row from before they were counted by kind
-        return _Deletes(files=health.deletion_vectors or 0, rows=health.deleted_rows or 0)
-    files = {one.kind: one.files for one in health.deletes}
-    return _Deletes(
-        files=sum(files.values()),
-        rows=sum(one.rows for one in health.deletes),
-        by_position=files.get(DeleteKind.POSITION, 0),
-        by_value=files.get(DeleteKind.EQUALITY, 0),
-    )
 
 
 COMPACT: Final = Spec(

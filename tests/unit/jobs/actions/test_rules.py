@@ -256,6 +256,30 @@ def test_what_share_of_deleted_rows_is_left_alone_is_policy() -> None:
     assert why_not(tolerant, Action.COMPACT).why is WhyNot.BELOW_THRESHOLD
 
 
+@pytest.mark.parametrize(
+    ("kind", "files", "rows", "size", "is_due"),
+    [
+        pytest.param(DeleteKind.VECTOR, 25, 25, 100 * 2**30, False, id="25 rows in 25 files of four GiB"),
+        pytest.param(DeleteKind.VECTOR, 25, 25, 25 * 2**20, True, id="the same in 25 files of a MiB"),
+        pytest.param(DeleteKind.EQUALITY, 25, 25, 2**40, False, id="25 keys in 25 files of 40 GiB"),
+        pytest.param(
+            DeleteKind.EQUALITY, 400, 400, 100 * 2**30, True, id="files that each data file is read with"
+        ),
+        pytest.param(DeleteKind.VECTOR, 25, 20_000, 100 * 2**30, True, id="a fiftieth of all rows"),
+    ],
+)
+def test_few_deleted_rows_are_taken_out_once_readers_have_it_back_within_a_month(
+    kind: DeleteKind, files: int, rows: int, size: int, is_due: bool
+) -> None:
+    one = view(deletes=deletes(kind, files, rows), stored_rows=1_000_000, files=25, bytes=size)
+    answer = ask(one, Action.COMPACT)
+    assert isinstance(answer, Due) == is_due, answer
+    if isinstance(answer, NotDue):
+        assert answer.why is WhyNot.BELOW_THRESHOLD
+        assert "with 25 deleted rows: taking them out writes about" in answer.because
+        assert "is paid back by 20 scans a day in" in answer.because
+
+
 def test_deletes_by_value_cost_every_reader_and_are_dear_to_apply() -> None:
     positions, values = (
         view(deletes=deletes(kind, 1, 500_000), rows=None, stored_rows=1_000_000)
