@@ -53,7 +53,7 @@ KINDS: Final = ("merge", "update", "delete")
 ON_READ: Final = ", ".join(f"'write.{kind}.mode' = 'merge-on-read'" for kind in KINDS)
 NOT_SPREAD: Final = ", ".join(f"'write.{kind}.distribution-mode' = 'none'" for kind in KINDS)
 TOLD_OF: Final = "10000"
-"""Executions and stages that Spark still tells of: by its default of a thousand, those of one way push out another's."""
+"""Executions and stages that Spark still tells of: of its default, a thousand, one way pushes out those of another."""
 _LOG: Final = "_delta_log"
 _EXCHANGE: Final = re.compile(r"^[\s:+*|-]*Exchange \(\d+\)", re.MULTILINE)
 

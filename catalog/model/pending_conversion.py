@@ -46,6 +46,9 @@ class Conversion:
     statistics: bool = True
     source: SourceFiles | None = None
     """What lay there when it was asked for, None for a row of an older lakewarden."""
+    asked: str | None = None
+    """Which time it was asked for: another one each time. A run of an earlier time says nothing of a later one's row.
+    None for a row of an older lakewarden."""
 
     def as_properties(self) -> dict[str, str]:
         """The form a row in state `converting` carries."""
@@ -55,6 +58,7 @@ class Conversion:
             f"{_PREFIX}partitioned_by": json.dumps(self.partitioned_by),
             f"{_PREFIX}statistics": "yes" if self.statistics else "no",
             **source,
+            **({} if self.asked is None else {f"{_PREFIX}asked": self.asked}),
         }
 
     @classmethod
@@ -67,6 +71,7 @@ class Conversion:
             partitioned_by=tuple((column, type_) for column, type_ in partitions),
             statistics=row.properties.get(f"{_PREFIX}statistics") != "no",
             source=SourceFiles.of_text(row.properties.get(f"{_PREFIX}source", "")),
+            asked=row.properties.get(f"{_PREFIX}asked"),
         )
 
     @staticmethod

@@ -1,7 +1,7 @@
 """Convert: a Parquet table becomes a managed one with a log. The row comes first, so that no crash loses the intent."""
 
 import uuid
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
@@ -10,7 +10,12 @@ from lakewarden.catalog.failpoints import reach
 from lakewarden.catalog.formats.files_elsewhere import with_reach
 from lakewarden.catalog.formats.port import LogProblem, Observation
 from lakewarden.catalog.formats.registry import spec_of
-from lakewarden.catalog.metastore.lookup import NamedLocation, place_to_manage, refuse_if_absent
+from lakewarden.catalog.metastore.lookup import (
+    NamedLocation,
+    parse_name,
+    place_to_manage,
+    refuse_if_absent,
+)
 from lakewarden.catalog.metastore.table_heads import address_in, as_properties
 from lakewarden.catalog.model.identity import AlreadyManaged, CatalogAddress, check_nesting, identify
 from lakewarden.catalog.model.pending_conversion import Conversion, SourceFiles
@@ -52,21 +57,21 @@ def begin_conversion(registry: Registry, where: str, wanted: WantedConversion, *
     """Write the row of a table that is about to be converted (state `converting`); a run does the rest.
 
     A managed table is returned as it is; a table that is no longer Parquet and not managed is refused with the hint
-    to register it. Repeating an interrupted conversion takes the row that is there.
+    to register it. Repeating an interrupted conversion takes the row that is there, for the files that are there now;
+    one that is asked for otherwise is refused.
     """
     asked = _asked(registry, where, wanted, actor)
-    place = asked.place
 
     def change(rows: Rows[TableRow]) -> Iterable[TableRow]:
-        return (
-            []
-            if _is_managed(rows, place, is_table=asked.is_table, format_=wanted.format)
-            else [_converting(registry, rows, asked)]
-        )
+        row = _managed(rows, asked)
+        if row is None:
+            return [_converting(registry, rows, asked)]
+        return [_asked_again(row, asked)] if row.state is TableState.CONVERTING else []
 
     done = registry.store.edit(TABLES, change, because=f"convert {where}")
     reach("registry.converting")
-    return Registered(row=registry.resolve(place.location), health=None, created=bool(done.rows))
+    created = any(one.table_id == asked.table_id for one in done.rows)
+    return Registered(row=registry.resolve(asked.place.location), health=None, created=created)
 
 
 def foreseen_conversion(
@@ -76,9 +81,12 @@ def foreseen_conversion(
     writes nothing."""
     asked = _asked(registry, where, wanted, actor)
     rows = registry.store.rows(TABLES)
-    if _is_managed(rows, asked.place, is_table=asked.is_table, format_=wanted.format):
-        return registry.resolve(asked.place.location)
-    return _converting(registry, rows, asked)
+    row = _managed(rows, asked)
+    if row is None:
+        return _converting(registry, rows, asked)
+    if row.state is TableState.CONVERTING:
+        _asked_again(row, asked)
+    return row
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -91,6 +99,8 @@ class _Asked:
     wanted: WantedConversion
     actor: Actor
     table_id: str
+    token: str
+    """`Conversion.asked`."""
     at: datetime
 
 
@@ -104,28 +114,50 @@ def _asked(registry: Registry, where: str, wanted: WantedConversion, actor: Acto
         wanted=wanted,
         actor=actor,
         table_id=uuid.uuid4().hex,
+        token=uuid.uuid4().hex,
         at=registry.clock.now(),
     )
 
 
-def _is_managed(rows: Rows[TableRow], place: NamedLocation, *, is_table: bool, format_: TableFormat) -> bool:
-    """Raises `PreconditionError` for a table that was dropped from management, or whose log is gone."""
+def _managed(rows: Rows[TableRow], asked: _Asked) -> TableRow | None:
+    """The row of a table that is managed already. Raises `PreconditionError` for one that was dropped from management,
+    or whose log is gone."""
+    place = asked.place
     found = identify(places_of(rows), place.location, None, alive=())
     if not isinstance(found, AlreadyManaged):
-        return False
+        return None
     known(rows, found.table_id, found.state)
     row = row_of(rows, found.table_id)
-    if row.state is TableState.CONVERTING and (row.format or DELTA) != format_:
-        raise PreconditionError(
-            f"{row.name} waits for its conversion to {spec_of(row.format or DELTA).label} already.",
-            hint="Let that come to its end, or let the table go: `lakewarden tables drop`.",
-        )
-    if not is_table and row.state is not TableState.CONVERTING:
+    if not asked.is_table and row.state is not TableState.CONVERTING:
         raise PreconditionError(
             f"{row.name} is managed at {place.location}, and its log is gone: it is no table any more.",
             hint="Bring its log back from a backup, or let it go: `lakewarden tables drop`.",
         )
-    return True
+    return row
+
+
+def _asked_again(row: TableRow, asked: _Asked) -> TableRow:
+    """A row that waits, once its conversion was asked for again. Raises `PreconditionError` where it waits for another
+    one, `NotAllowedError` for somebody who may not ask."""
+    require(asked.actor, Permission.CONVERT, row)
+    wanted, waits = asked.wanted, Conversion.of(row)
+    others = (
+        ("format", wanted.format, row.format or DELTA),
+        ("name", wanted.name and parse_name(wanted.name), row.name),
+        ("owner", wanted.owner, row.owner),
+        ("policy", wanted.policy if wanted.policy != PolicySettings() else None, row.policy),
+        ("partition columns", wanted.partitioned_by or None, waits.partitioned_by),
+        ("statistics", False if not wanted.statistics else None, waits.statistics),
+    )
+    unlike = [name for name, now, before in others if now is not None and now != before]
+    if unlike:
+        raise PreconditionError(
+            f"{row.name} waits for its conversion to {spec_of(row.format or DELTA).label} already, "
+            f"with other values for: {', '.join(unlike)}.",
+            hint="Let that come to its end, or let the table go: `lakewarden tables drop`.",
+        )
+    again = replace(waits, source=wanted.source or waits.source, asked=asked.token)
+    return replace(row, properties={**row.properties, **again.as_properties()}, updated_at=asked.at)
 
 
 def _converting(registry: Registry, rows: Rows[TableRow], asked: _Asked) -> TableRow:
@@ -155,6 +187,7 @@ def _converting(registry: Registry, rows: Rows[TableRow], asked: _Asked) -> Tabl
         partitioned_by=wanted.partitioned_by,
         statistics=wanted.statistics,
         source=wanted.source,
+        asked=asked.token,
     )
     # A format whose heads catalogs keep has them in the entry that the table has by now.
     is_kept = place.name is not None and spec_of(wanted.format).catalogued is not None
@@ -210,11 +243,14 @@ def _looked_at(row: TableRow, seen: Observation | LogProblem) -> dict[str, str]:
     return with_reach(bare, row.location or "", seen.elsewhere)
 
 
-def conversion_failed(registry: Registry, table_id: str, reason: str) -> None:
+def conversion_failed(
+    registry: Registry, table_id: str, reason: str, *, is_for: Callable[[TableRow], bool]
+) -> None:
     """A conversion that will not succeed leaves no row behind, unless it got as far as a table log. Where that is there
-    and no catalog knows it yet, the row goes on waiting: the next run finishes it, or takes it back."""
+    and no catalog knows it yet, the row goes on waiting: the next run finishes it, or takes it back. A row that waits
+    for another conversion (`is_for`) stays."""
     row = registry.store.rows(TABLES).get(table_id)
-    if row is None or row.state is not TableState.CONVERTING:
+    if row is None or row.state is not TableState.CONVERTING or not is_for(row):
         return
     if registry.is_table(row.location or ""):
         if _is_published(registry, row):
@@ -223,7 +259,8 @@ def conversion_failed(registry: Registry, table_id: str, reason: str) -> None:
 
     def still_there(rows: Rows[TableRow]) -> Iterable[TableRow]:
         current = rows.get(table_id)
-        return [current] if current is not None and current.state is TableState.CONVERTING else []
+        is_waiting = current is not None and current.state is TableState.CONVERTING and is_for(current)
+        return [current] if current is not None and is_waiting else []
 
     registry.store.edit(TABLES, lambda _: (), delete=still_there, because=f"conversion failed: {reason}")
 

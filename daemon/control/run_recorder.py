@@ -164,7 +164,7 @@ class RunRecorder:
                 self.questions.require([self.registry.get(row.table_id).location or ""])
                 converted(self.registry, row.table_id)
             case Settlement.NOT_CONVERTED:
-                conversion_failed(self.registry, row.table_id, message)
+                conversion_failed(self.registry, row.table_id, message, is_for=partial(_is_for, row))
             case Settlement.GIVEN_BACK:
                 given_back(self.registry, row.table_id, message, is_for=partial(_is_for, row))
             case Settlement.PURGED:

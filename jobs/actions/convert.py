@@ -7,7 +7,7 @@ from pydantic.dataclasses import dataclass
 
 from lakewarden.catalog.formats.registry import retention_of
 from lakewarden.catalog.model.pending_conversion import Conversion, SourceFiles
-from lakewarden.catalog.model.rows import Action, HealthRow, Outcome, RunRow, TableState
+from lakewarden.catalog.model.rows import Action, HealthRow, Outcome, RunRow, TableRow, TableState
 from lakewarden.catalog.policy.scopes import Governed
 from lakewarden.jobs.actions.answers import Answer, Due, NotDue, WhyNot
 from lakewarden.jobs.actions.costs import WARM_START, Estimate
@@ -36,6 +36,8 @@ class Convert:
     lowers: tuple[str, ...] = ()
     source: SourceFiles | None = None
     """The files that were there when it was asked for: others are not converted."""
+    asked: str | None = None
+    """Which time it was asked for (`Conversion.asked`)."""
 
 
 def conversion_action(governed: Governed) -> Convert:
@@ -49,6 +51,7 @@ def conversion_action(governed: Governed) -> Convert:
         properties=retention.wanted(governed.policy),
         lowers=retention.lowered(governed.policy),
         source=wanted.source,
+        asked=wanted.asked,
     )
 
 
@@ -66,6 +69,11 @@ def _due(view: TableView, world: World, now: datetime) -> Answer:
 
 def _estimate(action: Convert, health: HealthRow) -> Estimate:
     return Estimate(files=health.files, bytes=health.bytes, seconds=WARM_START, benefit=1.0)
+
+
+def _is_for(row: TableRow, action: Convert) -> bool:
+    """Whether a row waits for this conversion, and not for one that was asked for later."""
+    return Conversion.of(row).asked == action.asked
 
 
 def _settles(run: RunRow, tried_again: bool) -> Settlement | None:
@@ -89,4 +97,5 @@ CONVERT: Final = Spec(
     of_all_formats=True,
     not_asked_for="it is a table already",
     settles=_settles,
+    is_for=_is_for,
 )

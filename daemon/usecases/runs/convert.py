@@ -35,7 +35,7 @@ from lakewarden.catalog.system.port import HEALTH, TABLES
 from lakewarden.catalog.units import about_bytes, count_of
 from lakewarden.daemon.installation.services import Services
 from lakewarden.daemon.usecases.runs.waiting import raise_for, run_and_wait
-from lakewarden.jobs.actions.convert import conversion_action
+from lakewarden.jobs.actions.convert import CONVERT, conversion_action
 from lakewarden.jobs.actions.registry import encode
 from lakewarden.jobs.engines.registry import require_engine
 from lakewarden.jobs.executors.convert_checks import check_source
@@ -130,7 +130,7 @@ def convert_table(
     if row.state is not TableState.CONVERTING:
         tell(f"{row.name} is managed already.")
         return Registered(row=row, health=services.store.rows(HEALTH).get(row.table_id), created=False)
-    view = governed(services.registry, row.table_id)
+    action = conversion_action(governed(services.registry, row.table_id))
     result = run_and_wait(
         services,
         RunRequest(
@@ -139,7 +139,7 @@ def convert_table(
             name=row.name,
             location=row.location or "",
             action=Action.CONVERT,
-            payload=encode(conversion_action(view)),
+            payload=encode(action),
             because=f"{actor.name} asked to convert it",
             rank=float("inf"),
             runtime=runtime_of(row),
@@ -147,7 +147,12 @@ def convert_table(
         tell=tell,
     )
     if result.outcome is not Outcome.SUCCEEDED and not result.retry:
-        conversion_failed(services.registry, row.table_id, result.message or result.outcome)
+        conversion_failed(
+            services.registry,
+            row.table_id,
+            result.message or result.outcome,
+            is_for=lambda one: CONVERT.is_for(one, action),
+        )
     raise_for(result)
     return converted(services.registry, row.table_id)
 

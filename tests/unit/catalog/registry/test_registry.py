@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,8 @@ from lakewarden.catalog.errors import (
 )
 from lakewarden.catalog.formats.files_elsewhere import READS_ELSEWHERE
 from lakewarden.catalog.formats.port import LogProblem
-from lakewarden.catalog.model.rows import Mode, OnRollback, Source, TableState
+from lakewarden.catalog.model.pending_conversion import Conversion, SourceFiles
+from lakewarden.catalog.model.rows import Mode, OnRollback, PolicySettings, Source, TableRow, TableState
 from lakewarden.catalog.policy.original_properties import remembers_everything
 from lakewarden.catalog.registry.convert import (
     WantedConversion,
@@ -37,6 +39,7 @@ from lakewarden.catalog.registry.register import register
 from lakewarden.catalog.registry.removal import begin_purge, drop, purged, rename, undrop
 from lakewarden.catalog.registry.service import Registry
 from lakewarden.catalog.system.port import HEALTH, TABLES
+from lakewarden.jobs.actions.convert import CONVERT, Convert, conversion_action
 from support.builders.registries import ANA, BO, NOW, ROOT, folder, made_registry
 from support.builders.tables import FakeReader, observation
 
@@ -152,7 +155,8 @@ def test_a_conversion_is_a_row_first_and_settles_when_the_log_is_there(
     begun = begin_conversion(
         registry, str(tmp_path / "raw"), WantedConversion(name="db.raw", statistics=False), actor=ANA
     )
-    again = begin_conversion(registry, str(tmp_path / "raw"), WantedConversion(name="db.raw"), actor=ANA)
+    wanted = WantedConversion(name="db.raw", statistics=False)
+    again = begin_conversion(registry, str(tmp_path / "raw"), wanted, actor=ANA)
     assert begun.row.state is TableState.CONVERTING
     assert (again.row.table_id, again.created) == (begun.row.table_id, False)
     location = begun.row.location or ""
@@ -172,7 +176,8 @@ def test_a_foreseen_conversion_is_the_row_that_would_be_written_and_writes_nothi
     foreseen = foreseen_conversion(registry, str(tmp_path / "raw"), wanted, actor=ANA)
     assert registry.store.rows(TABLES).version == before
     begun = begin_conversion(registry, str(tmp_path / "raw"), wanted, actor=ANA).row
-    assert replace(begun, table_id=foreseen.table_id) == foreseen
+    assert replace(begun, table_id=foreseen.table_id, properties=foreseen.properties) == foreseen
+    assert Conversion.of(begun) == replace(Conversion.of(foreseen), asked=Conversion.of(begun).asked)
     assert foreseen_conversion(registry, str(tmp_path / "raw"), wanted, actor=ANA) == begun
 
 
@@ -184,10 +189,53 @@ def test_a_conversion_that_failed_leaves_no_row_unless_the_log_is_there(
     orc = begin_conversion(registry, str(tmp_path / "orc"), WantedConversion(), actor=ANA).row
     half = begin_conversion(registry, str(tmp_path / "half"), WantedConversion(), actor=ANA).row
     reader.tables[half.location or ""] = observation(half.location or "", NOW)
-    conversion_failed(registry, orc.table_id, "it is ORC")
-    conversion_failed(registry, half.table_id, "the worker was lost")
+    conversion_failed(registry, orc.table_id, "it is ORC", is_for=lambda row: True)
+    conversion_failed(registry, half.table_id, "the worker was lost", is_for=lambda row: True)
     assert registry.store.rows(TABLES).get(orc.table_id) is None
     assert registry.get(half.table_id).state is TableState.ACTIVE
+
+
+def test_a_conversion_that_failed_is_not_the_one_that_was_asked_for_meanwhile(
+    registry: Registry, tmp_path: Path
+) -> None:
+    (tmp_path / "raw").mkdir()
+    first, second = (
+        begin_conversion(registry, str(tmp_path / "raw"), WantedConversion(source=seen), actor=ANA).row
+        for seen in (SourceFiles(files=1, bytes=1, newest=1, digest=one) for one in "ab")
+    )
+    assert first.table_id == second.table_id and Conversion.of(second).source != Conversion.of(first).source
+    for begun, is_there in ((first, True), (second, False)):
+        view = replace(governed(registry, begun.table_id), row=begun)
+        is_for = partial(_is_for, conversion_action(view))
+        conversion_failed(registry, begun.table_id, "lost", is_for=is_for)
+        assert (registry.store.rows(TABLES).get(begun.table_id) is not None) == is_there
+
+
+def _is_for(action: Convert, row: TableRow) -> bool:
+    return CONVERT.is_for(row, action)
+
+
+@pytest.mark.parametrize(
+    ("other", "said"),
+    [
+        (WantedConversion(owner="bea"), "owner"),
+        (WantedConversion(policy=PolicySettings(vacuum_retention_seconds=30 * 86_400)), "policy"),
+        (WantedConversion(partitioned_by=(("day", "DATE"),)), "partition columns"),
+        (WantedConversion(statistics=False, name="db.other"), "name, statistics"),
+    ],
+)
+def test_a_waiting_conversion_is_not_taken_for_another_one(
+    registry: Registry, tmp_path: Path, other: WantedConversion, said: str
+) -> None:
+    (tmp_path / "raw").mkdir()
+    week = PolicySettings(vacuum_retention_seconds=7 * 86_400)
+    begun = begin_conversion(
+        registry, str(tmp_path / "raw"), WantedConversion(name="db.raw", policy=week), actor=ANA
+    ).row
+    for convert in (begin_conversion, foreseen_conversion):
+        with pytest.raises(PreconditionError, match=f"already, with other values for: {said}"):
+            convert(registry, str(tmp_path / "raw"), other, actor=ANA)
+    assert registry.get(begun.table_id) == begun
 
 
 def test_a_delta_table_is_not_converted_but_registered(

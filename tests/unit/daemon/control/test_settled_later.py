@@ -4,6 +4,7 @@ recorded."""
 import uuid
 from dataclasses import replace
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 
@@ -11,9 +12,12 @@ from lakewarden.catalog.formats.port import Head
 from lakewarden.catalog.model.pending_purge import PURGE_AFTER, PURGE_HEAD, PURGE_VERSION
 from lakewarden.catalog.model.rows import Action, Outcome, TableRow, TableState
 from lakewarden.catalog.policy.original_properties import OriginalProperty, is_leaving, kept_of
+from lakewarden.catalog.registry.convert import WantedConversion, begin_conversion
+from lakewarden.catalog.registry.governance import governed
 from lakewarden.catalog.registry.removal import drop, undrop
 from lakewarden.catalog.state.port import Result, RunRequest
 from lakewarden.catalog.system.port import TABLES
+from lakewarden.jobs.actions.convert import conversion_action
 from lakewarden.jobs.actions.purge import Purge
 from lakewarden.jobs.actions.registry import encode
 from support.builders.callers import actor
@@ -75,3 +79,35 @@ def test_a_purge_settles_only_the_purge_that_it_was_queued_for(world: World, ver
     world.store.edit(TABLES, lambda _: [waiting(row, version)], because="dropped, undropped, dropped again")
     world.sweep()
     assert world.row("db.t").state is (TableState.PURGED if version == 3 else TableState.PURGING)
+
+
+def test_a_conversion_that_failed_leaves_the_row_of_the_one_that_was_asked_for_meanwhile(
+    world: World, tmp_path: Path
+) -> None:
+    (tmp_path / "raw").mkdir()
+    registry = world.cycle.parts.registry
+
+    def asked() -> TableRow:
+        return begin_conversion(
+            registry, str(tmp_path / "raw"), WantedConversion(name="db.raw"), actor=ANA
+        ).row
+
+    row = asked()
+    world.queue.enqueue(
+        [
+            RunRequest(
+                run_id=uuid.uuid4().hex,
+                table_id=row.table_id,
+                name=row.name,
+                location=row.location or "",
+                action=Action.CONVERT,
+                payload=encode(conversion_action(governed(registry, row.table_id))),
+                because="asked for",
+                rank=1.0,
+            )
+        ]
+    )
+    world.work(Result(outcome=Outcome.FAILED, error_class="RefusedError", message="it was cancelled"))
+    asked()
+    world.sweep()
+    assert world.row("db.raw").state is TableState.CONVERTING
