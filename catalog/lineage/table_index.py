@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from lakewarden.catalog.errors import ConflictError, NotAllowedError, UnavailableError
+from lakewarden.catalog.lineage.clones import clones_at
 from lakewarden.catalog.model.rollbacks import Rollback, rollbacks_of
 from lakewarden.catalog.model.rows import GONE, RowKind
 from lakewarden.catalog.policy.scopes import Governed, govern, scopes_by_name
@@ -101,7 +102,15 @@ class TableDirectory:
     ) -> None:
         """Raise `NotAllowedError` for what is `called` so, and drops or moves the table at a canonical location, with
         this UUID, or all tables of a database, if one of them is under a legal hold, or closed to readers: at another
-        place nobody would know so. Raise `UnavailableError` if nobody can tell."""
+        place nobody would know so; and if a managed table reads files that lie there. Raise `UnavailableError` if
+        nobody can tell."""
+        if location is not None:
+            clone = next(iter(clones_at(self._store.rows(TABLES), location)), None)
+            if clone is not None:
+                raise NotAllowedError(
+                    f"{clone.name} reads files that lie in {location}: {called} is refused. Nothing was run.",
+                    hint=f"Replace {clone.name} by a copy in full, or drop it, first.",
+                )
         for name, governed in self._governed(location, format_id, database):
             _require_no_hold(name, governed, called)
             if governed.policy.settings.access_closed:

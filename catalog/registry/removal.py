@@ -8,6 +8,7 @@ from typing import Final
 from lakewarden.catalog.errors import ConflictError, PreconditionError, RefusedError
 from lakewarden.catalog.formats.outer_tables import require_no_outer
 from lakewarden.catalog.formats.port import Observation
+from lakewarden.catalog.lineage.clones import clones_of
 from lakewarden.catalog.metastore.known_tables import with_entry
 from lakewarden.catalog.metastore.lookup import parse_name, refuse_closed
 from lakewarden.catalog.model.identity import RegisteredPlaces, check_nesting
@@ -31,7 +32,6 @@ from lakewarden.catalog.policy.carried_promises import carried, with_promises
 from lakewarden.catalog.policy.original_properties import OriginalProperty, forgotten
 from lakewarden.catalog.policy.scopes import govern, scopes_by_name
 from lakewarden.catalog.registry.checked_rows import Unchecked, write_checked
-from lakewarden.catalog.registry.clones import clones_of
 from lakewarden.catalog.registry.owed_properties import dropped
 from lakewarden.catalog.registry.purge_mark import Begun
 from lakewarden.catalog.registry.service import Registry, governed_in, places_of, refuse_taken, row_of

@@ -11,13 +11,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakewarden.catalog.formats.files_elsewhere import folders_elsewhere
+from lakewarden.catalog.lineage.clones import is_clone_of
 from lakewarden.catalog.lineage.graph.graph import NO_NODE, Closure, EdgeArrays
 from lakewarden.catalog.lineage.graph.incarnations import base_of
 from lakewarden.catalog.lineage.streams.offsets import NO_TABLE
 from lakewarden.catalog.lineage.versions import Version
 from lakewarden.catalog.model.arrow_columns import coded
 from lakewarden.catalog.model.rows import Confidence, TableRow
-from lakewarden.catalog.registry.clones import is_clone_of
 from lakewarden.catalog.storage.place import Moment
 from lakewarden.jobs.rollback.plan.model import Lost, RollbackPlan, TablePlan
 from lakewarden.jobs.rollback.plan.taint import Taint, taint_of

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from lakewarden.catalog.formats.files_elsewhere import READS_ELSEWHERE, Look, is_reach_known, reads_from
 from lakewarden.catalog.formats.heads import HEAD_COLUMNS
+from lakewarden.catalog.lineage.clones import reaches
 from lakewarden.catalog.lineage.inherited_retention import downstream_of, ids_by_place
 from lakewarden.catalog.model.arrow_columns import distinct_pairs
 from lakewarden.catalog.model.rollbacks import RollbackLock, rollback_locks, rollbacks_of
@@ -19,7 +20,6 @@ from lakewarden.catalog.model.rows import RowKind, Source, TableRow, TableState
 from lakewarden.catalog.policy.effective import DownstreamPromise
 from lakewarden.catalog.policy.original_properties import is_looked_after
 from lakewarden.catalog.policy.scopes import Governed, govern, scopes_by_name
-from lakewarden.catalog.registry.clones import reaches
 from lakewarden.catalog.registry.shared_folders import other_at
 from lakewarden.catalog.state.db import Database
 from lakewarden.catalog.state.system_heads import DatabaseSystemHeads

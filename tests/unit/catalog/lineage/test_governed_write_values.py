@@ -11,6 +11,7 @@ import pytest
 from deltalake import CommitProperties, write_deltalake
 
 from lakewarden.catalog.errors import ConflictError, NotAllowedError, RefusedError, UnavailableError
+from lakewarden.catalog.formats.files_elsewhere import READS_ELSEWHERE
 from lakewarden.catalog.lineage.table_index import TableDirectory
 from lakewarden.catalog.lineage.versions import version_of
 from lakewarden.catalog.model.lineage_record import LineageRecord, Operation, RecordVerdict
@@ -183,6 +184,30 @@ def test_a_table_is_guarded_by_each_name_of_its_storage(store: FakeSystemStore, 
         directory.require_unmanaged(place, "TRUNCATE")
     directory.require_removable("DROP TABLE", location="hdfs://nn/w/t_too")
     directory.require_unmanaged(place.replace("hdfs", "s3"), "TRUNCATE")
+
+
+@pytest.mark.parametrize("source", [True, False], ids=["a managed source", "a source that is not managed"])
+def test_what_a_managed_clone_reads_is_neither_dropped_nor_moved(
+    store: FakeSystemStore, source: bool
+) -> None:
+    clone = row(
+        "db.clone",
+        table_id="6",
+        location="file:///lake/clone",
+        properties={READS_ELSEWHERE: "file:///lake/source/day=1"},
+    )
+    managed = [row("db.source", table_id="5", location="file:///lake/source")] if source else []
+    store.edit(TABLES, lambda _: [clone, *managed], because="test")
+    directory = TableDirectory(store)
+    for called in ("DROP TABLE", "RENAME"):
+        with pytest.raises(
+            RefusedError, match=rf"db\.clone reads files .* in file:///lake/source: {called} is ref"
+        ):
+            directory.require_removable(called, location="file:///lake/source")
+    directory.require_removable("DROP TABLE", location="file:///lake/clone")
+    directory.require_removable("DROP TABLE", location="file:///lake/sourc")
+    store.edit(TABLES, lambda _: [replace(clone, state=TableState.DROPPED)], because="test")
+    directory.require_removable("DROP TABLE", location="file:///lake/source")
 
 
 def test_a_held_table_is_known_at_its_place_by_its_uuid_if_it_moved_and_beside_copies_that_have_the_same(

@@ -9,7 +9,7 @@ from lakewarden.catalog.model.rows import GONE, Source, TableRow
 from lakewarden.catalog.storage.place import Moment
 from lakewarden.catalog.system.port import Rows
 
-__all__ = ["clones_of", "is_clone_of", "reaches"]
+__all__ = ["clones_at", "clones_of", "is_clone_of", "reaches"]
 
 
 def reaches(tables: Rows[TableRow]) -> Iterable[tuple[str, str | None]]:
@@ -25,12 +25,21 @@ def _reach(properties: Mapping[str, str]) -> str | None:
     return None if named is None else named + properties.get(LEADS_ELSEWHERE, "")
 
 
-def clones_of(tables: Rows[TableRow], row: TableRow) -> tuple[TableRow, ...]:
-    """The managed tables that surely read files of this one's folder."""
+def clones_at(tables: Rows[TableRow], location: str) -> tuple[TableRow, ...]:
+    """The managed tables that surely read files of the folder at a location, which is another table's."""
     found, now = (tables.get(table_id) for table_id, reach in reaches(tables) if reach), Moment()
     return tuple(
-        one for one in found if one is not None and is_clone_of(one, row.table_id, row.location, now)
+        one
+        for one in found
+        if one is not None and one.state not in GONE and surely_reads_from(one, location, now)
     )
+
+
+def clones_of(tables: Rows[TableRow], row: TableRow) -> tuple[TableRow, ...]:
+    """The managed tables that surely read files of this one's folder."""
+    if row.location is None:
+        return ()
+    return tuple(one for one in clones_at(tables, row.location) if one.table_id != row.table_id)
 
 
 def is_clone_of(row: TableRow, table_id: str, location: str | None, now: Moment) -> bool:
