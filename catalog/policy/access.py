@@ -45,7 +45,12 @@ class Permission(StrEnum):
 
 
 _ADMIN_ONLY = frozenset({Permission.HOLD, Permission.SYSTEM, Permission.TOKEN})
-_WORDS = {Permission.ROLLBACK: "roll back"}
+_WORDS = {
+    Permission.OWNER: "change the owner of",
+    Permission.POLICY: "change the policy of",
+    Permission.ROLLBACK: "roll back",
+    Permission.RUN: "order work on",
+}
 _WITHOUT_TABLE = {Permission.SYSTEM: "change the system tables", Permission.TOKEN: "make or revoke tokens"}
 _ANYONE = frozenset({Permission.REGISTER, Permission.CONVERT, Permission.ADOPT})
 

@@ -236,7 +236,7 @@ def test_what_somebody_may_not_do_or_what_fails_is_a_row(cli: Cli, tmp_path: Pat
     services = FakeWorkerServices(load_settings(home=tmp_path / "home"))
     stranger = Caller(name="sam", origin="test")
     (refused,) = vacuum_due(services, caller=stranger, tell=lambda _: None).to_pylist()
-    assert refused["outcome"] == "refused" and "sam may not run db.t" in refused["message"]
+    assert refused["outcome"] == "refused" and "sam may not order work on db.t" in refused["message"]
     done = cli("sql", "VACUUM AUTO RUN", "-o", "json")
     (failed,) = done.json
     assert (done.code, failed["outcome"]) == (3, "failed")

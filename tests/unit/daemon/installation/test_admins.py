@@ -163,7 +163,7 @@ def test_only_an_owner_or_an_admin_cancels_a_run(home: Path, tmp_path: Path) -> 
     opened.queue.enqueue([request])
     said = command(home, "jobs", "cancel", request.run_id)
     assert said.returncode == 5, said.stderr
-    assert f"{ME} may not run {row.name} (owner: carl)" in said.stderr
+    assert f"{ME} may not order work on {row.name} (owner: carl)" in said.stderr
     (run,) = opened.queue.unfinished()
     assert run.state is RunState.QUEUED
     assert [one.allowed for one in opened.store.rows(AUDIT).all() if "cancel" in one.on] == [False]

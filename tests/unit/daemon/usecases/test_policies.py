@@ -115,7 +115,7 @@ def test_what_a_file_leaves_out_of_a_table_is_set_no_more_and_other_tables_stay(
             "db.two: compaction.target = 1 KiB is below the floor",
         ),
         ("db.two: {rollback.promise: 50 days}", ROOT, UsageError, "is shorter than rollback.promise"),
-        ("db.*: {mode: manage}", ANA, NotAllowedError, "db.*: ana may not policy db.*"),
+        ("db.*: {mode: manage}", ANA, NotAllowedError, "db.*: ana may not change the policy of db.*"),
     ],
 )
 def test_a_file_with_one_wrong_line_changes_nothing(
