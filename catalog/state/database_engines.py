@@ -24,6 +24,15 @@ __all__ = ["FileConnection", "postgresql_engine", "sqlite_engine"]
 
 _BUSY_SECONDS: Final = 10.0
 _CONNECT_SECONDS: Final = 5
+_GONE: Final = {
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 4,
+    "tcp_user_timeout": 30_000,
+}
+"""When a server counts as gone that says nothing, not even that it is: a machine that lost its power, a firewall that
+forgot the connection. Seconds, and milliseconds for what was sent and not acknowledged. By the kernel's own values it
+would take a quarter of an hour, or two hours; a leader has to know within its lease."""
 _LOCK_PAUSE_SECONDS: Final = 0.01
 
 
@@ -74,6 +83,7 @@ def postgresql_engine(url: URL) -> Engine:
         pool_timeout=_BUSY_SECONDS,
         connect_args={
             "connect_timeout": _CONNECT_SECONDS,
+            **{name: value for name, value in _GONE.items() if name not in url.query},
             "application_name": "lakewarden",
             "client_encoding": "utf8",  # else text of a database made as SQL_ASCII comes as bytes
             "options": f"{options} {url.query.get('options', '')}",

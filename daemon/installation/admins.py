@@ -10,7 +10,7 @@ from pathlib import Path
 from stat import S_IWGRP, S_IWOTH
 from typing import Final
 
-from lakewarden.catalog.errors import LakewardenError
+from lakewarden.catalog.errors import LakewardenError, UnavailableError
 from lakewarden.catalog.model.rows import TableRow
 from lakewarden.catalog.policy.access import Role
 from lakewarden.catalog.system.own_rows import ADMINS, system_table_id
@@ -25,13 +25,15 @@ _ROOT: Final = 0
 def admins_of(store: SystemStore, settings: Settings) -> frozenset[str]:
     """Who may do everything, by what `init` recorded and by the settings file.
 
-    Where the system tables are lost or damaged, and have to be mended by somebody, it is the owner of the home folder.
+    Where the system tables are lost or damaged, and have to be mended by somebody, it is the owner of the home folder;
+    where they do not answer for now, that owner is nobody.
     """
     try:
-        recorded = recorded_admins(store)
-    except LakewardenError:
+        recorded = recorded_admins(store) or _owner_of(settings.home)
+    except UnavailableError:
         recorded = frozenset()
-    recorded = recorded or _owner_of(settings.home)
+    except LakewardenError:
+        recorded = _owner_of(settings.home)
     return recorded if distrust(settings, recorded) is not None else recorded | frozenset(settings.admins)
 
 

@@ -1,5 +1,7 @@
 """The operational database itself: made on the fly, migrated forward, deleted, unreachable: always one sentence."""
 
+import os
+import socket
 import sqlite3
 import subprocess
 import sys
@@ -215,3 +217,19 @@ def test_other_urls_are_refused_with_an_example(url: str) -> None:
     with pytest.raises(UsageError) as caught:
         open_database(url)
     assert "sqlite:///" in caught.value.hint
+
+
+@pytest.mark.postgres
+@pytest.mark.parametrize(("asked", "milliseconds"), [("", 30_000), ("?tcp_user_timeout=7000", 7_000)])
+def test_a_server_that_says_nothing_any_more_is_given_up_within_a_lease(
+    postgres_url: str, asked: str, milliseconds: int
+) -> None:
+    database = open_database(f"{postgres_url}{asked}")
+    with database.transaction() as connection:
+        driven = connection.connection.driver_connection
+        assert driven is not None
+        with socket.socket(fileno=os.dup(driven.pgconn.socket)) as ours:
+            options = (socket.TCP_USER_TIMEOUT, socket.TCP_KEEPIDLE, socket.TCP_KEEPINTVL, socket.TCP_KEEPCNT)
+            kept = [ours.getsockopt(socket.IPPROTO_TCP, one) for one in options]
+    database.close()
+    assert kept == [milliseconds, 10, 5, 4]

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
-from lakewarden.catalog.errors import UsageError
+from lakewarden.catalog.errors import UnavailableError, UnreadableError, UsageError
 from lakewarden.catalog.model.rows import Action, TableRow
 from lakewarden.catalog.policy.access import Role
 from lakewarden.catalog.registry.register import register
@@ -26,6 +26,7 @@ from lakewarden.daemon.installation.services import Services
 from lakewarden.daemon.settings.settings import load_settings
 from lakewarden.daemon.usecases.init import initialise
 from support.builders.callers import actor
+from support.fakes.system_store import FakeSystemStore
 from support.processes import as_user
 from support.processes.commands import command
 
@@ -125,6 +126,20 @@ def test_a_settings_file_that_others_may_write_makes_nobody_admin(
     opened = services(home)
     assert admins_of(opened.store, opened.settings) == {"ana"}
     assert why in (distrust(opened.settings, frozenset({"ana"})) or "")
+
+
+def test_whoever_has_a_home_of_system_tables_that_do_not_answer_for_now_is_no_admin(tmp_path: Path) -> None:
+    class Away(FakeSystemStore):
+        def exists(self) -> bool:
+            raise UnavailableError("The storage does not answer.")
+
+    class Damaged(FakeSystemStore):
+        def exists(self) -> bool:
+            raise UnreadableError("Row 0 is unreadable.")
+
+    settings = load_settings(home=tmp_path, environment={})
+    assert admins_of(Away(), settings) == frozenset()
+    assert admins_of(Damaged(), settings) == {real_user()}, "somebody has to mend them"
 
 
 @pytest.mark.heavy
