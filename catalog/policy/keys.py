@@ -229,7 +229,8 @@ POLICY_KEYS: tuple[PolicyKey, ...] = (
         field="quiet_hours",
         kind=PolicyKind.HOURS,
         default="",
-        doc="UTC hours without maintenance, such as `08:00-18:00`; empty means none.",
+        doc="UTC hours without maintenance, such as `08:00-18:00`; empty means none. What runs when they begin stops "
+        "before its next step.",
     ),
     PolicyKey(
         key="access.closed",

@@ -12,6 +12,7 @@ from lakewarden.catalog.model.rows import Mode, Source, TableRow, TableState
 from lakewarden.catalog.policy.original_properties import is_leaving
 from lakewarden.catalog.policy.scopes import Governed
 from lakewarden.jobs.actions.answers import AnyAction, WhyNot
+from lakewarden.jobs.actions.common_rules import quiet_hours_end
 from lakewarden.jobs.actions.rollback import RollBack
 from lakewarden.jobs.actions.spec import Deletes, Spec, state_of
 from lakewarden.jobs.actions.world import Standing
@@ -66,7 +67,7 @@ def refusals(standing: Standing, spec: Spec[Any], at: Planning | Acting) -> Iter
             planned=f"{rollback} of it is not finished",
         )
     if not (at.ordered or spec.asked_for or is_leaving(governed.row)):
-        yield from _wishes(governed, spec)
+        yield from _wishes(governed, spec, at)
 
 
 def _state(row: TableRow, spec: Spec[Any], at: Planning | Acting) -> Iterator[ActionRefusal]:
@@ -99,7 +100,7 @@ def _is_part_of(rollback_id: str, spec: Spec[Any], at: Planning | Acting) -> boo
     return spec.amid_rollbacks
 
 
-def _wishes(governed: Governed, spec: Spec[Any]) -> Iterator[ActionRefusal]:
+def _wishes(governed: Governed, spec: Spec[Any], at: Planning | Acting) -> Iterator[ActionRefusal]:
     """What its owner does not want, or does not want any more."""
     if governed.policy.mode is Mode.OBSERVE:
         because = "mode is observe: the table is looked at, never changed"
@@ -107,3 +108,7 @@ def _wishes(governed: Governed, spec: Spec[Any]) -> Iterator[ActionRefusal]:
     if spec.switch is not None and spec.is_switched_off(governed.policy):
         off = f"is not to be touched by now: its policy switched the {spec.action} off"
         yield ActionRefusal(why=WhyNot.DISABLED, said=off, planned=f"{spec.switch.key} = no")
+    hours = governed.policy.settings.quiet_hours
+    if hours and isinstance(at, Acting) and quiet_hours_end(hours, at.now) is not None:
+        said = f"is in its quiet hours by now ({hours} UTC)"
+        yield ActionRefusal(why=WhyNot.QUIET_HOURS, said=said, planned=said)

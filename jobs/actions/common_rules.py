@@ -4,7 +4,7 @@ Rules assume that `gates.closed` let the action through: the table is active, ma
 """
 
 from bisect import bisect_left
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, time, timedelta
 from typing import Final
 
 from lakewarden.catalog.formats.heads import head_on_record
@@ -28,6 +28,7 @@ __all__ = [
     "not_looked_at",
     "not_swept",
     "nothing",
+    "quiet_hours_end",
     "recent",
     "same_version",
     "share_of",
@@ -142,3 +143,14 @@ def about(span: timedelta) -> str:
 def share_of(value: float | None) -> float:
     """A share of the policy; unset: all."""
     return 1.0 if value is None else value
+
+
+def quiet_hours_end(hours: str, now: datetime) -> datetime | None:
+    """When the quiet hours (`22:00-06:00`, UTC) that `now` lies in end; None outside of them. Equal ends: all day."""
+    start, end = (time.fromisoformat(part) for part in hours.split("-"))
+    clock = now.astimezone(UTC).time()
+    inside = start <= clock < end if start < end else clock >= start or clock < end
+    if not inside:
+        return None
+    finish = datetime.combine(now.astimezone(UTC).date(), end, UTC)
+    return finish if finish > now else finish + timedelta(days=1)

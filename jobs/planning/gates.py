@@ -1,7 +1,7 @@
 """What keeps the daemon from a table whatever the rules say: what stands against the action (`refusals`), the run that
 the table has, features, back-off, quiet hours. Pure."""
 
-from datetime import UTC, datetime, time, timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from lakewarden.catalog.model.rows import Action, Outcome
@@ -9,11 +9,12 @@ from lakewarden.catalog.policy.original_properties import is_leaving
 from lakewarden.catalog.units import count_of
 from lakewarden.jobs.actions.action_refusals import ActionRefusal, Planning, refusals
 from lakewarden.jobs.actions.answers import NotDue, WhyNot
+from lakewarden.jobs.actions.common_rules import quiet_hours_end
 from lakewarden.jobs.actions.registry import SPECS
 from lakewarden.jobs.actions.spec import Spec, state_of
 from lakewarden.jobs.actions.world import Budget, Past, TableView
 
-__all__ = ["CONSENT_RECHECK", "closed", "forbidden", "held_back", "quiet_hours_end"]
+__all__ = ["CONSENT_RECHECK", "closed", "forbidden", "held_back"]
 
 CONSENT_RECHECK = timedelta(days=1)
 """How long a vacuum beyond its size breaker waits before it is counted anew."""
@@ -126,14 +127,3 @@ def _quiet_hours(view: TableView, spec: Spec[Any], now: datetime) -> NotDue | No
     return NotDue(
         action=spec.action, why=WhyNot.QUIET_HOURS, because=f"no maintenance {hours} UTC", until=end
     )
-
-
-def quiet_hours_end(hours: str, now: datetime) -> datetime | None:
-    """When the quiet hours (`22:00-06:00`, UTC) that `now` lies in end; None outside of them. Equal ends: all day."""
-    start, end = (time.fromisoformat(part) for part in hours.split("-"))
-    clock = now.astimezone(UTC).time()
-    inside = start <= clock < end if start < end else clock >= start or clock < end
-    if not inside:
-        return None
-    finish = datetime.combine(now.astimezone(UTC).date(), end, UTC)
-    return finish if finish > now else finish + timedelta(days=1)

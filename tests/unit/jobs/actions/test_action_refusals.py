@@ -73,6 +73,20 @@ def test_what_may_be_planned_may_be_done(action: AnyAction) -> None:
     assert allowed
 
 
+@pytest.mark.parametrize("action", ACTIONS, ids=lambda one: one.kind)
+def test_what_is_not_asked_for_by_anybody_stops_at_the_quiet_hours(action: AnyAction) -> None:
+    spec, policy = spec_of(action), PolicySettings(quiet_hours="08:00-18:00")
+    one = row(state=spec.of_state or TableState.ACTIVE, policy=policy, properties=AGREED)
+    standing = Standing(governed=govern(one, {}))
+
+    def told(hour: int, *, ordered: bool) -> list[WhyNot]:
+        acting = Acting(action=action, now=NOW.replace(hour=hour), ordered=ordered)
+        return [one.why for one in refusals(standing, spec, acting)]
+
+    assert (WhyNot.QUIET_HOURS in told(9, ordered=False)) == (not spec.asked_for)
+    assert WhyNot.QUIET_HOURS not in [*told(7, ordered=False), *told(9, ordered=True)]
+
+
 def test_there_is_one_of_each_action() -> None:
     assert sorted(one.kind for one in ACTIONS) == sorted(SPECS)
 

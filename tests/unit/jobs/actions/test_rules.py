@@ -23,6 +23,7 @@ from lakewarden.catalog.model.rows import (
 from lakewarden.catalog.model.table_deletes import DeleteFiles, DeleteKind
 from lakewarden.catalog.policy.scopes import with_policy_date
 from lakewarden.jobs.actions.answers import Answer, Due, NotDue, WhyNot
+from lakewarden.jobs.actions.common_rules import quiet_hours_end
 from lakewarden.jobs.actions.compact import Compact
 from lakewarden.jobs.actions.convert import Convert
 from lakewarden.jobs.actions.log_care import LogCare
@@ -32,7 +33,6 @@ from lakewarden.jobs.actions.registry import encode, estimate
 from lakewarden.jobs.actions.statistics import RefreshStatistics
 from lakewarden.jobs.actions.vacuum import Vacuum
 from lakewarden.jobs.actions.world import TableView, World
-from lakewarden.jobs.planning.gates import quiet_hours_end
 from lakewarden.jobs.planning.planner import judge
 from lakewarden.jobs.planning.run_history import remember
 from support.builders.worlds import DAY, NOW, finding, queued, row, run, view
