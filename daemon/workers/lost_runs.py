@@ -10,6 +10,7 @@ from typing import Final
 from lakewarden.catalog.clock import Clock
 from lakewarden.catalog.errors import UnavailableError
 from lakewarden.catalog.formats.port import Commit
+from lakewarden.catalog.formats.registry import reader_of
 from lakewarden.catalog.model.rows import Outcome
 from lakewarden.catalog.registry.service import Registry
 from lakewarden.catalog.state.port import Queue, Result, Run, RunLine, RunLog, RunRequest
@@ -48,7 +49,8 @@ class Reaper:
         return self.queue.expired()
 
     def finish(self, run: Run) -> bool:
-        """Finish one. False if somebody else was faster. Raises `UnavailableError` if the log cannot be asked now."""
+        """Finish one. False if somebody else was faster. Raises `UnavailableError` if the log cannot be asked now,
+        `RefusedError` if its format is not installed here."""
         request = run.request
         self.silence(run)
         match verdict_of(run, partial(self._commits, run)):
@@ -92,15 +94,13 @@ class Reaper:
             self.run_log.write(request.run_id, [line])
 
     def _commits(self, run: Run) -> Iterable[Commit]:
-        """Commits after the version the run was decided on; none where there is no table (yet, or any more)."""
+        """Commits after the version the run was decided on; none where there is no table (yet, or any more). Only the
+        run's own format is asked: a folder may hold tables of several. Raises `RefusedError` without that format."""
         location, after = run.request.location, run.request.requires_version
+        reader = reader_of(self.registry.readers, run.request.runtime)
 
         def in_log() -> tuple[Commit, ...]:
-            reader = next((one for one in self.registry.readers if one.is_table(location)), None)
-            return (
-                ()
-                if reader is None
-                else tuple(reader.commits(location, after=-1 if after is None else after))
-            )
+            is_there = reader.is_table(location)
+            return tuple(reader.commits(location, after=-1 if after is None else after)) if is_there else ()
 
         return self.asked(location, in_log)

@@ -64,9 +64,10 @@ def _edges(services: Services, directory: TableDirectory, written: Written) -> l
 
 
 def _commit_of(services: Services, location: str, run_id: str) -> Commit | None:
-    """The commit that carries a run id, None if the run made none."""
+    """The commit that carries a run id, None if the run made none. A folder may hold tables of several formats."""
     for reader in services.readers:
         if reader.is_table(location):
             found = [one for one in reader.commits(location, after=-1) if one.run_id == run_id]
-            return found[-1] if found else None
+            if found:
+                return found[-1]
     return None

@@ -24,6 +24,7 @@ from lakewarden.jobs.session.writes import Observed, Read, Written
 from support.builders.commits import counted
 from support.builders.maintenance import NOW
 from support.builders.rollbacks import Lake
+from support.builders.tables import FakeReader, observation
 from support.builders.worlds import row
 from support.fakes.governed_alone import GovernedAlone
 from support.fakes.system_store import FakeSystemStore
@@ -106,7 +107,10 @@ def test_a_write_that_nobody_could_watch_is_not_called_compared() -> None:
     assert compare([delta("a", 1)], None, None) == Observed(seen=False)
 
 
-def test_what_a_plan_read_beyond_its_record_becomes_an_edge_as_certain_as_a_plan(tmp_path: Path) -> None:
+@pytest.mark.parametrize("both", [False, True], ids=["a table", "a table beside one of another format"])
+def test_what_a_plan_read_beyond_its_record_becomes_an_edge_as_certain_as_a_plan(
+    both: bool, tmp_path: Path
+) -> None:
     house = House(tmp_path)
     source, output = house.table("source", commits=1), house.table("output", commits=1)
     rows = pa.table({"id": pa.array([1], pa.int64())})
@@ -121,6 +125,9 @@ def test_what_a_plan_read_beyond_its_record_becomes_an_edge_as_certain_as_a_plan
         observed=Observed(seen=True, unrecorded=(read,)),
     )
     directory = TableDirectory(house.services.store)
+    if both:
+        other = FakeReader(tables={canonical(output): observation(canonical(output), NOW)})
+        house.services.readers = (other, *house.services.readers)
     record_unrecorded(house.services, directory, written)
     record_unrecorded(house.services, directory, written)
     (edge,) = house.services.store.rows(LINEAGE).all()
