@@ -1,7 +1,7 @@
 """Adoption: what hints and discovery find comes under management, observed only, in slices between cycles."""
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Final, Protocol, TypeVar
@@ -56,12 +56,23 @@ class Adoption:
     _away: set[str] = field(default_factory=set)
     _met_away: set[str] = field(default_factory=set)
     """Of those that are away, the ones that the search under way has met."""
+    _postponed: dict[str, None] = field(default_factory=dict)
+    """What hints were about and could not be registered for now, in the order in which it was tried last."""
     _waits: Outage = field(default_factory=lambda: Outage("cycle", "adoption waits", "adoption goes on"))
     _blind: Outage = field(
         default_factory=lambda: Outage(
             "cycle", "discovery does not get through", "discovery gets through again"
         )
     )
+
+    _unheard: Outage = field(
+        default_factory=lambda: Outage("hints", "what a hint told of waits", "no hint waits any more")
+    )
+
+    @property
+    def postponed(self) -> Collection[str]:
+        """Of what hints were about in the last run: what is to be tried another time."""
+        return self._postponed.keys()
 
     @property
     def searching(self) -> bool:
@@ -80,7 +91,7 @@ class Adoption:
 
         `discover` begins a search where none is under way. What is no table is passed over.
         """
-        adopted = sum(bool(self.guard(place, partial(self._register, registry, place))) for place in subjects)
+        adopted = self._heard(registry, tuple(subjects))
         if discover is not None and self._search is None:
             self._search = discover()
             self._met_away.clear()
@@ -92,6 +103,32 @@ class Adoption:
             self._blind.over()
             self._note(self._away & self._met_away, "")
         return adopted + (made or 0)
+
+    def _heard(self, registry: Registry, subjects: Sequence[str]) -> int:
+        """Register what hints were about; how many are new. What was postponed before is tried again until one of it
+        fails: a place that does not answer costs its time once in a cycle."""
+        again = [place for place in self._postponed if place in subjects]
+        self._postponed = dict.fromkeys(again)
+        adopted = 0
+        for place in (*(one for one in subjects if one not in again), *again):
+            adopted += bool(self.guard(place, partial(self._register_heard, registry, place)))
+            if place in again and place in self._postponed:
+                break
+        if not self._postponed:
+            self._unheard.over()
+        return adopted
+
+    def _register_heard(self, registry: Registry, place: str) -> bool:
+        self._postponed.pop(place, None)
+        try:
+            return self._register(registry, place)
+        except LakewardenError as error:
+            if error.retry:
+                self._postponed[place] = None
+            if isinstance(error, MetastoreAwayError) or not isinstance(error, UnavailableError):
+                raise
+            self._unheard.met(error.in_full, first=place)
+            return False
 
     def _slice(self, search: Iterator[DiscoveredTable | None]) -> tuple[list[str], bool]:
         """The tables that this slice of the search found, and whether the search has ended."""

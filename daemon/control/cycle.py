@@ -171,12 +171,12 @@ class Cycle:
         self._guarded("streams", partial(parts.streams, fence))
         self._guarded("writes", partial(parts.writes, fence))
         self._guarded("audit", partial(parts.unrecorded, fence))
-        self._again = outdated
+        self._again = outdated | self._not_seen(must)
         if may_plan:
             self._carry(fence)
         made = self._plan(unfinished) if may_plan else None
         queued = self._start(made, fence) if made is not None else 0
-        parts.hints.done(heard)
+        parts.hints.done(heard, later=self._adoption.postponed, now=parts.registry.clock.now())
         return CycleReport(
             looked=len(parts.cache.governed()),
             changed=changed,
@@ -209,6 +209,13 @@ class Cycle:
         for table_id in outdated:
             self.parts.observer.forget(table_id)
         return looks, outdated
+
+    def _not_seen(self, must: Collection[str]) -> set[str]:
+        """Of the tables that had to be looked at those that were left out of this cycle."""
+        shown = self.parts.cache.governed().values()
+        return {
+            one.row.table_id for one in shown if one.row.table_id in must and one.row.name in self._skipped
+        }
 
     def _wants_checks(self, governed: Governed) -> bool:
         health = self.parts.cache.health(governed.row.table_id)

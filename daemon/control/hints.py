@@ -1,10 +1,13 @@
 """Hints: from the inbox, the spool folder and the metastore, sorted into tables to look at and places not known yet.
 
-A hint is never a fact. It is claimed, acted on, and only then forgotten, so a crash in between repeats it.
+A hint is never a fact. It is claimed, acted on, and only then forgotten, so a crash in between repeats it. One that
+could not be acted on for now is kept for a day: what is nowhere that is searched is heard of only once.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+import uuid
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Final
 
@@ -20,6 +23,8 @@ from lakewarden.daemon.telemetry.outages import Outage
 __all__ = ["HintSource", "PendingHints"]
 
 _BATCH: Final = 1_000
+_KEPT_FOR: Final = timedelta(days=1)
+"""How long a hint is kept that cannot be acted on: what does not answer then may never."""
 _NEWS: Final = frozenset({"CREATE_TABLE", "ALTER_TABLE", "DROP_TABLE", "ADD_PARTITION", "DROP_PARTITION"})
 
 
@@ -29,7 +34,14 @@ class PendingHints:
 
     look: frozenset[str] = frozenset()
     unknown: tuple[str, ...] = ()
-    hint_ids: tuple[str, ...] = field(default=())
+    left: frozenset[str] = frozenset()
+    """Subjects that could not be told from tables for now: their disk hangs."""
+    hints: tuple[Hint, ...] = ()
+    """Those of the inbox."""
+    news: frozenset[str] = frozenset()
+    """Subjects that the metastore told of."""
+    last_event: int = 0
+    """The last that it told."""
 
 
 class HintSource:
@@ -50,7 +62,8 @@ class HintSource:
     ) -> None:
         self._inbox, self._cache, self._drain, self._metastore = inbox, cache, drain, metastore
         self._asked = asked
-        self._last_event = 0
+        self._last_event = self._kept = 0
+        self._left = frozenset[str]()
         self._spool = Outage("hints", "the spool folder is not read", "the spool folder is read again")
         self.metastore_outage = Outage(
             "metastore",
@@ -65,30 +78,61 @@ class HintSource:
             self._spool.over()
         except UnavailableError as error:  # the sweep finds by itself what those hints speak of
             self._spool.met(str(error))
-        hints = self._inbox.claim(_BATCH)
+        hints = self._inbox.claim(_BATCH + self._kept)
         subjects = {hint.subject for hint in hints if hint.kind is not HintKind.DROPPED}
         dropped = {hint.subject for hint in hints if hint.kind is HintKind.DROPPED}
-        news = self._news()
+        news, last_event = self._news()
         look: set[str] = set()
         unknown: list[str] = []
+        left: set[str] = set()
         for subject in sorted(subjects | news | dropped):
             try:
                 known = self._find(subject)
-            except (
-                UnavailableError
-            ) as error:  # its disk hangs: a sweep or a search finds it once that answers
-                get_log("hints").info("left alone", place=subject, because=str(error))
+            except UnavailableError as error:  # its disk hangs
+                left.add(subject)
+                if subject not in self._left:
+                    get_log("hints").info("left alone", place=subject, because=str(error))
                 continue
             if known is not None:
                 look.add(known)
             elif subject in subjects or subject in news:
                 unknown.append(subject)
-        return PendingHints(look=frozenset(look), unknown=tuple(unknown), hint_ids=_ids(hints))
+        self._left = frozenset(left)
+        return PendingHints(
+            look=frozenset(look),
+            unknown=tuple(unknown),
+            left=self._left,
+            hints=hints,
+            news=frozenset(news),
+            last_event=last_event,
+        )
 
-    def done(self, heard: PendingHints) -> None:
-        """Forget hints that were acted on."""
-        if heard.hint_ids:
-            self._inbox.done(heard.hint_ids)
+    def done(self, heard: PendingHints, *, later: Collection[str] = (), now: datetime) -> None:
+        """Forget hints that were acted on. What is to be tried `later`, and what was left alone, is kept: the newest
+        hint of each subject, and news as a hint."""
+        waiting = heard.left.union(later)
+        kept = {
+            hint.subject: hint
+            for hint in sorted(heard.hints, key=lambda one: one.at)
+            if hint.subject in waiting
+        }
+        late = [
+            Hint(hint_id=uuid.uuid4().hex, subject=subject, kind=HintKind.ALTERED, at=now)
+            for subject in sorted(heard.news & waiting - kept.keys())
+        ]
+        if late:
+            self._inbox.put(late)
+        self._last_event = max(self._last_event, heard.last_event)
+        old = [hint for hint in kept.values() if now - hint.at > _KEPT_FOR]
+        for hint in old:
+            get_log("hints").warning(
+                "given up", place=hint.subject, because="it could not be looked at for a day"
+            )
+        kept_ids = {hint.hint_id for hint in kept.values()} - {hint.hint_id for hint in old}
+        done = [hint.hint_id for hint in heard.hints if hint.hint_id not in kept_ids]
+        if done:
+            self._inbox.done(done)
+        self._kept = len(kept_ids) + len(late)
 
     def _find(self, subject: str) -> str | None:
         name = parse_name(subject)
@@ -102,19 +146,18 @@ class HintSource:
         except UsageError:
             return None
 
-    def _news(self) -> set[str]:
-        """Names of tables that changed in the metastore since the last time, as far as it tells."""
+    def _news(self) -> tuple[set[str], int]:
+        """Names of tables that changed in the metastore since what was acted on, as far as it tells; and the last event
+        that it told."""
         if self._metastore is None:
-            return set()
+            return set(), self._last_event
         try:
             events = self._metastore.notifications(after=self._last_event, limit=_BATCH)
         except UnavailableError as error:
             self.metastore_outage.met(str(error))
-            return set()
+            return set(), self._last_event
         self.metastore_outage.over()
-        self._last_event = max((event for event, _, _, _ in events), default=self._last_event)
-        return {f"{database}.{table}" for _, kind, database, table in events if kind in _NEWS and table}
-
-
-def _ids(hints: tuple[Hint, ...]) -> tuple[str, ...]:
-    return tuple(hint.hint_id for hint in hints)
+        last_event = max((event for event, _, _, _ in events), default=self._last_event)
+        return {
+            f"{database}.{table}" for _, kind, database, table in events if kind in _NEWS and table
+        }, last_event

@@ -142,7 +142,8 @@ def test_hints_of_tables_on_a_dead_disk_ask_it_nothing(
     )
     heard = world.cycle.parts.hints.listen()
     assert set(heard.look) == {known.table_id} and heard.unknown == ()
-    assert len(heard.hint_ids) == len(subjects)
+    assert len(heard.hints) == len(subjects)
+    assert heard.left == {"/dead/new", "file:///dead/newer"}, "kept until it answers"
 
 
 def assert_back(back: Event) -> None:
