@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from lakewarden.catalog.clock import Clock, SystemClock
-from lakewarden.catalog.errors import PreconditionError, UnavailableError
+from lakewarden.catalog.errors import LakewardenError, OutdatedError, PreconditionError, UnavailableError
 from lakewarden.catalog.formats.port import TableReader
 from lakewarden.catalog.metastore.port import Metastore
 from lakewarden.catalog.metastore.system_database import with_system_database
 from lakewarden.catalog.metastore.table_heads import TableHeads
 from lakewarden.catalog.metastore.taken_entries import TakenEntries
+from lakewarden.catalog.model.rows import RunRow
 from lakewarden.catalog.named_catalogs.port import NamedCatalogs
 from lakewarden.catalog.registry.other_installations import Others
 from lakewarden.catalog.registry.service import Registry
@@ -23,7 +24,7 @@ from lakewarden.catalog.storage.file_store import StorageOptions
 from lakewarden.catalog.storage.place import Moment
 from lakewarden.catalog.storage.troubles import silent
 from lakewarden.catalog.system.audit_spool import AuditSpool
-from lakewarden.catalog.system.port import TABLES, SystemStore
+from lakewarden.catalog.system.port import RUNS, TABLES, SystemStore
 from lakewarden.catalog.system.store import DeltaSystemStore
 from lakewarden.catalog.validation.system_history import SystemHistory
 from lakewarden.daemon.fleet.disks import Disks
@@ -261,7 +262,24 @@ class Services:
             logs=self.settings.home / "logs" if logs else None,
             environment={},
         )
-        return pool.WorkerPool(launch, count=count, prefix=pool.pool_name(), on_failure=on_failure)
+        return pool.WorkerPool(
+            launch,
+            count=count,
+            prefix=pool.pool_name(),
+            on_failure=on_failure,
+            recorded=self.recorded_run,
+        )
+
+    def recorded_run(self, run_id: str) -> RunRow | None:
+        """The row of `lakewarden.runs`, None where there is none. Raises `UnavailableError` where that cannot be told
+        now, `OutdatedError` where only a newer lakewarden can."""
+        self.require_answer()
+        try:
+            return self.store.rows(RUNS).get(run_id)
+        except (OutdatedError, UnavailableError):
+            raise
+        except LakewardenError as error:
+            raise UnavailableError(str(error), hint=error.hint) from error
 
     @contextmanager
     def own_workers(self, count: int) -> Iterator[None]:

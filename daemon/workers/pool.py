@@ -20,10 +20,13 @@ from datetime import timedelta
 from pathlib import Path
 from typing import BinaryIO, Final
 
+from lakewarden.catalog.model.rows import RunRow
 from lakewarden.catalog.private_files import private_folder, private_opener
-from lakewarden.catalog.state.port import Queue, Run
+from lakewarden.catalog.state.port import Queue, Run, RunState
+from lakewarden.catalog.state.run_record import run_row
 from lakewarden.daemon.settings.settings import Settings
 from lakewarden.daemon.telemetry.log import get_log
+from lakewarden.daemon.workers.ended_runs import ended_without
 from lakewarden.jobs.runs.catalog_conf import catalog_conf
 from lakewarden.jobs.runs.log_stores import has_one_for_all
 from lakewarden.jobs.runs.s3a import s3_conf, without_log_store
@@ -151,9 +154,12 @@ class WorkerPool:
         count: int,
         prefix: str,
         on_failure: Callable[[], None] = lambda: None,
+        recorded: Callable[[str], RunRow | None] = lambda run_id: None,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
+        """`recorded` gives the row of a run that the queue was told to forget; raises `UnavailableError`."""
         self._launch, self._monotonic, self._on_failure = launch, monotonic, on_failure
+        self._recorded = recorded
         self._slots = [_Slot(name=f"{prefix}-{number}") for number in range(count)]
         self._dying: list[subprocess.Popen[bytes]] = []
         self._log = get_log("workers")
@@ -172,14 +178,30 @@ class WorkerPool:
         """The unfinished runs of a queue, once workers whose run is theirs no more are ended. Raises
         `UnavailableError`."""
         runs = queue.unfinished()
-        self.follow(runs, {run.request.run_id for run in queue.expired()})
+        expired = {run.request.run_id for run in queue.expired()}
+        self.follow(runs, expired, self._taken(queue, {run.request.run_id for run in runs}))
         return runs
 
-    def follow(self, runs: Iterable[Run], expired: Container[str]) -> None:
+    def _taken(self, queue: Queue, unfinished: Container[str]) -> set[tuple[str, str]]:
+        """Workers with the runs of theirs that are over because somebody else ended them."""
+        held = [(slot.name, run_id) for slot in self._slots for run_id in slot.held]
+        gone = [(worker, run_id) for worker, run_id in held if run_id not in unfinished]
+        return {(worker, run_id) for worker, run_id in gone if self._is_taken(queue, worker, run_id)}
+
+    def _is_taken(self, queue: Queue, worker: str, run_id: str) -> bool:
+        run = queue.get(run_id)
+        if run is None:
+            row = self._recorded(run_id)
+            return row is not None and ended_without(worker, row)
+        return run.state is RunState.FINISHED and ended_without(worker, run_row(run, now=run.queued_at))
+
+    def follow(
+        self, runs: Iterable[Run], expired: Container[str], taken: Container[tuple[str, str]] = ()
+    ) -> None:
         """End workers whose run is theirs no more: its lease is over, or somebody else settled it and it waits, or is
-        done, anew. A run that is gone or finished was theirs to end. `runs` are the unfinished ones, `expired` the ids
-        of those whose lease is over. To be called before `tend`: a worker that `tend` starts has the name of the one
-        before."""
+        done, anew, or is over. A run that is gone or finished otherwise was theirs to end. `runs` are the unfinished
+        ones, `expired` the ids of those whose lease is over, `taken` workers with the ids of runs that somebody else
+        ended. To be called before `tend`: a worker that `tend` starts has the name of the one before."""
         now = {run.request.run_id: run for run in runs}
         for slot in self._slots:
             for run_id, run in now.items():
@@ -187,9 +209,11 @@ class WorkerPool:
                     slot.held.setdefault(run_id, slot.start)
             for run_id, start in list(slot.held.items()):
                 known = now.get(run_id)
-                if known is None or known.worker != slot.name:
+                over = known is None or known.worker != slot.name
+                lost = over if known is not None else (slot.name, run_id) in taken
+                if over:
                     del slot.held[run_id]
-                if known is not None and (known.worker != slot.name or run_id in expired):
+                if lost or run_id in expired:
                     self._end(slot, start)
 
     def tend(self, wanted: int) -> None:

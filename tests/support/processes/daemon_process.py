@@ -38,7 +38,13 @@ class FakeWorkerServices(Services):
             },
             command=(sys.executable, os.environ.get("WORKER_PROGRAM", fake_worker.__file__)),
         )
-        return WorkerPool(launch, count=count, prefix=f"worker-{os.getpid()}", on_failure=on_failure)
+        return WorkerPool(
+            launch,
+            count=count,
+            prefix=f"worker-{os.getpid()}",
+            on_failure=on_failure,
+            recorded=self.recorded_run,
+        )
 
 
 def main() -> int:
