@@ -292,3 +292,7 @@ class Queue(Protocol):
 
     def get(self, run_id: str) -> Run | None:
         """One run, finished or not, None if unknown here."""
+
+    def forgot(self, run_id: str) -> bool:
+        """Whether it had this run, was told to forget it, and keeps its id: such a run is not queued again, whether or
+        not `lakewarden.runs` has it still."""

@@ -159,6 +159,11 @@ class DatabaseQueue:
         found = self._select(RUN.c.run_id == run_id)
         return found[0] if found else None
 
+    def forgot(self, run_id: str) -> bool:
+        once = select(FORGOTTEN.c.run_id).where(FORGOTTEN.c.run_id == run_id)
+        with self._database.transaction() as connection:
+            return connection.execute(once).first() is not None
+
     def _select(
         self,
         which: ColumnElement[bool],

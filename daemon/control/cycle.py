@@ -329,8 +329,8 @@ class Cycle:
         action = run.due.action
         if not isinstance(action, RollBack):
             return uuid.uuid4().hex
-        recorded = self.parts.recorder.store.rows(RUNS)
-        return next_run_id(action.rollback_id, lambda one: recorded.get(one) is not None)
+        recorded, queue = self.parts.recorder.store.rows(RUNS), self.parts.queue
+        return next_run_id(action.rollback_id, lambda one: queue.forgot(one) or recorded.get(one) is not None)
 
     def _adopt(self, subjects: Iterable[str], *, discover: bool) -> int:
         parts = self.parts

@@ -135,8 +135,9 @@ class TestEnqueue:
     def test_a_run_that_is_known_or_was_forgotten_is_not_queued_again(self, queue: Queue) -> None:
         run = running(queue)
         queue.finish(run, "w1", OK)
-        assert queue.enqueue([run.request]) == ()
+        assert queue.enqueue([run.request]) == () and not queue.forgot(run.request.run_id)
         queue.forget([run.request.run_id])
+        assert queue.forgot(run.request.run_id) and not queue.forgot("unknown")
         other = request("u")
         assert queue.enqueue([run.request, other]) == (other.run_id,)
         assert queue.get(run.request.run_id) is None

@@ -179,9 +179,13 @@ def _tell_holder(run: Run, begun: datetime, tell: Callable[[str], None]) -> None
 
 
 def run_is_over(services: Services, run_id: str) -> bool:
-    """Whether a run is finished, recorded or not yet."""
-    run = services.queue.get(run_id)
-    return run.state is RunState.FINISHED if run is not None else _row(services, run_id) is not None
+    """Whether a run is finished, recorded or not yet. One that the queue was told to forget is, though its record is
+    gone: older system tables may have been put back."""
+    queue = services.queue
+    run = queue.get(run_id)
+    if run is not None:
+        return run.state is RunState.FINISHED
+    return queue.forgot(run_id) or _row(services, run_id) is not None
 
 
 def has_ended(services: Services, request: RunRequest) -> bool:

@@ -251,6 +251,9 @@ class FakeQueue:
     def get(self, run_id: str) -> Run | None:
         return self._runs.get(run_id)
 
+    def forgot(self, run_id: str) -> bool:
+        return run_id in self._forgotten
+
     def _keep(self, run: Run) -> Run:
         self._runs[run.request.run_id] = run
         return run
