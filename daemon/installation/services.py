@@ -3,13 +3,20 @@
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from lakewarden.catalog.clock import Clock, SystemClock
-from lakewarden.catalog.errors import LakewardenError, OutdatedError, PreconditionError, UnavailableError
+from lakewarden.catalog.errors import (
+    ExecutionError,
+    LakewardenError,
+    OutdatedError,
+    PreconditionError,
+    UnavailableError,
+)
 from lakewarden.catalog.formats.port import TableReader
 from lakewarden.catalog.metastore.port import Metastore
 from lakewarden.catalog.metastore.system_database import with_system_database
@@ -62,6 +69,8 @@ else:
 __all__ = ["Services", "open_services"]
 
 _TEND_SECONDS: Final = 1.0
+_STARTS: Final = 3
+"""After so many starts in a row that the machine refused, a command waits for no worker of its own any more."""
 _LOOKED_FOR_SECONDS: Final = 60.0
 """So long a compiler that is there, or is not, is not looked for again: planning asks for every table."""
 
@@ -83,6 +92,7 @@ class Services:
         self.clock: Clock = clock or SystemClock()
         self.user = user
         self._log_store: tuple[float, PreconditionError | None] | None = None
+        self._tenders: list[Future[None]] = []
 
     def storage(self, location: str) -> StorageOptions:
         """Credentials and endpoints for a location."""
@@ -291,20 +301,29 @@ class Services:
         workers, ended = self.worker_pool(count), threading.Event()
 
         def tend() -> None:
-            workers.tend(count)
+            _tend_once(workers, count)
             while not ended.wait(_TEND_SECONDS):
                 with suppress(UnavailableError):  # workers that live ask the queue themselves
                     workers.look(self.queue)
-                    workers.tend(count)
+                    _tend_once(workers, count)
 
-        tender = threading.Thread(target=tend, name="workers", daemon=True)
-        tender.start()
-        try:
-            yield
-        finally:
-            ended.set()
-            tender.join()
-            workers.drain(self.settings.workers_drain)
+        with ThreadPoolExecutor(1, thread_name_prefix="workers") as one:
+            tender = one.submit(tend)
+            self._tenders.append(tender)
+            try:
+                yield
+            finally:
+                ended.set()
+                wait([tender])
+                self._tenders.remove(tender)
+                workers.drain(self.settings.workers_drain)
+
+    def require_workers(self) -> None:
+        """Raise what ended the care for workers of our own, if anything did: whoever waits for them would for ever.
+        Raises `ExecutionError` if none can be started."""
+        for tender in tuple(self._tenders):
+            if tender.done():
+                tender.result()
 
     def require_answer(self) -> None:
         """Raise `UnavailableError` if the system tables are on a disk that hangs: a reader would wait for ever."""
@@ -324,6 +343,15 @@ class Services:
     @cached_property
     def _database(self) -> "db.Database":
         return db.open_database(self.settings.database_url, as_it_is=self._as_it_is)
+
+
+def _tend_once(workers: "pool.WorkerPool", count: int) -> None:
+    workers.tend(count)
+    if workers.refused_starts >= _STARTS and workers.alive == 0:
+        raise ExecutionError(
+            f"No worker can be started here ({workers.unstarted}).",
+            hint="Make room or memory, or mend the rights of the home folder's `logs`; then repeat the command.",
+        )
 
 
 def open_services(

@@ -163,6 +163,10 @@ class WorkerPool:
         self._slots = [_Slot(name=f"{prefix}-{number}") for number in range(count)]
         self._dying: list[subprocess.Popen[bytes]] = []
         self._log = get_log("workers")
+        self.unstarted: str | None = None
+        """Why the last start came to nothing, None once one has succeeded."""
+        self.refused_starts = 0
+        """So many starts in a row came to nothing."""
 
     @property
     def alive(self) -> int:
@@ -226,10 +230,25 @@ class WorkerPool:
             if missing <= 0:
                 break
             if slot.process is None and self._monotonic() >= slot.not_before:
-                slot.start += 1
-                slot.process, slot.started_at, slot.asked = self._launch(slot.name), self._monotonic(), False
-                self._log.info("worker started", worker=slot.name, pid=slot.process.pid)
-                missing -= 1
+                missing -= self._start(slot)
+
+    def _start(self, slot: _Slot) -> bool:
+        """Whether the machine let a worker start. Where it did not (no room, no memory, a folder of somebody else),
+        it is tried again after a pause, as after any failure."""
+        slot.start += 1
+        slot.started_at, slot.asked = self._monotonic(), False
+        try:
+            slot.process = self._launch(slot.name)
+        except OSError as error:
+            self.unstarted, self.refused_starts = str(error), self.refused_starts + 1
+            pause = self._pause(slot)
+            self._log.warning(
+                "worker not started", worker=slot.name, because=self.unstarted, restart_in=f"{pause:g} s"
+            )
+            return False
+        self.unstarted, self.refused_starts = None, 0
+        self._log.info("worker started", worker=slot.name, pid=slot.process.pid)
+        return True
 
     def ask_to_end(self) -> None:
         """Tell every worker, once, to finish its run and end."""
@@ -299,12 +318,17 @@ class WorkerPool:
         self._failed(slot, code)
 
     def _failed(self, slot: _Slot, code: int | None) -> None:
+        pause = self._pause(slot)
+        self._log.warning("worker ended", worker=slot.name, code=code, restart_in=f"{pause:g} s")
+
+    def _pause(self, slot: _Slot) -> float:
+        """Count a failure; the seconds until the next start."""
         now = self._monotonic()
         slot.failures = 1 if now - slot.started_at >= _PROVEN else slot.failures + 1
-        pause = min(_FIRST_PAUSE * 2 ** min(slot.failures - 1, 20), _LONGEST_PAUSE)
+        pause: float = min(_FIRST_PAUSE * 2 ** min(slot.failures - 1, 20), _LONGEST_PAUSE)
         slot.not_before = now + pause
         self._on_failure()
-        self._log.warning("worker ended", worker=slot.name, code=code, restart_in=f"{pause:g} s")
+        return pause
 
 
 def _lives(slot: _Slot) -> bool:

@@ -51,9 +51,10 @@ def run_and_wait(
     """Queue a run and wait until it is finished; if the daemon queued the very same work first, wait for that, or take
     what it has come to.
 
-    Raises `ConflictError` if the table has another unfinished run. Interrupted, it cancels what only it would
-    do. `look` is called all the while; it may give the waiting up by `UnfinishedError`, which is like being
-    interrupted. `has_worker`: the caller has seen to it that somebody works (`working`).
+    Raises `ConflictError` if the table has another unfinished run. Interrupted, it cancels what only it would do;
+    likewise if no worker can be started (`ExecutionError`). `look` is called all the while; it may give the waiting up
+    by `UnfinishedError`, which is like being interrupted. `has_worker`: the caller has seen to it that somebody works
+    (`working`).
     """
     queued = services.queue.enqueue([request])
     followed = request if queued or _is_known(services, request.run_id) else _twin(services, request)
@@ -62,7 +63,7 @@ def run_and_wait(
     with nullcontext() if has_worker else working(services):
         try:
             return _awaited(services, followed, look, tell)
-        except (KeyboardInterrupt, UnfinishedError):
+        except (KeyboardInterrupt, UnfinishedError, ExecutionError):
             # Without a daemon nobody goes on with it: left in the queue it would surprise the next command.
             told = not led and services.queue.cancel(followed.run_id)
             tell(f"Run {followed.run_id} was told to end." if told else _goes_on(followed))
@@ -134,6 +135,7 @@ def _awaited(
     begun, next_reap = services.clock.now(), 0.0
     while True:
         look()
+        services.require_workers()
         if time.monotonic() >= next_reap:
             next_reap = time.monotonic() + _REAP_SECONDS
             reap_lost(services, {request.table_id}, tell)

@@ -1,5 +1,6 @@
 """The worker pool with real processes."""
 
+import errno
 import itertools
 import os
 import subprocess
@@ -207,3 +208,39 @@ def test_a_worker_runs_nothing_of_the_folder_that_the_daemon_was_started_in(
     )
     assert launch("w-8").wait(60) != 0
     assert not (tmp_path / "was run").exists()
+
+
+def test_a_worker_that_the_machine_does_not_let_start_is_tried_again_with_growing_pauses(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    full, launch = [True], launcher(SLEEP)[0]
+    now, failures, tries = [0.0], [0], list[float]()
+
+    def failed() -> None:
+        failures[0] += 1
+
+    def start(name: str) -> "subprocess.Popen[bytes]":
+        tries.append(now[0])
+        if full[0]:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return launch(name)
+
+    pool = WorkerPool(start, count=1, prefix="w", on_failure=failed, monotonic=lambda: now[0])
+    while now[0] < 8:
+        pool.tend(1)
+        assert pool.alive == 0
+        now[0] += 0.5
+    assert tries == [0.0, 1.0, 3.0, 7.0] and failures == [4]
+    assert "worker not started (worker=w-0, because=[Errno 28] No space left on device" in caplog.text
+    full[0], now[0] = False, 20.0
+    pool.tend(1)
+    assert pool.alive == 1 and pool.unstarted is None
+    pool.drain(timedelta(seconds=10))
+
+
+def test_logs_that_cannot_be_written_end_nobody_who_keeps_workers(tmp_path: Path) -> None:
+    (tmp_path / "logs").touch()
+    launch = worker_launcher(config=lambda name: "", logs=tmp_path / "logs", environment={})
+    pool = WorkerPool(launch, count=1, prefix="w")
+    pool.tend(1)
+    assert pool.alive == 0 and pool.unstarted is not None and "w-0.log" in pool.unstarted
