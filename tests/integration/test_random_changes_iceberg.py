@@ -27,10 +27,7 @@ MANY = range(50)
 @pytest.mark.postgres
 @pytest.mark.parametrize(
     ("mode", "version", "seeds"),
-    [
-        pytest.param(MERGE, 3, range(1, 3), id="merge-on-read, version 3, few"),
-        *(pytest.param(mode, version, MANY, marks=LONG) for mode in (COPY, MERGE) for version in (2, 3)),
-    ],
+    [pytest.param(mode, version, MANY, marks=LONG) for mode in (COPY, MERGE) for version in (2, 3)],
 )
 def test_random_changes_of_iceberg_tables_do_what_postgresql_does(
     spark: SparkSession,

@@ -7,12 +7,12 @@ from enum import StrEnum
 from typing import Protocol
 
 from lakewarden.catalog.errors import PreconditionError, UsageError
-from support.two_databases.random_changes import random_change
+from support.two_databases.random_changes import RandomChange, random_change
 from support.two_databases.random_mysql import random_mysql_change
 from support.two_databases.random_several import random_several_change
-from support.two_databases.sides import Both, Rows
+from support.two_databases.sides import Both, Rows, Server
 
-__all__ = ["Change", "Outcome", "Played", "play", "play_several"]
+__all__ = ["Change", "Outcome", "Played", "change_of", "play", "play_several"]
 
 
 class Change(Protocol):
@@ -52,12 +52,17 @@ class Played:
         return f"seed {self.seed}: {self.outcome}: {self.change.text}\n  {self.why}\n  {self.change.rows}"
 
 
-def play(both: Both, seed: int) -> Played:
+def change_of(server: Server, seed: int) -> RandomChange:
+    """A random change in the words of a server."""
+    return random_mysql_change(seed) if server.dialect == "mysql" else random_change(seed)
+
+
+def play(both: Both, seed: int, *, anew: bool = True) -> Played:
     """Run it on both sides. A row with several matches must be refused by us first, unless all of them say the same,
-    and then be chosen for alike."""
-    change = random_mysql_change(seed) if both.server.dialect == "mysql" else random_change(seed)
+    and then be chosen for alike. Unless `anew`, t stays as it is."""
+    change = change_of(both.server, seed)
     named = set(re.findall(r"\w+", change.text)) | {"t"}
-    both.fill({name: rows for name, rows in change.rows.items() if name in named})
+    both.fill({name: rows for name, rows in change.rows.items() if name in named and (anew or name != "t")})
     both.spark.conf.set("lakewarden.dialect", both.server.dialect)
     both.spark.conf.set("lakewarden.matches", "error")
     (several,) = both.connection.execute(change.several.encode()).fetchone() or (0,)
@@ -65,7 +70,7 @@ def play(both: Both, seed: int) -> Played:
     if several and change.sets:
         before = both.ours()
         try:
-            both.lw.sql(change.text)
+            both.sql(change.text)
         except PreconditionError:
             if both.ours() != before:
                 return Played(seed=seed, change=change, outcome=Outcome.DIFFERENT, why="refused, yet changed")
@@ -79,7 +84,7 @@ def play(both: Both, seed: int) -> Played:
         both.spark.conf.set("lakewarden.matches", "any")
         statement, outcome = change.smallest, Outcome.CHOSEN
     try:
-        (ours,) = both.lw.sql(change.text).collect()
+        (ours,) = both.sql(change.text).collect()
     except UsageError as error:
         return Played(seed=seed, change=change, outcome=Outcome.REFUSED, why=str(error))
     try:

@@ -3,7 +3,7 @@
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Protocol
 
@@ -90,6 +90,10 @@ class Both:
     server: Server
     connection: Connection
     stored: Stored
+    write: str | None = None
+    """In which way our statements are asked to write rows."""
+    places: dict[str, str] = field(default_factory=dict)
+    """Where managed tables are, by their names."""
 
     def create(self) -> None:
         """Make the tables, with the rows that tests begin with."""
@@ -100,7 +104,13 @@ class Both:
     def manage(self) -> None:
         """Have the tables managed, as what several of them are changed by needs it."""
         for name in COLUMNS:
-            register(self.services.registry, self.stored.place(name), actor=_ADMIN, name=f"db.{name}")
+            came = register(self.services.registry, self.stored.place(name), actor=_ADMIN, name=f"db.{name}")
+            assert came.row.location is not None
+            self.places[name] = came.row.location
+
+    def sql(self, text: str) -> Any:
+        """The answer to one of our statements."""
+        return self.lw.sql(text, write=self.write)
 
     def fill(self, rows: Mapping[str, Rows]) -> None:
         """Put these rows in place of those that the tables hold, on both sides."""

@@ -17,7 +17,7 @@ from pyspark.sql.functions import lit
 
 from lakewarden.catalog.model.bucket_layout import BucketLayout
 
-__all__ = ["AsBoth", "AsBuckets", "AsDelta", "AsIceberg", "Stored"]
+__all__ = ["AsBoth", "AsBuckets", "AsDelta", "AsIceberg", "AsVectors", "Beside", "Stored"]
 
 
 class Stored(Protocol):
@@ -99,6 +99,30 @@ class AsBuckets(AsDelta):
 
 
 @dataclass(frozen=True)
+class AsVectors(AsDelta):
+    """Delta tables with deletion vectors, which Spark alone reads and fills."""
+
+    told: Mapping[str, str] = field(default_factory=dict)
+    """Further properties."""
+
+    def create(self, name: str, rows: pa.Table) -> None:
+        columns = ", ".join(f"{one.name} {_NAMES[one.type]}" for one in rows.schema)
+        told = {"delta.enableDeletionVectors": "true", **self.told}
+        self.spark.sql(
+            f"CREATE TABLE {name} ({columns}) USING delta LOCATION '{self.folder / name}' "
+            f"TBLPROPERTIES ({_listed(told)})"
+        )
+        self.fill(name, rows)
+
+    def fill(self, name: str, rows: pa.Table) -> None:
+        frame = self.spark.createDataFrame(rows).repartition(_FILES)
+        frame.write.format("delta").mode("overwrite").save(str(self.folder / name))
+
+    def rows(self, name: str) -> list[tuple[Any, ...]]:
+        return [tuple(row) for row in self.spark.table(name).collect()]
+
+
+@dataclass(frozen=True)
 class AsIceberg:
     """Iceberg tables of a format version that is written copy-on-write or merge-on-read."""
 
@@ -107,6 +131,10 @@ class AsIceberg:
     """Of the metastore."""
     mode: str
     version: int
+    told: Mapping[str, str] = field(default_factory=dict)
+    """Further properties."""
+    files: int | None = None
+    """Into so many files rows are put; None: as Spark likes."""
 
     @property
     def tells_updates(self) -> bool:
@@ -123,13 +151,16 @@ class AsIceberg:
         columns = ", ".join(f"{one.name} {_NAMES[one.type]}" for one in rows.schema)
         told = {f"write.{change}.mode": self.mode for change in ("delete", "update", "merge")}
         # A metastore's locks are in tables that the embedded one does not have.
-        told |= {"format-version": str(self.version), "engine.hive.lock-enabled": "false"}
-        listed = ", ".join(f"'{key}' = '{value}'" for key, value in told.items())
-        self.spark.sql(f"CREATE TABLE {self._named(name)} ({columns}) USING iceberg TBLPROPERTIES ({listed})")
+        told |= {"format-version": str(self.version), "engine.hive.lock-enabled": "false", **self.told}
+        self.spark.sql(
+            f"CREATE TABLE {self._named(name)} ({columns}) USING iceberg TBLPROPERTIES ({_listed(told)})"
+        )
         self.fill(name, rows)
 
     def fill(self, name: str, rows: pa.Table) -> None:
-        self.spark.createDataFrame(rows).writeTo(self._named(name)).overwrite(lit(True))
+        frame = self.spark.createDataFrame(rows)
+        frame = frame if self.files is None else frame.repartition(self.files)
+        frame.writeTo(self._named(name)).overwrite(lit(True))
 
     def rows(self, name: str) -> list[tuple[Any, ...]]:
         return [tuple(row) for row in self.spark.table(self._named(name)).collect()]
@@ -167,7 +198,42 @@ class AsBoth:
         return self.in_delta if name in self.delta else self.iceberg
 
 
+@dataclass(frozen=True)
+class Beside:
+    """One table, t, as it is to be written, and the tables that it is changed from as plain Delta tables, which are
+    filled at once."""
+
+    t: AsVectors | AsIceberg
+    others: AsDelta
+    tells_updates: bool = True
+
+    @property
+    def settings(self) -> Mapping[str, str]:
+        return self.t.settings
+
+    def place(self, name: str) -> str:
+        return self._of(name).place(name)
+
+    def create(self, name: str, rows: pa.Table) -> None:
+        self._of(name).create(name, rows)
+
+    def fill(self, name: str, rows: pa.Table) -> None:
+        self._of(name).fill(name, rows)
+
+    def rows(self, name: str) -> list[tuple[Any, ...]]:
+        return self._of(name).rows(name)
+
+    def _of(self, name: str) -> Stored:
+        return self.t if name == "t" else self.others
+
+
+_FILES = 2
+"""Into so many files Spark puts the rows of a Delta table."""
 _NAMES = {pa.int32(): "INT", pa.string(): "STRING", pa.float64(): "DOUBLE"}
+
+
+def _listed(properties: Mapping[str, str]) -> str:
+    return ", ".join(f"'{key}' = '{value}'" for key, value in properties.items())
 
 
 def _bucket(value: int | None) -> int:
