@@ -17,6 +17,7 @@ from lakewarden.catalog.errors import LakewardenError, UsageError
 from lakewarden.catalog.formats.port import Commit
 from support.two_databases.game import Change, Outcome, Played, change_of, play
 from support.two_databases.random_changes import TEXTS, random_rows
+from support.two_databases.random_dialects import random_dialect_change
 from support.two_databases.random_upserts import LEAVING, random_frame_upsert, random_sql_upsert
 from support.two_databases.sides import COLUMNS, DOUBLE, INT, TEXT, Both, Rows
 from support.two_databases.ways import Way, added_kinds, compacted, other_readings, reader_of
@@ -45,7 +46,7 @@ class Tally:
 
 
 @dataclass(frozen=True)
-class _Upsert:
+class _Asked:
     """`Change`: what was asked of t."""
 
     text: str
@@ -60,7 +61,7 @@ def keyed(both: Both) -> None:
 
 def random_steps(seed: int, count: int) -> Sequence[str]:
     """Of each kind as often as it is worth."""
-    return random.Random(f"steps {seed}").choices(list(_STEPS), (40, 30, 12, 18), k=count)
+    return random.Random(f"steps {seed}").choices(list(_STEPS), (34, 26, 10, 16, 14), k=count)
 
 
 def play_sequence(both: Both, way: Way, seed: int, steps: Sequence[str], tally: Tally) -> None:
@@ -114,7 +115,7 @@ def _is_known(both: Both, number: int) -> bool:
 
 def _frame(both: Both, way: Way, seed: str, chance: random.Random) -> Played:
     asked = random_frame_upsert(seed)
-    change = _Upsert(asked.text, {})
+    change = _Asked(asked.text, {})
     words: dict[str, Any] = {"delete_when": LEAVING} if asked.deletes else {}
     if both.write is not None:
         words["write"] = both.write
@@ -130,25 +131,12 @@ def _frame(both: Both, way: Way, seed: str, chance: random.Random) -> Played:
 
 def _sql(both: Both, _: Way, seed: str, chance: random.Random) -> Played:
     asked = random_sql_upsert(seed, both.server.dialect)
-    change = _Upsert(asked.text, {})
-    both.spark.conf.set("lakewarden.dialect", both.server.dialect)
-    both.spark.conf.set("lakewarden.matches", "error")
-    try:
-        (ours,) = both.sql(asked.text).collect()
-    except UsageError as error:
-        return Played(seed=0, change=change, outcome=Outcome.REFUSED, why=str(error))
-    theirs = both.connection.execute(asked.text.encode()).rowcount
-    counted = ours["num_affected_rows"]
-    counts = f"{counted} rows here, {theirs} there"
-    found, wanted = both.ours(), both.theirs()
-    same = found == wanted and (counted == theirs or asked.dialect == "mysql")  # which counts updates twice
-    why = counts if same else f"{counts}\n  ours:   {found}\n  theirs: {wanted}"
-    return Played(seed=0, change=change, outcome=Outcome.SAME if same else Outcome.DIFFERENT, why=why)
+    return _both_asked(both, asked.text, asked.text, asked.dialect)
 
 
 def _compaction(both: Both, _: Way, seed: str, chance: random.Random) -> Played:
     purge, join = chance.random() < 0.6, chance.random() < 0.6
-    change: Change = _Upsert(f"compaction, purge {purge}, join {join}", {})
+    change: Change = _Asked(f"compaction, purge {purge}, join {join}", {})
     report = compacted(both, f"run-{seed}", purge=purge, join=join)
     found, wanted = both.ours(), both.theirs()
     same = found == wanted
@@ -156,7 +144,40 @@ def _compaction(both: Both, _: Way, seed: str, chance: random.Random) -> Played:
     return Played(seed=0, change=change, outcome=Outcome.SAME if same else Outcome.DIFFERENT, why=why)
 
 
-_STEPS: Final = {"statement": _statement, "frame": _frame, "sql": _sql, "compaction": _compaction}
+def _dialect(both: Both, way: Way, seed: str, chance: random.Random) -> Played:
+    """In another database's words; MariaDB could not be asked."""
+    if both.server.dialect == "mysql":
+        return _statement(both, way, seed, chance)
+    asked, rows = random_dialect_change(seed), random_rows(chance)
+    both.fill({name: rows[name] for name in ("s", "u")})
+    return _both_asked(both, asked.text, asked.theirs, asked.dialect)
+
+
+def _both_asked(both: Both, text: str, theirs: str, dialect: str) -> Played:
+    """A statement here and there, each in its words."""
+    change = _Asked(f"{dialect}: {text}", {})
+    both.spark.conf.set("lakewarden.dialect", dialect)
+    both.spark.conf.set("lakewarden.matches", "error")
+    try:
+        (ours,) = both.sql(text).collect()
+    except UsageError as error:
+        return Played(seed=0, change=change, outcome=Outcome.REFUSED, why=str(error))
+    wanted_count = both.connection.execute(theirs.encode()).rowcount
+    counted = ours["num_affected_rows"]
+    counts = f"{counted} rows here, {wanted_count} there"
+    found, wanted = both.ours(), both.theirs()
+    same = found == wanted and (counted == wanted_count or dialect == "mysql")  # which counts updates twice
+    why = counts if same else f"{counts}\n  ours:   {found}\n  theirs: {wanted}"
+    return Played(seed=0, change=change, outcome=Outcome.SAME if same else Outcome.DIFFERENT, why=why)
+
+
+_STEPS: Final = {
+    "statement": _statement,
+    "frame": _frame,
+    "sql": _sql,
+    "compaction": _compaction,
+    "dialect": _dialect,
+}
 
 
 def _other_way(way: Way, does: str, newest: Commit, kinds: set[str]) -> str:
