@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from lakewarden.catalog import failpoints
-from lakewarden.catalog.errors import ConflictError
+from lakewarden.catalog.errors import ConflictError, LakewardenError
 from lakewarden.catalog.formats.iceberg.backlog import BRANCHES
 from lakewarden.catalog.formats.iceberg.released import EXPIRING
 from lakewarden.catalog.formats.port import CommitKind, Head
@@ -199,6 +199,29 @@ def test_a_full_vacuum_leaves_what_another_table_in_the_folder_has(make: Make) -
     table.vacuum(full=True)
     assert table.sql(f"SELECT id FROM by_name.{again} ORDER BY id") == [(1,), (2,)]
     assert table.rows() == [1]
+
+
+@pytest.mark.long
+def test_files_of_others_that_it_has_taken_in_stay_when_it_needs_them_no_more(
+    make: Make, tmp_path: Path
+) -> None:
+    """Iceberg's own expiry deletes what `add_files` took in, once it is overwritten."""
+    table = make("by_name", properties="'format-version'='2'")
+    theirs = tmp_path / "theirs"
+    rows = table.spark.sql("SELECT id, 'p' AS part, CAST(NULL AS TIMESTAMP) AS at FROM range(4)")
+    rows.repartition(2).write.parquet(str(theirs))
+    kept = {one.name for one in theirs.glob("*.parquet")}
+    table.sql(
+        f"CALL by_name.system.add_files(table => '{table.database}.{table.name}', "
+        f"source_table => '`parquet`.`{theirs}`')"
+    )
+    assert (table.rows(), len(kept)) == ([0, 1, 2, 3], 2)
+    table.sql(f"INSERT OVERWRITE {table} SELECT 7, 'o', NULL")
+    table.append(8)
+    with pytest.raises(LakewardenError, match="files outside its folder"):
+        table.vacuum(full=True)
+    assert {one.name for one in theirs.glob("*.parquet")} == kept
+    assert table.rows() == [7, 8]
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.metastore]
 
 STEPS = 9
 """Of a sequence of the long run."""
-SEEDS = 3
+SEEDS = 6
 """Sequences of each form in the long run."""
 FEW_TASKS = {
     "spark.sql.adaptive.enabled": "false",
