@@ -57,7 +57,7 @@ def changed_rows(record: LineageRecord | None, told: Summary, before: Summary) -
     added = told.get("added-records", "0")
     rows: Summary = {}
     match record.operation:
-        case Operation.APPEND:
+        case Operation.APPEND | Operation.REPLACE:  # none of ours replaces a table that is there
             rows = {"numOutputRows": added}
         case Operation.MERGE:
             rows = _merged(told, before, added)

@@ -97,6 +97,7 @@ CASES = {
         {},
         (None, None, None),
     ),
+    "a table that is made by a query": (Operation.REPLACE, {"added-records": "2"}, {}, (2, 0, 0)),
     "merge by files, with rows that matched twice": (Operation.MERGE, MATCHED_TWICE, {}, (1, 2, 3)),
     "merge by deletes, with rows that matched twice": (
         Operation.MERGE,
