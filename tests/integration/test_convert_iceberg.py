@@ -4,7 +4,7 @@ before are those that Iceberg reads afterwards, and whoever comes in between, or
 import datetime
 import itertools
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -16,7 +16,7 @@ from pyspark.sql import Row, SparkSession
 import lakewarden
 from lakewarden.catalog import failpoints
 from lakewarden.catalog.clock import SystemClock
-from lakewarden.catalog.errors import ConflictError, LakewardenError, RefusedError
+from lakewarden.catalog.errors import ConflictError, LakewardenError, RefusedError, UnavailableError
 from lakewarden.catalog.formats.iceberg.observation import ICEBERG
 from lakewarden.catalog.formats.iceberg.reader import IcebergReader
 from lakewarden.catalog.formats.port import Observation
@@ -251,6 +251,43 @@ def test_killed_anywhere_it_comes_to_its_end(
     table.convert(place)
     assert table.is_iceberg and table.iceberg_rows() == before
     assert not [one for one in table.hive.tables("convice") if one.startswith("__lakewarden")]
+
+
+class LateServer(HiveMetastore):
+    """A metastore that is long at removing one table: its answer comes too late, and the table goes later still, once
+    its entry has been read again."""
+
+    def __init__(self, uri: str, table: str) -> None:
+        super().__init__(uri)
+        self._slow, self._asked, self._done = table, False, False
+
+    def drop(self, database: str, table: str) -> None:
+        if table == self._slow and not self._asked:
+            self._asked = True
+            raise UnavailableError("The metastore gives no answer.")
+        super().drop(database, table)
+
+    def metadata_files(self, database: str, tables: Sequence[str]) -> Mapping[str, str]:
+        if self._asked and not self._done:
+            self._done = True
+            super().drop(database, self._slow)
+        return super().metadata_files(database, tables)
+
+
+@pytest.mark.long
+def test_a_removal_that_the_server_completes_later_loses_no_table(
+    table: ParquetTable, metastore: EmbeddedMetastore
+) -> None:
+    table.made("id bigint, p string", "(1, 'a'), (2, 'b')", "USING parquet PARTITIONED BY (p)")
+    before, place, own = table.parquet_rows(), table.location, table.hive
+    table.hive = LateServer(metastore.uri, table.name.split(".")[1])
+    with pytest.raises(UnavailableError, match="gives no answer"):
+        table.convert()
+    assert table.parquet_rows() == before
+    table.convert(place)
+    assert table.is_iceberg and table.iceberg_rows() == before
+    assert not [one for one in own.tables("convice") if one.startswith("__lakewarden")]
+    table.hive.close()
 
 
 def _rows_come(table: ParquetTable) -> None:

@@ -3,7 +3,9 @@
 In Hadoop's layout the first metadata file makes the table. Where the metastore has a Parquet table, its entry cannot be
 changed into the other kind in one step if it has partitions. So the Iceberg table gets an entry under a name of ours
 first; then the old entry is removed, never its files, and the new one renamed. Whoever looks in between finds no table
-of that name. Killed before the removal, everything is taken back by the next try; after it, the next try renames.
+of that name. A server may complete a removal whose answer is lost: so the old entry says first, by one compare-and-set,
+which entry comes in its place. Killed before that, everything is taken back by the next try; after it, the next try
+goes on.
 """
 
 import json
@@ -11,7 +13,7 @@ import re
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from pyspark.sql import SparkSession
@@ -34,6 +36,8 @@ __all__ = ["EntryAtFirst", "NamedConversion", "make_in_folder"]
 _NAME: Final = f"{OUR_ENTRIES}converting_"
 _OWN: Final = re.compile(r"__lakewarden_converting_(?P<table>\w+)_[0-9a-f]{12}")
 _FIRST: Final = re.compile(r"metadata/00000-[0-9a-f-]{36}\.metadata\.json")
+_NOTE: Final = "lakewarden.converted_by"
+"""The parameter of an entry that is about to be removed: the name of the one that takes its place."""
 _LOCKS: Final = "engine.hive.lock-enabled"
 _OWNER: Final = "hive.metastore.table.owner"
 _HIVES: Final = frozenset(
@@ -85,24 +89,44 @@ class NamedConversion:
     """Tells what this try makes from what others do."""
 
     def resume(self) -> None:
-        """Finish what an interrupted conversion has published, or take back what it has not. Raises `ConflictError` if
-        the name is another table's by now."""
+        """Finish what an interrupted conversion has decided on, or take back what it has not. Raises `ConflictError` if
+        the name is another table's by now, or somebody is at it."""
         database, table = self._parts
         there, left = self.metastore.get(database, table), dict(self._left())
         if there is None:
             for name in sorted(left)[:1]:
                 self._rename(name)
         elif head_file(there.parameters) is None and from_hadoop(there.location or "") == self.store.root:
-            for name in left:
-                self.metastore.drop(database, name)
-            for file in self._unpublished():
-                self.store.delete(file)
+            noted = there.parameters.get(_NOTE)
+            if noted is None:
+                self._take_back(there, left)
+            elif noted in left:
+                self._exchange(noted)
+            else:
+                raise ConflictError(
+                    f"{self.name} is being replaced by {database}.{noted}, which the metastore does not have.",
+                    hint=f"If nobody converts it now, take the parameter {_NOTE} off its entry.",
+                )
         elif left:
             raise ConflictError(
                 f"{self.name} is another table by now, and {database}.{min(left)} is the entry of the one that was "
                 f"converted at {self.store.root}.",
                 hint="Rename one of the two, or drop one, with the files left there.",
             )
+
+    def _take_back(self, there: Entry, left: Mapping[str, str]) -> None:
+        """Undo what tries have made that have not decided to remove the entry, and keep them from it: the entry that
+        they compare with changes first."""
+        unpublished = tuple(self._unpublished())
+        if not left and not unpublished:
+            return
+        self.metastore.replace(there, expected=there)
+        for name in left:
+            self.metastore.drop(self._parts[0], name)
+        named = frozenset(self._named())
+        for file in unpublished:
+            if file not in named:
+                self.store.delete(file)
 
     def begin(self) -> EntryAtFirst:
         """The entry as it is before its files are looked at. Raises `ConflictError` unless it is a Parquet table's."""
@@ -141,16 +165,28 @@ class NamedConversion:
                     hint="Convert it again.",
                 )
             proceed()
-        except LakewardenError:
+        except LakewardenError:  # nothing is decided
             if registered:
                 self.metastore.drop(self._parts[0], self._own)
             if written:
                 with suppress(FileNotFoundError):  # another try has taken it back
                     self.store.delete(self._file)
             raise
+        # From here on nothing is taken back by whoever gets no answer: the next try looks what came of it.
+        noted = replace(first.entry, parameters={**first.entry.parameters, _NOTE: self._own})
+        self.metastore.replace(noted, expected=first.entry)
+        reach("convert.noted")
+        self._exchange(self._own)
+
+    def _exchange(self, name: str) -> None:
+        """Remove the old entry, which says that this one takes its place, and rename that. Raises `ConflictError` if
+        somebody else has done so."""
+        there = self.metastore.get(*self._parts)
+        if there is not None and there.parameters.get(_NOTE) != name:
+            raise ConflictError(f"The metastore's entry of {self.name} is another one by now.")
         self.metastore.drop(*self._parts)
         reach("convert.dropped")
-        self._rename(self._own)
+        self._rename(name)
 
     @property
     def _parts(self) -> tuple[str, str]:
@@ -173,6 +209,14 @@ class NamedConversion:
         files = self.metastore.metadata_files(database, names)
         now = Moment()
         return ((name, file) for name, file in files.items() if lies_in(file, self.store.root, now))
+
+    def _named(self) -> Iterator[str]:
+        """The metadata files in this folder that any entry of the metastore names, relative to it."""
+        now = Moment()
+        for database in self.metastore.databases():
+            files = self.metastore.metadata_files(database, self.metastore.tables(database))
+            inside = (file for file in files.values() if lies_in(file, self.store.root, now))
+            yield from (f"{FOLDER}/{file.rpartition('/')[2]}" for file in inside)
 
     def _unpublished(self) -> Iterator[str]:
         """First metadata files that tries have made in this folder, while its table is a Parquet table still. One that

@@ -180,6 +180,13 @@ RUNS = (
         test=_TO_ICEBERG,
     ),
     Crash(
+        point="convert.noted",
+        killed="worker, when the old entry says what takes its place",
+        left="a Parquet table whose entry names the one of ours beside it",
+        then="the next attempt removes the old entry and renames ours",
+        test=_TO_ICEBERG,
+    ),
+    Crash(
         point="convert.dropped",
         killed="worker, between the removal of the old entry and the renaming of the new one",
         left="no table of that name; an entry of ours for the Iceberg table",
