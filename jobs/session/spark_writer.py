@@ -344,8 +344,7 @@ class SparkWriter:
         pinned: Pinned | None = None
         if shape.query is not None:
             query = self._plans.for_this_user(session, shape.query)
-            heads = dict(shape.heads)
-            pinned = pin(self._plans, session, query, target=shape.target, snapshots=heads)
+            pinned = pin(self._plans, session, query, target=shape.target, own=shape.heads)
         reads = () if pinned is None else pinned.reads
         plan = shape.plan if pinned is None else shape.rebuilt(shape.by.arranged(session, shape, pinned.plan))
         self._require(session, said, shape)  # rights, holds and policies as they are now

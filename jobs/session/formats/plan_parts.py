@@ -19,8 +19,8 @@ class Pinning:
     """The canonical location that the query will be written to."""
     snapshots: dict[str, Any]
     """The state of each table that the statement reads, by what tells it from others; what is new is added."""
-    given: frozenset[str]
-    """The tables whose state was there before this query was looked at."""
+    own: frozenset[str] = frozenset()
+    """What tells the target from others, where its state is among those: what the write is made on."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -89,9 +89,9 @@ def _ready_write(
         judge.require_run(shape.plan)
         judge.require_written(said, shape.target, shape.query, shape.format)
     target, by = shape.target, shape.change.commit(recorder.readers, str(step.target))
-    for key, head in shape.heads.items():
-        snapshots.setdefault(key, head)
-    pinned = pin(plans, session, shape.query, target=target, cached=False, snapshots=snapshots)
+    pinned = pin(
+        plans, session, shape.query, target=target, cached=False, snapshots=snapshots, own=shape.heads
+    )
     # Its source alone: what Spark makes of the merge of another format than Delta's numbers rows by itself.
     _require_one_moment(step, pinned, plans.analysed(session, said.sourceTable()))
     plan = shape.rebuilt(pinned.plan)

@@ -21,11 +21,11 @@ from lakewarden.jobs.session.formats.table_commits import Readers, RecordCarrier
 from lakewarden.jobs.session.iceberg.bucket_joins import buckets_of, told_of_join
 from lakewarden.jobs.session.iceberg.catalog_names import catalog_name, version_named, with_catalog_names
 from lakewarden.jobs.session.iceberg.marked_commits import OUR_MARKS
+from lakewarden.jobs.session.iceberg.own_reads import own_leaf
 from lakewarden.jobs.session.iceberg.snapshot_reads import (
     committed_by,
     is_fixed,
     is_iceberg,
-    key_of,
     location_of_table,
     name_of_table,
     pinned_leaf,
@@ -88,15 +88,13 @@ class IcebergSessions:
             return PinnedLeaf()  # the target, whose version its commit has to meet
         if not is_iceberg(leaf.table()):
             return None
+        own = own_leaf(plans, leaf, by)
+        if own is not None:
+            return own
         pinned = pinned_leaf(plans, leaf, by.snapshots)
         if pinned is None:
             return PinnedLeaf(read=unpinned_read(leaf.table()))
-        read = read_of_table(pinned.table())
-        if is_fixed(leaf):
-            return PinnedLeaf(leaf=pinned, read=read, is_fixed=True)
-        if read.location == by.target and key_of(leaf.table()) in by.given:
-            return PinnedLeaf(leaf=pinned, is_own=True)
-        return PinnedLeaf(leaf=pinned, read=read)
+        return PinnedLeaf(leaf=pinned, read=read_of_table(pinned.table()), is_fixed=is_fixed(leaf))
 
     def unmoved_read(self, plans: Plans, leaf: Any, name: str) -> Read | None:
         return None

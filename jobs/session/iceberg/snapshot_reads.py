@@ -19,13 +19,19 @@ __all__ = [
     "head_of",
     "is_fixed",
     "is_iceberg",
+    "is_whole",
     "key_of",
+    "leaf_at",
     "location_of_table",
     "name_of_table",
+    "named_table",
     "pinned_leaf",
+    "place_of",
     "read_of_scan",
     "read_of_table",
+    "tells_of",
     "unpinned_read",
+    "uuid_of_table",
 ]
 
 _FORMAT: Final = "iceberg"
@@ -37,6 +43,8 @@ _PLAIN: Final = "BaseTable"
 """A table's own rows; the tables that tell of its metadata are of other classes."""
 _CHANGELOG: Final = "SparkChangelogTable"
 _MAIN: Final = "main"
+_TRAVEL: Final = "timeTravel"
+"""What a table that was named with a version or a tag holds."""
 _FROZEN: Final = "StaticTableOperations"
 _NOT_ENCRYPTED: Final = "PlaintextEncryptionManager"
 _WHOLE: Final = "SparkBatchQueryScan"
@@ -52,7 +60,7 @@ def pinned_leaf(plans: Plans, leaf: JavaPlan, known: dict[str, Any]) -> JavaPlan
     """The leaf, reading one snapshot; None where that cannot be done. `known` has the metadata, by `key_of`, in which
     the statement has read tables before; what is new is added."""
     table = leaf.table()
-    if not _is_whole(table) or not leaf.options().isEmpty():
+    if not is_whole(table) or not leaf.options().isEmpty():
         return None
     if kind(table.table().operations()) == _FROZEN:
         return leaf
@@ -65,7 +73,18 @@ def pinned_leaf(plans: Plans, leaf: JavaPlan, known: dict[str, Any]) -> JavaPlan
         pinned = _pinned(plans, table, own, str(table.snapshotId()))
     if pinned is None:
         return None  # somebody has changed its columns since it was analysed
-    # Without a name and a moment. Its catalog knows the functions that the table is partitioned by.
+    return _with_table(plans, leaf, pinned)
+
+
+def leaf_at(plans: Plans, leaf: JavaPlan, metadata: Any) -> JavaPlan | None:
+    """A leaf that reads main, reading the head of this metadata of its table, whenever it was analysed; None where the
+    columns are others there."""
+    pinned = _pinned(plans, leaf.table(), metadata, None)
+    return None if pinned is None else _with_table(plans, leaf, pinned)
+
+
+def _with_table(plans: Plans, leaf: JavaPlan, pinned: Any) -> JavaPlan:
+    """Without a name and a moment. Its catalog knows the functions that the table is partitioned by."""
     return leaf.copy(pinned, leaf.output(), leaf.catalog(), plans.nothing, leaf.options(), plans.nothing)
 
 
@@ -97,7 +116,7 @@ def read_of_table(table: Any) -> Read:
 
 def read_of_scan(table: Any, scan: Any) -> Read:
     """What a planned scan of a table reads."""
-    return read_of_table(table) if _is_whole(table) and kind(scan) == _WHOLE else unpinned_read(table)
+    return read_of_table(table) if is_whole(table) and kind(scan) == _WHOLE else unpinned_read(table)
 
 
 def unpinned_read(table: Any) -> Read:
@@ -112,7 +131,7 @@ def committed_by(write: Any) -> int | None:
     return None if report is None else int(report.sequenceNumber()) or None
 
 
-def _is_whole(table: Any) -> bool:
+def is_whole(table: Any) -> bool:
     """Whether this reads the rows of a table at one snapshot."""
     if kind(table) != _TABLE:
         return False
@@ -121,20 +140,23 @@ def _is_whole(table: Any) -> bool:
 
 
 def is_fixed(leaf: JavaPlan) -> bool:
-    """Whether a leaf is not just the table by its name: the statement names a version, a branch or a tag, or it was
-    pinned before."""
-    inner = leaf.table().table()
-    if leaf.timeTravelSpec().isDefined() or kind(inner.operations()) == _FROZEN:
+    """Whether a leaf is not just the table at its head: the statement names a version, a tag or a branch other than
+    main, or it was pinned before."""
+    table = leaf.table()
+    if leaf.timeTravelSpec().isDefined():
         return True
-    named = leaf.identifier()
+    if not is_whole(table):
+        return False
     return (
-        named.isDefined() and str(inner.name()).rpartition(".")[2].lower() != str(named.get().name()).lower()
+        kind(table.table().operations()) == _FROZEN
+        or table.branch() not in (None, _MAIN)
+        or _held(table, _TRAVEL) is not None
     )
 
 
 def head_of(table: Any) -> Any | None:
     """The metadata of a table that follows main, rows and all; None for any other."""
-    if not _is_whole(table):
+    if not is_whole(table):
         return None
     metadata = table.table().operations().current()
     return metadata if _is_at_head(table, metadata) else None
@@ -149,23 +171,36 @@ def location_of_table(table: Any) -> str:
 def name_of_table(table: Any, catalog: str) -> str:
     """The table of which rows, a branch, changes or metadata are read, by its name in a catalog as tables are managed
     under it: `db.t`, `a_b.t` for one in the namespace `a.b`."""
-    inner = _inner(table)
-    named = inner if kind(inner) == _PLAIN else inner.table()
-    entry = str(named.name()).removeprefix(f"{catalog}.")
+    entry = str(named_table(table).name()).removeprefix(f"{catalog}.")
     return CatalogAddress(catalog=None if catalog in _METASTORES else catalog, entry=entry).managed_as
 
 
 def uuid_of_table(table: Any) -> str:
     """The UUID of the table that is meant there."""
+    return str(named_table(table).uuid())
+
+
+def named_table(table: Any) -> Any:
+    """Iceberg's own table of which rows, changes or metadata are read."""
     inner = _inner(table)
-    return str((inner if kind(inner) == _PLAIN else inner.table()).uuid())
+    return inner if kind(inner) == _PLAIN else inner.table()
+
+
+def tells_of(table: Any, metadata: Any) -> bool:
+    """Whether what tells of a table tells of the head of this metadata. Changes are looked for when they are read."""
+    head = metadata.currentSnapshot()
+    return kind(table) != _TABLE or table.snapshotId() == (None if head is None else head.snapshotId())
+
+
+def place_of(table: Any) -> str:
+    """What `key_of` begins with, under whichever name, of a table and of what tells of it."""
+    return f"{location_of_table(table)} {uuid_of_table(table)}"
 
 
 def key_of(table: Any) -> str:
     """What tells a table from others, in one statement: another may lie in the same folder, and under another name it
     may be at another version."""
-    inner = table.table()
-    return f"{_location(inner)} {inner.uuid()} {str(inner.name()).lower()}"
+    return f"{place_of(table)} {str(table.table().name()).lower()}"
 
 
 def _inner(table: Any) -> Any:

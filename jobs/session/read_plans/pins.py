@@ -4,6 +4,7 @@ Works on the analysed plan, so it sees through views, temporary views, common ta
 readings of one table get the same version. How a leaf is pinned is its format's own.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -45,31 +46,34 @@ def pin(
     target: str | None,
     cached: bool = True,
     snapshots: dict[str, Any] | None = None,
+    own: Mapping[str, Any] | None = None,
 ) -> Pinned:
     """Settle the versions of an analysed query. `target` is the canonical location that it will be written to.
 
     Cached data stays what it is: it has the versions it was computed from (unless `cached` is false). The
     target itself, read without a version, is left to the transaction of the write,
-    which reads it at its own version and notices conflicts. `snapshots`, by what tells a table from others, are those
-    that other queries of the same statement read, and that of a target whose commit does not see to it; what is new is
-    added.
+    which reads it at its own version and notices conflicts. `own` is what a target is read at whose commit does not see
+    to it, by what tells it from others; `snapshots` are those that other queries of the same statement read, which come
+    first; what is new is added.
     """
     cache = session.sharedState().cacheManager()
     if cached and not cache.isEmpty():
         plan = cache.useCachedData(plan)
-    snapshots = {} if snapshots is None else snapshots
-    by = Pinning(target=target, snapshots=snapshots, given=frozenset(snapshots))
+    snapshots, own = {} if snapshots is None else snapshots, own or {}
+    for key, head in own.items():
+        snapshots.setdefault(key, head)
+    by = Pinning(target=target, snapshots=snapshots, own=frozenset(own))
     pairs: list[tuple[Any, Any]] = []
     reads: list[Read] = []
     fixed: list[Read] = []
-    own = False
+    reads_self = False
     for leaf in plans.leaves(plan):
         name = kind(leaf)
         found = first_known(one.pinned(plans, leaf, name, by) for one in FORMATS)
         if found is None:
             fixed += reads_of_leaf(plans, leaf)
             continue
-        own = own or found.is_own
+        reads_self = reads_self or found.is_own
         pairs += [] if found.leaf is None else [(leaf, found.leaf)]
         if found.read is not None:
             (fixed if found.is_fixed else reads).append(found.read)
@@ -77,5 +81,5 @@ def pin(
         plan=plans.replaced(plan, pairs),
         reads=(*reads, *fixed),
         fixed=tuple(fixed),
-        reads_self=own,
+        reads_self=reads_self,
     )

@@ -73,6 +73,6 @@ class ExplainedWrites:
         shape = shape_of(self.plans, session, analysed)
         if shape is None or shape.query is None:
             return None
-        pinned = pin(self.plans, session, shape.query, target=shape.target, snapshots=dict(shape.heads))
+        pinned = pin(self.plans, session, shape.query, target=shape.target, own=shape.heads)
         plan = shape.rebuilt(pinned.plan)
         return first_known(one.told_of_its_way(self.plans, session, plan) for one in FORMATS)
