@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import reduce
-from typing import Any, Final
+from typing import Any
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
@@ -22,25 +22,25 @@ from pyspark.sql import DataFrame
 
 from lakewarden.catalog.model.bucket_layout import BucketLayout
 from lakewarden.jobs.engines.delta.sessions.stamped_sessions import COMMIT_ATTEMPTS
-from lakewarden.jobs.session.delta.buckets.merge_parts import ClauseAction, MergeParts, merge_parts
+from lakewarden.jobs.session.delta.buckets.bucketed_leaves import bucketed
+from lakewarden.jobs.session.delta.buckets.merge_parts import MergeParts, merge_parts
 from lakewarden.jobs.session.delta.buckets.merged_rows import MergedRows, source_leaf
-from lakewarden.jobs.session.delta.buckets.plan_pieces import Replacement, bucketed, column, used
 from lakewarden.jobs.session.delta.buckets.reading import (
     WRONG_BUCKET,
     BucketedTable,
     checked,
 )
 from lakewarden.jobs.session.delta.delta_reads import delta_read
+from lakewarden.jobs.session.delta.merges.merge_work import operation_of, told_of
+from lakewarden.jobs.session.delta.merges.plan_pieces import Replacement, column, used
 from lakewarden.jobs.session.plans import JavaPlan, Plans
 from lakewarden.jobs.session.writes import Read
 
 __all__ = ["BucketedChange", "bucketed_change", "settings_of"]
 
-_ROWS: Final = "numTargetRows"
-
 
 class BucketedChange:
-    """A change that is not run yet, in a session that is set up for it. Raises `UnlikeBucketsError` if the rows of its
+    """A change that is not run yet, in a session that is set up for it. Raises `LeftToDeltaError` if the rows of its
     table would not be left where they are."""
 
     def __init__(self, plans: Plans, session: Any, parts: MergeParts, transaction: Any) -> None:
@@ -102,16 +102,15 @@ class BucketedChange:
             anew = rows.changed(read) if asked and parts.matched else frozenset()
         added = self._files.written(rows.frame(read, anew)) if asked else ()
         counts = rows.counts
-        known = sum(counts[name] for name in ("update", "delete", "copied", "left"))
         if parts.only_deletes:
             counts = {**counts, "delete": counts["read"] - counts["copied"]}
-        elif counts["read"] != known or counts["odd"]:
+        elif not rows.is_sound:
             return False  # a row came out twice: it has several matches
         old = [one for number in anew for one in table.files[number]]
         is_changed = any(counts[name] for name in ("update", "delete", "insert"))
         if not is_changed:  # what was written is nobody's
             old, added, counts = [], (), {**counts, "copied": 0}
-        self.told = _told(parts, counts, old, added)
+        self.told = told_of(counts, old, added)
         if is_changed or self._files.is_numbered:
             self._commit(parts, old, added, self.told)
         self._files.recache()
@@ -146,48 +145,12 @@ class BucketedChange:
         self, parts: MergeParts, old: Sequence[Any], added: Sequence[Any], told: Mapping[str, int]
     ) -> None:
         """Put the new files in the place of the old ones."""
-        plans, operations, merge = self._plans, self._plans.sql.delta, parts.merge
-        said = [_said(plans, actions) for actions in (parts.matched, parts.inserts)]
-        none = plans.nothing
-        operation = getattr(operations, "DeltaOperations$Merge")(
-            plans.optional(merge.condition()), none, none, none, *said, plans.scala_sequence(())
-        )
+        operation = operation_of(self._plans, parts)
         self._files.commit(operation, old, added, told)
 
 
 def _every(table: BucketedTable) -> frozenset[int]:
     return frozenset(range(table.layout.count))
-
-
-def _said(plans: Plans, actions: Sequence[ClauseAction]) -> Any:
-    """What Delta's history says of clauses."""
-    predicate = getattr(plans.sql.delta, "DeltaOperations$MergePredicate")
-    found = [
-        predicate(plans.optional(None if one.condition is None else str(one.condition.sql())), one.does)
-        for one in actions
-    ]
-    return plans.scala_sequence(found)
-
-
-def _told(
-    parts: MergeParts, counts: Mapping[str, int], old: Sequence[Any], added: Sequence[Any]
-) -> Mapping[str, int]:
-    """What Delta's own MERGE says of itself."""
-    updated, deleted, inserted = (counts[name] for name in ("update", "delete", "insert"))
-    return {
-        "operationNumSourceRows": counts["asked"],
-        f"{_ROWS}Updated": updated,
-        f"{_ROWS}MatchedUpdated": updated,
-        f"{_ROWS}Deleted": deleted,
-        f"{_ROWS}MatchedDeleted": deleted,
-        f"{_ROWS}Copied": counts["copied"],
-        f"{_ROWS}Inserted": inserted,
-        "numOutputRows": updated + counts["copied"] + inserted,
-        "numTargetFilesAdded": len(added),
-        "numTargetFilesRemoved": len(old),
-        "numTargetBytesAdded": sum(int(one.size()) for one in added),
-        "numTargetBytesRemoved": sum(int(one.size()) for one in old),
-    }
 
 
 def settings_of(layout: BucketLayout) -> Mapping[str, str]:
@@ -206,7 +169,7 @@ def bucketed_change(
     plans: Plans, session: Any, merge: JavaPlan, layout: BucketLayout, *, is_kept: bool = False
 ) -> BucketedChange:
     """An analysed and pinned MERGE as a bucketed change of the head of its target. `session` is set up for it and its
-    `layout`; `is_kept`: the rows of the source are in Spark's stores. Raises `UnlikeBucketsError` if it is none."""
+    `layout`; `is_kept`: the rows of the source are in Spark's stores. Raises `LeftToDeltaError` if it is none."""
     with plans.active(session):
         log = merge.targetFileIndex().deltaLog()
         transaction = log.startTransaction(merge.catalogTable(), plans.nothing)

@@ -14,11 +14,11 @@ from lakewarden.jobs.session.delta.buckets.bucketed_changes import (
     bucketed_change,
     settings_of,
 )
-from lakewarden.jobs.session.delta.buckets.reading import UnlikeBucketsError
 from lakewarden.jobs.session.delta.buckets.rows_changes import RowsChange, rows_change
 from lakewarden.jobs.session.delta.buckets.writing import distributed
 from lakewarden.jobs.session.delta.delta_reads import delta_index
 from lakewarden.jobs.session.delta.kept_rows import options_of_write
+from lakewarden.jobs.session.delta.merges.merge_work import LeftToDeltaError
 from lakewarden.jobs.session.formats.shapes import Execution, Shape
 from lakewarden.jobs.session.plans import JavaPlan, Plans, kind
 
@@ -73,7 +73,7 @@ class BucketedWrites:
                     return frame
                 because = _TURNED_OUT + (_MATCHES if kind(plan) == _MERGE else "")
                 done.note = _DOES_NOT.format(because=because, name=name)
-            except UnlikeBucketsError as error:
+            except LeftToDeltaError as error:
                 done.note = _DOES_NOT.format(because=error, name=name)
         return self._plans.run(session, plan)
 
@@ -85,7 +85,7 @@ class BucketedWrites:
         try:
             with as_set(session, _settings(session, layout)):
                 bucketed_change(self._plans, session, plan, layout)
-        except UnlikeBucketsError as error:
+        except LeftToDeltaError as error:
             return _DOES_NOT.format(because=error, name=_STATEMENTS[kind(plan)])
         return _DOES.format(count=layout.count)
 

@@ -6,27 +6,20 @@ from functools import reduce
 from typing import Any, Final
 
 from lakewarden.catalog.model.bucket_layout import BucketLayout
-from lakewarden.jobs.session.delta.buckets.reading import BucketedTable, UnlikeBucketsError, table_of
+from lakewarden.jobs.session.delta.buckets.reading import BucketedTable, table_of
 from lakewarden.jobs.session.delta.delta_reads import delta_index
+from lakewarden.jobs.session.delta.merges.merge_work import (
+    LARGEST,
+    ClauseAction,
+    LeftToDeltaError,
+    MergeWork,
+    work_of,
+)
 from lakewarden.jobs.session.plans import JavaPlan, Plans, kind
 
-__all__ = [
-    "LARGEST",
-    "ClauseAction",
-    "MergeParts",
-    "merge_parts",
-    "require_keys_kept",
-    "require_same_schema",
-]
+__all__ = ["MergeParts", "merge_parts", "require_keys_kept"]
 
-_DONE: Final = {
-    "DeltaMergeIntoMatchedUpdateClause": "update",
-    "DeltaMergeIntoMatchedDeleteClause": "delete",
-    "DeltaMergeIntoNotMatchedInsertClause": "insert",
-}
-"""Clauses, and what Delta's own history calls them."""
 _KEPT: Final = "LogicalRDD"
-_OWN_TYPE: Final = "__CHAR_VARCHAR_TYPE_STRING"
 _CHAIN: Final = frozenset({"Aggregate", "Filter", "Project", "SubqueryAlias", "View"})
 """Nodes that read all rows of what is below them, and whose columns are told by name."""
 _AGAIN: Final = frozenset(
@@ -50,79 +43,34 @@ _COLLATED: Final = "string collate"
 """Texts that are equal without being the same: a group is called by one of them."""
 _CASTS: Final = frozenset({"Cast", "CheckOverflowInTableWrite", "KnownNotNull"})
 """Nodes around a value that may change its type, and nothing else that is compared."""
-LARGEST: Final = 48 * 1024 * 1024
-"""Bytes of a bucket's files up to which its rows are kept in a hash table by the join. Rows of larger ones are
-exchanged, sorted, and spill."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class ClauseAction:
-    """What one clause does."""
+class MergeParts(MergeWork):
+    """What a MERGE does to its bucketed table."""
 
-    does: str
-    """As Delta's history says it: update, delete or insert."""
-    condition: Any | None
-    """Of the rows that it is for, None for all that no clause before it has taken."""
-    values: tuple[Any, ...] = ()
-    """What it puts into each column; nothing for a deletion."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class MergeParts:
-    """What a MERGE does to its table."""
-
-    merge: JavaPlan
-    target: JavaPlan
-    """The leaf that it changes."""
     table: BucketedTable
-    """What that leaf reads."""
-    rows: JavaPlan
-    """The source."""
+    """What its leaf reads."""
     is_repeatable: bool
     """The source has the same rows when it is read again."""
     source: tuple[JavaPlan, BucketedTable] | None
     """The leaf of the source, if it is read bucket by bucket."""
-    condition: Any
-    """Of a match."""
     keys: tuple[Any, ...]
     """What the bucket columns of a match are equal to, of the source."""
     is_aligned: bool
     """Each task that reads the source has the rows of one bucket of the table."""
     chosen: tuple[Any, ...]
     """Conditions that are about the source alone: no row that does not hold them changes anything."""
-    columns: tuple[tuple[str, Any], ...]
-    """Each column's name, and what is in it."""
-    matched: tuple[ClauseAction, ...]
-    """For matches; the first whose condition holds."""
-    inserts: tuple[ClauseAction, ...]
-    """For rows of the source without a match."""
-
-    @property
-    def only_deletes(self) -> bool:
-        """Each match takes its row away, however many it has, and nothing else happens."""
-        alone = len(self.matched) == 1 and not self.inserts
-        return alone and self.matched[0].does == "delete" and self.matched[0].condition is None
 
 
 def merge_parts(
     plans: Plans, merge: JavaPlan, snapshot: Any, layout: BucketLayout, *, is_kept: bool = False
 ) -> MergeParts:
     """What an analysed and pinned MERGE does to this version of its target, which has a `layout`; `is_kept`: the rows
-    of its source are in Spark's stores. Raises `UnlikeBucketsError` if it is not known to come out the same."""
-    if not merge.notMatchedBySourceClauses().isEmpty():
-        raise UnlikeBucketsError("is changed where the source has no row")
-    if merge.schemaEvolutionEnabled() or merge.canMergeSchema():
-        raise UnlikeBucketsError("gets other columns")
-    target, *rest = plans.leaves(merge.target())
-    if rest or kind(target) != "LogicalRelation":
-        raise UnlikeBucketsError("is read in a way that is not known")
-    require_same_schema(merge.targetFileIndex().metadata(), snapshot.metadata())
+    of its source are in Spark's stores. Raises `LeftToDeltaError` if it is not known to come out the same."""
+    work = work_of(plans, merge, snapshot)
     mine = table_of(plans, snapshot, layout)
-    columns = tuple((str(one.name()), one) for one in plans.sequence(merge.target().output()))
-    matched, inserts = (
-        tuple(_action(plans, clause, columns) for clause in plans.sequence(clauses))
-        for clauses in (merge.matchedClauses(), merge.notMatchedClauses())
-    )
+    columns, matched, inserts = work.columns, work.matched, work.inserts
     for one in matched:
         if one.does != "delete":
             told = zip(columns, one.values, strict=True)
@@ -135,45 +83,21 @@ def merge_parts(
     is_repeatable = _is_repeatable(plans, merge.source(), asked, is_kept=is_kept)
     source = _source(plans, merge.source(), mine) if is_repeatable else None
     return MergeParts(
-        merge=merge, target=target, table=mine, rows=merge.source(), is_repeatable=is_repeatable, source=source,
-        condition=merge.condition(), keys=keys,
+        merge=merge, target=work.target, table=mine, rows=work.rows, is_repeatable=is_repeatable, source=source,
+        condition=work.condition, keys=keys,
         is_aligned=source is not None and _is_aligned(plans, *source, keys),
         chosen=_chosen(parts, matched, inserts, merge.source().outputSet()),
         columns=columns, matched=matched, inserts=inserts,
     )  # fmt: skip
 
 
-def require_same_schema(analysed: Any, now: Any) -> None:
-    """Return if the metadata of a table are those that a statement was analysed with, and its columns have no type of
-    their own. Raises `UnlikeBucketsError`."""
-    if str(analysed.schemaString()) != str(now.schemaString()) or str(analysed.id()) != str(now.id()):
-        raise UnlikeBucketsError("has other columns by now")
-    if _OWN_TYPE in str(now.schemaString()):
-        raise UnlikeBucketsError("has columns of type CHAR or VARCHAR")
-
-
-def _action(plans: Plans, clause: Any, columns: Sequence[tuple[str, Any]]) -> ClauseAction:
-    does, condition = _DONE.get(kind(clause)), plans.option(clause.condition())
-    if does is None:
-        raise UnlikeBucketsError("is changed in a way that is not known")
-    if does == "delete":
-        return ClauseAction(does=does, condition=condition)
-    new: dict[str, Any] = {}
-    for action in plans.sequence(clause.resolvedActions()):
-        parts = [str(part) for part in plans.sequence(action.targetColNameParts())]
-        new[".".join(parts).lower()] = action.expr()
-    if [name.lower() for name, _ in columns] != list(new):
-        raise UnlikeBucketsError("is changed within its columns")
-    return ClauseAction(does=does, condition=condition, values=tuple(new.values()))
-
-
 def require_keys_kept(table: BucketedTable, values: Sequence[tuple[str, Any, Any]]) -> None:
     """Return if the bucket columns stay as they are, given each column's name, old and new value. Raises
-    `UnlikeBucketsError`."""
+    `LeftToDeltaError`."""
     keys = {column.lower() for column in table.layout.columns}
     for name, old, new in values:
         if name.lower() in keys and not old.semanticEquals(new):
-            raise UnlikeBucketsError(f"gets another {name}, which says in which bucket a row is")
+            raise LeftToDeltaError(f"gets another {name}, which says in which bucket a row is")
 
 
 def _conjuncts(condition: Any) -> Iterator[Any]:
@@ -210,7 +134,7 @@ def _keys(
             if here.semanticEquals(mine) and there.references().subsetOf(of_source)
         ]
         if not theirs:
-            raise UnlikeBucketsError("is not joined by its bucket columns")
+            raise LeftToDeltaError("is not joined by its bucket columns")
         found.append(theirs[0])
     return tuple(found)
 
@@ -227,7 +151,7 @@ def _require_keys_inserted(
     new = {name.lower(): value for (name, _), value in zip(columns, insert.values, strict=True)}
     for name, key in zip(table.layout.columns, keys, strict=True):
         if not _bare(plans, new[name.lower()]).semanticEquals(_bare(plans, key)):
-            raise UnlikeBucketsError(f"gets rows with another {name} than they are matched by")
+            raise LeftToDeltaError(f"gets rows with another {name} than they are matched by")
 
 
 def _bare(plans: Plans, value: Any) -> Any:
@@ -238,14 +162,14 @@ def _bare(plans: Plans, value: Any) -> Any:
 
 def _is_repeatable(plans: Plans, source: JavaPlan, parts: Sequence[Any], *, is_kept: bool) -> bool:
     """Whether the source has the same rows when it is read again: for the buckets that it is about, and for what it
-    does to them. Raises `UnlikeBucketsError` if what is asked of them may have another answer then."""
+    does to them. Raises `LeftToDeltaError` if what is asked of them may have another answer then."""
     leaves = plans.leaves(source)
     if any(_is_delta(plans, leaf) and not leaf.relation().location().isTimeTravelQuery() for leaf in leaves):
-        raise UnlikeBucketsError("is read by the statement itself")
+        raise LeftToDeltaError("is read by the statement itself")
     one_row = plans.logical.OneRowRelation()
     conditions = reduce(lambda plan, part: plans.logical.Filter(part, plan), parts, one_row)
     if plans.asks_for_the_time(conditions) or not all(bool(one.deterministic()) for one in parts):
-        raise UnlikeBucketsError("is changed by what may be another thing when it is asked again")
+        raise LeftToDeltaError("is changed by what may be another thing when it is asked again")
     known = {*_AGAIN, _KEPT} if is_kept else _AGAIN
     return (
         {kind(node) for node in plans.nodes(source)} <= known
@@ -285,7 +209,7 @@ def _source(plans: Plans, source: JavaPlan, table: BucketedTable) -> tuple[JavaP
         return None
     try:
         read = table_of(plans, leaf.relation().location().getSnapshot())
-    except UnlikeBucketsError:
+    except LeftToDeltaError:
         return None
     found = read.in_buckets(table.layout.count)
     return (leaf, found) if found is not None and found.largest <= LARGEST else None

@@ -6,30 +6,26 @@ Spark's own bucketed scan goes by names of files that Delta does not write. What
 deletion vectors are not taken out there, so whoever asks looks for them first.
 """
 
-import json
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, Self
 
 from lakewarden.catalog.model.bucket_layout import BucketedFiles, BucketLayout, key_types, layout_in
+from lakewarden.jobs.session.delta.merges.merge_work import (
+    LeftToDeltaError,
+    require_known_features,
+    require_no_vectors,
+)
 from lakewarden.jobs.session.plans import JavaPlan, Plans
 from lakewarden.jobs.sql.compile.values import quoted
 
-__all__ = ["WRONG_BUCKET", "BucketedTable", "UnlikeBucketsError", "checked", "table_of"]
+__all__ = ["WRONG_BUCKET", "BucketedTable", "checked", "table_of"]
 
 WRONG_BUCKET: Final = "lakewarden: a row of another bucket than its file says"
 """What Spark says when it comes upon a layout that is wrong."""
-_FEATURES: Final = frozenset({"appendOnly", "checkConstraints", "invariants"})
-"""Table features that change nothing of how files are read, and that Delta's own writer minds."""
-_SETTINGS: Final = ("delta.appendOnly", "delta.autoOptimize")
-"""Table properties that refuse what is done here, or that arrange files in another way."""
 _MOST_TIMES: Final = 4
 """So often the files of a source are read, at most."""
 _BATCHES: Final = "returning_batch"
-
-
-class UnlikeBucketsError(Exception):
-    """A table, or a statement, is not worked on bucket by bucket. The message says why, as the end of a sentence."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,28 +103,20 @@ class BucketedTable:
 
 
 def table_of(plans: Plans, snapshot: Any, expected: BucketLayout | None = None) -> BucketedTable:
-    """One version of a table. Raises `UnlikeBucketsError` if it cannot be read bucket by bucket, or its layout is not
+    """One version of a table. Raises `LeftToDeltaError` if it cannot be read bucket by bucket, or its layout is not
     the one that is `expected`."""
     metadata, protocol = snapshot.metadata(), snapshot.protocol()
     settings = plans.texts(metadata.configuration())
     layout = layout_in(settings)
     if layout is None:
-        raise UnlikeBucketsError("has no buckets on record")
+        raise LeftToDeltaError("has no buckets on record")
     if expected is not None and layout != expected:
-        raise UnlikeBucketsError("has other buckets by now")
+        raise LeftToDeltaError("has other buckets by now")
     if key_types(str(metadata.schemaString()), layout) is None:
-        raise UnlikeBucketsError(f"has no columns {', '.join(layout.columns)} of a type that is hashed")
+        raise LeftToDeltaError(f"has no columns {', '.join(layout.columns)} of a type that is hashed")
     if not metadata.partitionColumns().isEmpty():
-        raise UnlikeBucketsError("is partitioned")
-    found = min((key for key in settings if key.startswith(_SETTINGS)), default=None)
-    if found is not None:
-        raise UnlikeBucketsError(f"has the property {found}")
-    told = json.loads(str(protocol.json()))["protocol"]
-    features = {*told.get("readerFeatures", ()), *told.get("writerFeatures", ())}
-    if told["minReaderVersion"] not in (1, 3) or told["minWriterVersion"] not in (1, 2, 3, 7):
-        raise UnlikeBucketsError("has features of Delta that are not known to be kept")
-    if not features <= _FEATURES:
-        raise UnlikeBucketsError(f"has the feature {min(features - _FEATURES)} of Delta")
+        raise LeftToDeltaError("is partitioned")
+    require_known_features(settings, protocol)
     return BucketedTable(layout=layout, snapshot=snapshot, files=_by_bucket(snapshot, layout))
 
 
@@ -151,11 +139,10 @@ def checked(
 
 def _by_bucket(snapshot: Any, layout: BucketLayout) -> tuple[Sequence[Any], ...]:
     files = list(snapshot.allFiles().collect())
-    if any(one.deletionVector() is not None for one in files):
-        raise UnlikeBucketsError("has files with deletion vectors")
+    require_no_vectors(files)
     found = BucketedFiles.of(layout, files, lambda one: str(one.path()))
     if found.strays:
-        raise UnlikeBucketsError(f"has {len(found.strays)} files in no bucket")
+        raise LeftToDeltaError(f"has {len(found.strays)} files in no bucket")
     return found.placed
 
 

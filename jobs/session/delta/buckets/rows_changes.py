@@ -14,23 +14,17 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
 from lakewarden.catalog.model.bucket_layout import BucketLayout
-from lakewarden.jobs.session.delta.buckets.merge_parts import require_keys_kept, require_same_schema
-from lakewarden.jobs.session.delta.buckets.plan_pieces import (
-    Replacement,
-    bucketed,
-    column,
-    counted,
-    metric,
-    used,
-)
+from lakewarden.jobs.session.delta.buckets.bucketed_leaves import bucketed
+from lakewarden.jobs.session.delta.buckets.merge_parts import require_keys_kept
 from lakewarden.jobs.session.delta.buckets.reading import (
     WRONG_BUCKET,
     BucketedTable,
-    UnlikeBucketsError,
     checked,
     table_of,
 )
 from lakewarden.jobs.session.delta.delta_reads import delta_index
+from lakewarden.jobs.session.delta.merges.merge_work import LeftToDeltaError, require_same_schema
+from lakewarden.jobs.session.delta.merges.plan_pieces import Replacement, column, counted, metric, used
 from lakewarden.jobs.session.plans import JavaPlan, Plans, kind
 
 __all__ = ["RowsChange", "rows_change"]
@@ -146,27 +140,27 @@ class RowsChange:
 
 def rows_change(plans: Plans, session: Any, command: JavaPlan, layout: BucketLayout) -> RowsChange:
     """An analysed UPDATE or DELETE as a bucketed change of the head of its table. `session` is set up for it and its
-    `layout`. Raises `UnlikeBucketsError` if it is none."""
+    `layout`. Raises `LeftToDeltaError` if it is none."""
     leaf, *rest = plans.leaves(command.target())
     index = delta_index(plans, leaf.relation()) if kind(leaf) == "LogicalRelation" and not rest else None
     if index is None or not command.target().sameOutput(leaf):
-        raise UnlikeBucketsError("is changed through a view")
+        raise LeftToDeltaError("is changed through a view")
     with plans.active(session):
         transaction = index.deltaLog().startTransaction(command.catalogTable(), plans.nothing)
     snapshot = transaction.snapshot()
     require_same_schema(index.metadata(), snapshot.metadata())
     columns = plans.sequence(leaf.output())
     if [str(one.name()) for one in columns] != list(snapshot.schema().fieldNames()):
-        raise UnlikeBucketsError("is asked for more than its columns")
+        raise LeftToDeltaError("is asked for more than its columns")
     table = table_of(plans, snapshot, layout)
     condition = plans.option(command.condition())
     if condition is not None:
         chosen = plans.logical.Filter(condition, leaf)
         if plans.asks(condition) or plans.asks_for_the_time(chosen) or not condition.deterministic():
-            raise UnlikeBucketsError("is changed by what may be another thing when it is asked again")
+            raise LeftToDeltaError("is changed by what may be another thing when it is asked again")
     if kind(command) == _UPDATE:
         new = plans.sequence(command.updateExpressions())
         require_keys_kept(table, [(str(old.name()), old, one) for old, one in zip(columns, new, strict=True)])
     elif condition is None or str(condition.sql()) == "true":
-        raise UnlikeBucketsError("loses all of its rows, which takes no reading")
+        raise LeftToDeltaError("loses all of its rows, which takes no reading")
     return RowsChange(plans, session, command, leaf, table, transaction)

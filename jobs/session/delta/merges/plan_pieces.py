@@ -1,12 +1,11 @@
-"""What plans of bucketed changes are put together from."""
+"""What plans of changes are put together from, and their commit."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from lakewarden.jobs.session.delta.buckets.reading import BucketedTable
-from lakewarden.jobs.session.plans import JavaPlan, Plans
+from lakewarden.jobs.session.plans import Plans
 
-__all__ = ["Replacement", "bucketed", "column", "counted", "metric", "used"]
+__all__ = ["Replacement", "column", "counted", "metric", "used"]
 
 
 def metric(plans: Plans, name: str, value: int = 0) -> Any:
@@ -34,19 +33,8 @@ def used(plans: Plans, parts: Iterable[Any]) -> Any:
     return plans.sql.catalyst.expressions.AttributeSet.fromAttributeSets(plans.scala_sequence(sets))
 
 
-def bucketed(plans: Plans, session: Any, leaf: JavaPlan, table: BucketedTable, needed: Any) -> JavaPlan:
-    """A leaf read bucket by bucket, with its bucket columns and those that are needed alone."""
-    keys = {column.lower() for column in table.layout.columns}
-    chosen = [
-        one
-        for one in plans.sequence(leaf.output())
-        if needed.contains(one) or str(one.name()).lower() in keys
-    ]
-    return table.leaf(plans, session, leaf, chosen)
-
-
 class Replacement:
-    """Files of a bucketed table that are written anew: one commit of a transaction, under the statement's id."""
+    """Files of a table that are written anew: one commit of a transaction, under the statement's id."""
 
     def __init__(self, plans: Plans, session: Any, command: Any, transaction: Any) -> None:
         self._plans, self._session, self._command = plans, session, command
@@ -71,12 +59,20 @@ class Replacement:
         return self._plans.sequence(self._transaction.writeFiles(rows._jdf))
 
     def commit(
-        self, operation: Any, old: Sequence[Any], added: Sequence[Any], told: Mapping[str, int]
+        self,
+        operation: Any,
+        old: Sequence[Any],
+        added: Sequence[Any],
+        told: Mapping[str, int],
+        *,
+        reads_whole: bool = True,
     ) -> None:
-        """Put the new files in the place of the old ones."""
+        """Put the new files in the place of the old ones. Whoever `reads_whole` loses to everybody who commits first,
+        others to those who change what they have asked the transaction for."""
         plans, transaction = self._plans, self._transaction
         metrics = {name: metric(plans, name, value) for name, value in told.items()}
-        transaction.readWholeTable()
+        if reads_whole:
+            transaction.readWholeTable()
         transaction.registerSQLMetrics(self._session, plans.scala_map(metrics.items()))
         removed, number = [one.remove() for one in old], plans.option(self._number())
         actions = (*removed, *added, *(() if number is None else (number,)))
