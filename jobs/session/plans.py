@@ -262,6 +262,10 @@ class Plans:
         plan.setAnalyzed()
         return session.sessionState().executePlan(plan, self._skip).executedPlan()
 
+    def optimized(self, session: Any, plan: JavaPlan) -> JavaPlan:
+        """An analysed plan as Spark's optimizer leaves it. Nothing is run."""
+        return session.sessionState().executePlan(plan, self._skip).optimizedPlan()
+
     def run(self, session: Any, plan: JavaPlan) -> DataFrame:
         """Run an analysed plan as it is (commands at once, queries when they are asked for rows)."""
         plan.setAnalyzed()

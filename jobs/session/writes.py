@@ -215,6 +215,9 @@ class Upserted:
     """The MERGE that was run; empty where there was none."""
     pruning: str = ""
     """The condition that left out the other files."""
+    left_because: str = ""
+    """Why the format's own MERGE did it, as the end of a sentence about the table; empty where it was done by one join
+    or bucket by bucket, and of other formats."""
 
     @property
     def done_before(self) -> bool:

@@ -26,7 +26,9 @@ class Execution:
     note: str | None = None
     """What is to be said of it, such as why its buckets were of no use."""
     counts: Mapping[str, int] | None = None
-    """What a MERGE that was done bucket by bucket says of itself; None for any other."""
+    """What a MERGE that was done here, and not by its format's own command, says of itself; None for any other."""
+    left_because: str = ""
+    """Why an upsert was left to its format's own MERGE, as the end of a sentence about the table."""
     is_skipped: bool = False
     """It was done before, under its operation id."""
 

@@ -17,6 +17,8 @@ def told_by(told: Mapping[str, str | int], written: Written, plan: UpsertPlan) -
         rows_inserted=inserted,
         rows_updated=updated,
         rows_deleted=int(told.get("numTargetRowsDeleted", 0)),
+        files_before=int(told.get("numTargetFilesBeforeSkipping", 0)),
+        files_read=int(told.get("numTargetFilesAfterSkipping", 0)),
         files_added=int(told.get("numTargetFilesAdded", 0)),
         files_removed=int(told.get("numTargetFilesRemoved", 0)),
         statement=plan.statement,

@@ -24,6 +24,8 @@ from lakewarden.jobs.session.conflicts.lost_races import LostRaceError
 from lakewarden.jobs.session.delta.buckets.bucketed_writes import BucketedWrites
 from lakewarden.jobs.session.delta.delta_commits import DeltaRecords
 from lakewarden.jobs.session.delta.delta_ways import DeltaTarget
+from lakewarden.jobs.session.delta.merges.joined_upserts import joined_upsert
+from lakewarden.jobs.session.delta.merges.merge_work import LeftToDeltaError
 from lakewarden.jobs.session.delta.session_keys import (
     number_commit,
     set_up_merge,
@@ -34,6 +36,7 @@ from lakewarden.jobs.session.delta.session_keys import (
 from lakewarden.jobs.session.delta.upsert_target import UpsertTarget, emptied_of, existing, is_done, making
 from lakewarden.jobs.session.formats.shapes import Execution
 from lakewarden.jobs.session.frames import is_path, sql_name
+from lakewarden.jobs.session.plans import JavaPlan
 from lakewarden.jobs.session.row_ways.asked_ways import asked_of
 from lakewarden.jobs.session.row_ways.statement_ways import RowWays
 from lakewarden.jobs.session.upserts.counted_upserts import told_by
@@ -206,7 +209,11 @@ class MergedUpserts:
                 plans.append(plan)
                 parsed = self._plans.composed(session, plan.statement)
                 reach("upsert.merging")
-                return self._buckets.run(session, self._plans.analysed(session, parsed), done, is_kept=True)
+                merge = self._plans.analysed(session, parsed)
+                if self._buckets.changes(merge):
+                    return self._buckets.run(session, merge, done, is_kept=True)
+                read = source.pinned.at_head(target.location)
+                return self._joined(session, merge, done, size, None if read is None else read.version)
 
         frame, written = self._recorder.run(
             session,
@@ -229,7 +236,26 @@ class MergedUpserts:
             return self._told_by_commit(target, written, plans[0])
         if done.counts is not None:
             return told_by(done.counts, written, plans[0])
-        return Upserted(written=None) if done.is_skipped else self._told(frame, written, plans[0])
+        if done.is_skipped:
+            return Upserted(written=None)
+        return replace(self._told(frame, written, plans[0]), left_because=done.left_because)
+
+    def _joined(
+        self, session: Any, merge: JavaPlan, done: Execution, size: int, source_read: int | None
+    ) -> DataFrame:
+        """Run a MERGE by one join if it can be. The source takes `size` bytes, and has read this version of the
+        table."""
+        try:
+            upsert = joined_upsert(self._plans, session, merge, size=size, source_read=source_read)
+            frame = upsert.run()
+        except LeftToDeltaError as error:
+            done.left_because = str(error)
+            return self._plans.run(session, merge)
+        if frame is None:
+            done.left_because = "has rows with several matches"
+            return self._plans.run(session, merge)
+        done.counts, done.is_skipped = upsert.told, upsert.told is None
+        return frame
 
     def _way(self, session: Any, request: Upsert, target: UpsertTarget) -> ChosenWay | None:
         """How rows that change are written; None where nobody asks. The session writes so from now on."""

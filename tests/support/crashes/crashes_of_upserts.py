@@ -20,6 +20,13 @@ UPSERTS = (
         test="test_upsert.py::test_a_query_killed_at_any_step_of_a_batch_applies_it_once",
     ),
     Crash(
+        point="upsert.joined",
+        killed="a streaming query that upserts, when the files of a batch are written and before its commit",
+        left="files that no commit names, a table without the batch, and a checkpoint that has begun it",
+        then="the query, started again, comes with the batch again, and writes other files; `vacuum` deletes those",
+        test="test_upsert.py::test_a_query_killed_at_any_step_of_a_batch_applies_it_once",
+    ),
+    Crash(
         point="upsert.written",
         killed="an upsert by equality deletes, when its files are written and before its commit",
         left="files of keys and of rows that no metadata names",

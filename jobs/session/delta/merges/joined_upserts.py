@@ -1,0 +1,170 @@
+"""A judged MERGE of an upsert into a table without buckets, done by one join: the files that rows of the source may be
+in are read once, joined with the kept source, counted on the way, and written.
+
+Delta's own MERGE joins twice: first to find the files that have matches, then to write them. Here the first join is one
+of the keys alone, which are sent to every task, and it is left out where all files together are no larger than the
+source: then they are written anew, whichever of them have matches.
+
+It is done by a transaction of Delta's own, which asks for the same files by the same condition as its MERGE, so that
+others who commit meanwhile are in conflict with it as with that. Everything that is not known to come out as Delta's
+MERGE would have it is left to that, and so is the judgement of rows with several matches.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from pyspark.sql import DataFrame
+
+from lakewarden.catalog.failpoints import reach
+from lakewarden.jobs.session.conflicts.lost_races import LostRaceError
+from lakewarden.jobs.session.delta.merges.joined_rows import JoinedRows
+from lakewarden.jobs.session.delta.merges.merge_work import (
+    LARGEST,
+    LeftToDeltaError,
+    MergeWork,
+    operation_of,
+    require_known_features,
+    require_no_vectors,
+    told_of,
+    work_of,
+)
+from lakewarden.jobs.session.delta.merges.plan_pieces import Replacement, column, used
+from lakewarden.jobs.session.plans import JavaPlan, Plans, kind
+
+__all__ = ["JoinedUpsert", "joined_upsert"]
+
+_MOST_FILES: Final = 1000
+"""Of more, each is asked about by a call, Delta's own MERGE does it."""
+_FILE: Final = "__lakewarden_file"
+_KEPT: Final = "LogicalRDD"
+_ABOVE: Final = frozenset({_KEPT, "Project", "SubqueryAlias", "View"})
+"""What the source of an upsert is made of: its kept rows, and a name."""
+
+
+class JoinedUpsert:
+    """An upsert that is not run yet."""
+
+    def __init__(
+        self,
+        plans: Plans,
+        session: Any,
+        work: MergeWork,
+        transaction: Any,
+        *,
+        size: int,
+        is_own_source: bool,
+    ) -> None:
+        self._plans, self._session, self._work, self._size = plans, session, work, size
+        self._is_own_source = is_own_source
+        self._transaction, self._merge = transaction, work.merge
+        self._files = Replacement(plans, session, work.merge, transaction)
+        self.told: Mapping[str, int] | None = None
+        """What it did, as Delta's own MERGE says it; None where it was done before."""
+
+    def run(self) -> DataFrame | None:
+        """Do it; None, and nothing was changed, where a row turns out to have several matches: then Delta's MERGE says
+        what is to be said. Raises `LeftToDeltaError` if nothing is written yet and Delta's MERGE should do it, and
+        what Spark and Delta raise, also after a race that was lost."""
+        with self._plans.active(self._session):
+            done = self._files.is_done or self._run()
+        return self._plans.spark.range(0) if done else None
+
+    def _run(self) -> bool:
+        plans = self._plans
+        command = plans.optimized(self._session, self._merge)  # Delta knows no BETWEEN that is not taken apart
+        predicates = command.getTargetOnlyPredicates(self._session)
+        found = self._transaction.filterFiles(predicates, True)
+        if found.length() > _MOST_FILES:
+            raise LeftToDeltaError(f"has more than {_MOST_FILES} files that are looked into")
+        candidates = plans.sequence(found)
+        require_no_vectors(candidates)
+        old = self._touched(candidates)
+        rows = JoinedRows(plans, self._session, self._work)
+        frame = rows.whole(self._read(old))
+        added = plans.sequence(self._merge.writeFiles(self._session, self._transaction, frame._jdf))
+        if not rows.is_sound:
+            return False
+        counts = rows.counts
+        is_changed = any(counts[name] for name in ("update", "delete", "insert"))
+        if not is_changed:  # what was written is nobody's
+            old, added, counts = [], [], {**counts, "copied": 0}
+        self.told = {
+            **told_of(counts, old, added),
+            "numTargetFilesBeforeSkipping": int(self._transaction.snapshot().numOfFiles()),
+            "numTargetFilesAfterSkipping": len(candidates),
+        }
+        reach("upsert.joined")
+        if is_changed or self._files.is_numbered:
+            operation = operation_of(plans, self._work)
+            self._files.commit(operation, old, added, self.told, reads_whole=self._is_own_source)
+        self._files.recache()
+        return True
+
+    def _touched(self, files: Sequence[Any]) -> Sequence[Any]:
+        """The files that are written anew: those that have matches, or all where they are small."""
+        if sum(int(one.size()) for one in files) <= self._size:
+            return files
+        if self._size > LARGEST:
+            raise LeftToDeltaError("gets more keys than every task can have")
+        plans, logical, work = self._plans, self._plans.logical, self._work
+        needed = used(plans, [work.condition])
+        name = column(plans, _FILE, plans.sql.catalyst.expressions.InputFileName())
+        mine = [old for _, old in work.columns if needed.contains(old)]
+        theirs = [one for one in plans.sequence(work.rows.output()) if needed.contains(one)]
+        by_all = getattr(getattr(logical, "BROADCAST$"), "MODULE$")
+        hint = logical.JoinHint(plans.nothing, plans.optional(logical.HintInfo(plans.optional(by_all))))
+        semi = getattr(getattr(plans.sql.catalyst.plans, "LeftSemi$"), "MODULE$")
+        joined = logical.Join(
+            logical.Project(plans.scala_sequence((*mine, name)), self._read(files)),
+            logical.Project(plans.scala_sequence(theirs), work.rows),
+            semi,
+            plans.optional(work.condition),
+            hint,
+        )
+        named = logical.Distinct(logical.Project(plans.scala_sequence((name.toAttribute(),)), joined))
+        names = [str(row[0]) for row in plans.frame(self._session, named).collect()]
+        path = self._transaction.deltaLog().dataPath()
+        by_name = self._merge.generateCandidateFileMap(path, plans.scala_sequence(files))
+        return [self._merge.getTouchedFile(path, one, by_name) for one in names]
+
+    def _read(self, files: Sequence[Any]) -> JavaPlan:
+        """The table's leaf, with these files alone."""
+        plans, transaction = self._plans, self._transaction
+        log = transaction.deltaLog()
+        index = plans.sql.delta.files.TahoeBatchFileIndex(
+            self._session,
+            "batch",
+            plans.scala_sequence(files),
+            log,
+            log.dataPath(),
+            transaction.snapshot(),
+            False,
+        )
+        leaf = plans.sql.delta.DeltaTableUtils.replaceFileIndex(self._work.target, index)
+        if files:
+            return leaf
+        never = plans.sql.catalyst.expressions.Literal.FalseLiteral()
+        return plans.logical.Filter(never, leaf)  # so that Spark joins nothing
+
+
+def joined_upsert(
+    plans: Plans, session: Any, merge: JavaPlan, *, size: int, source_read: int | None
+) -> JoinedUpsert:
+    """An analysed MERGE of an upsert, of a source that is kept and takes `size` bytes, as a change of the head of its
+    target; of that the source has read the version `source_read`, if it has read it at its head. Raises
+    `LeftToDeltaError` if Delta's own MERGE should do it, and `LostRaceError` if that version is not head any more."""
+    with plans.active(session):
+        log = merge.targetFileIndex().deltaLog()
+        transaction = log.startTransaction(merge.catalogTable(), plans.nothing)
+    snapshot = transaction.snapshot()
+    if source_read is not None and int(snapshot.version()) != source_read:
+        raise LostRaceError(
+            f"The table moved past version {source_read}, which the source had read.", is_mendable=True
+        )
+    work = work_of(plans, merge, snapshot)
+    require_known_features(plans.texts(snapshot.metadata().configuration()), snapshot.protocol())
+    if {kind(node) for node in plans.nodes(merge.source())} - _ABOVE:
+        raise LeftToDeltaError("gets rows that are not kept")
+    if [name for name, _ in work.columns] != list(snapshot.schema().fieldNames()):
+        raise LeftToDeltaError("is asked for more than its columns")
+    return JoinedUpsert(plans, session, work, transaction, size=size, is_own_source=source_read is not None)

@@ -1,0 +1,201 @@
+"""Upserts into tables without buckets by one join: all comes out as Delta's own MERGE makes it."""
+
+import random
+import uuid
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+from pyspark.sql import DataFrame, SparkSession
+
+from lakewarden.catalog.errors import PreconditionError
+from lakewarden.jobs.session.delta.merges import joined_upserts
+from support.builders.lakes import Lake, running_lake
+from support.cases import mostly_long
+
+pytestmark = pytest.mark.spark
+
+LEFT = {"delta.autoOptimize.autoCompact": "false"}
+"""A property by which Delta's own MERGE does an upsert, and which changes nothing of it."""
+COUNTED = ("numTargetRowsInserted", "numTargetRowsUpdated", "numTargetRowsDeleted", "numSourceRows")
+
+
+@pytest.fixture(scope="module")
+def lake(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lake]:
+    with running_lake(spark, tmp_path_factory.mktemp("joined")) as lake:
+        yield lake
+
+
+def made(lake: Lake, chance: random.Random) -> tuple[str, str]:
+    """Two tables with the same rows in several files; the second has the property."""
+    rows = [
+        (chance.choice((None, *range(40))), chance.choice(("a", "b", "", None)), chance.randrange(9), key % 3)
+        for key in range(60)
+    ]
+    parted = chance.random() < 0.5
+    paths = []
+    for properties in ({}, LEFT):
+        path = str(lake.folder / uuid.uuid4().hex[:8])
+        told = ", ".join(f"'{key}' = '{value}'" for key, value in properties.items())
+        lake.spark.sql(
+            f"CREATE TABLE delta.`{path}` (id int, v string, ts int, part int) USING delta"
+            + (" PARTITIONED BY (part)" if parted else "")
+            + (f" TBLPROPERTIES ({told})" if told else "")
+        )
+        for number in range(3):  # rows of one key may lie in several files
+            frame = lake.rows(*rows[number::3], schema="id int, v string, ts int, part int").coalesce(1)
+            frame.write.format("delta").mode("append").save(path)
+        paths.append(path)
+    return paths[0], paths[1]
+
+
+def batch(lake: Lake, chance: random.Random) -> tuple[DataFrame, dict[str, Any]]:
+    """Rows to upsert, and the options."""
+    count = chance.choice((0, 3, 25))
+    some = [
+        (
+            chance.choice((None, *range(60))),
+            chance.choice(("x", "y")),
+            chance.randrange(9),
+            chance.randrange(3),
+        )
+        for _ in range(count)
+    ]
+    options: dict[str, Any] = {
+        "keys": chance.choice((["id"], ["id", "part"])),
+        "duplicates": chance.choice(("any", "any", "last by ts")),
+        "null_keys": chance.choice(("insert", "match")),
+    }
+    if chance.random() < 0.5:
+        options["when"] = "newer by ts"
+    if chance.random() < 0.4:
+        options["delete_when"] = "v = 'y'"
+    if chance.random() < 0.3:
+        options["partial"] = ["v"]
+    return lake.rows(*some, schema="id int, v string, ts int, part int"), options
+
+
+def play(lake: Lake, seed: int, batches: int) -> int:
+    """The same upserts into two tables; how many of them changed something by one join."""
+    chance = random.Random(seed)
+    ours, theirs = made(lake, chance)
+    joined = 0
+    for number in range(batches):
+        frame, options = batch(lake, chance)
+        said = f"seed {seed}, batch {number}: {options}"
+        outcomes = [outcome(lake, frame, path, options) for path in (ours, theirs)]
+        assert outcomes[0] == outcomes[1], said
+        assert rows(lake, ours) == rows(lake, theirs), said
+        joined += isinstance(outcomes[0], tuple) and any(outcomes[0])
+    return joined
+
+
+def outcome(lake: Lake, frame: DataFrame, path: str, options: dict[str, Any]) -> object:
+    """What was counted, or how the source was refused."""
+    head = len(lake.commits(path))
+    try:
+        done = lake.lw.upsert(frame, path, **options)
+    except PreconditionError as error:
+        return str(error)
+    is_left = (
+        lake.spark.sql(f"SHOW TBLPROPERTIES delta.`{path}`").where(f"key = '{next(iter(LEFT))}'").count()
+    )
+    assert bool(done.left_because) == bool(is_left), done.left_because
+    counts = (done.rows_inserted, done.rows_updated, done.rows_deleted)
+    if any(counts):
+        (commit,) = lake.commits(path)[head:]
+        assert commit.lineage is not None and commit.operation == "MERGE"
+        told = [int(commit.metrics.get(name, 0)) for name in COUNTED]
+        assert told[:3] == list(counts)
+        return (*counts, told[3])
+    return counts
+
+
+def rows(lake: Lake, path: str) -> list[Any]:
+    return sorted(map(tuple, lake.spark.read.format("delta").load(path).collect()), key=repr)
+
+
+def test_random_upserts_leave_the_rows_and_counts_of_deltas_own_merge(lake: Lake) -> None:
+    assert play(lake, 1, 2) >= 1
+
+
+@pytest.mark.long
+def test_many_random_upserts_leave_the_rows_and_counts_of_deltas_own_merge(lake: Lake) -> None:
+    assert sum(play(lake, seed, 6) for seed in range(2, 10)) > 20
+
+
+def deleted(path: str) -> None:
+    DeltaTable(path).delete("id = 1")
+
+
+def compacted(path: str) -> None:
+    DeltaTable(path).optimize.compact()
+
+
+def appended(path: str) -> None:
+    row = {"id": [77], "v": ["other"], "ts": pa.array([1], pa.int32())}
+    write_deltalake(path, pa.table(row), mode="append")
+
+
+OTHERS: tuple[Callable[[str], None], ...] = (deleted, compacted, appended)
+
+
+@pytest.mark.parametrize("other", mostly_long(OTHERS, [deleted]))
+def test_what_others_commit_meanwhile_is_kept_and_the_upsert_tried_again(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch, other: Callable[[str], None]
+) -> None:
+    table = lake.table((1, "a", 1), (2, "b", 1))
+    lake.lw.upsert(lake.rows((3, "c", 1)), table, keys="id")
+    tries: list[str] = []
+
+    def between(point: str) -> None:
+        tries.append(point)
+        if len(tries) == 1:
+            other(table)
+
+    monkeypatch.setattr(joined_upserts, "reach", between)
+    done = lake.lw.upsert(lake.rows((1, "A", 2), (3, "C", 2), (4, "d", 2)), table, keys="id")
+    monkeypatch.undo()
+    expected = [(1, "A", 2), (2, "b", 1), (3, "C", 2), (4, "d", 2)]
+    if other is appended:
+        expected.append((77, "other", 1))
+    assert lake.held(table) == sorted(expected, key=repr) and done.left_because == ""
+    if other is not appended:
+        assert tries == ["upsert.joined"] * 2
+
+
+def test_nothing_is_committed_where_nothing_changes_and_files_without_matches_stay(lake: Lake) -> None:
+    path = str(lake.folder / "still")
+    whole = lake.spark.range(0, 40_000, 1, 4).selectExpr(
+        "id % 10000 * 4 + id DIV 10000 AS id", "uuid() AS v", "5 AS ts"
+    )
+    whole.write.format("delta").save(path)
+    few = lake.spark.sql("SELECT explode(array(1L, 39997L)) AS id, 'x' AS v, 5 AS ts")
+    still = lake.lw.upsert(few, path, keys="id", when="newer by ts")
+    assert (still.rows_written, still.left_because, len(lake.commits(path))) == (0, "", 1)
+    done = lake.lw.upsert(few, path, keys="id")
+    assert (done.files_before, done.files_read, done.files_removed, done.rows_updated) == (4, 4, 1, 2)
+    fresh = lake.lw.upsert(few.selectExpr("id * 2 + 100000 AS id", "v", "ts"), path, keys="id")
+    assert (fresh.files_removed, fresh.rows_inserted) == (0, 2)
+    assert lake.spark.read.format("delta").load(path).count() == 40_002
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("properties", "because"),
+    [
+        ({"delta.enableDeletionVectors": "true"}, "deletionVectors"),
+        ({"delta.enableChangeDataFeed": "true"}, "not known"),
+        ({"delta.columnMapping.mode": "name"}, "not known"),
+        ({"delta.enableRowTracking": "true"}, "feature"),
+    ],
+)
+def test_what_is_not_known_to_come_out_the_same_is_left_to_deltas_own_merge(
+    lake: Lake, properties: dict[str, str], because: str
+) -> None:
+    table = lake.table((1, "a", 1), **properties)
+    done = lake.lw.upsert(lake.rows((1, "b", 2), (2, "c", 2)), table, keys="id")
+    assert because in done.left_because and (done.rows_updated, done.rows_inserted) == (1, 1)
+    assert rows(lake, table) == [(1, "b", 2), (2, "c", 2)]
