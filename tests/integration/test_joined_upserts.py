@@ -167,17 +167,17 @@ def test_what_others_commit_meanwhile_is_kept_and_the_upsert_tried_again(
 
 
 def test_nothing_is_committed_where_nothing_changes_and_files_without_matches_stay(lake: Lake) -> None:
-    path = str(lake.folder / "still")
+    path = str(lake.folder / "still and odd")
     whole = lake.spark.range(0, 40_000, 1, 4).selectExpr(
         "id % 10000 * 4 + id DIV 10000 AS id", "uuid() AS v", "5 AS ts"
     )
     whole.write.format("delta").save(path)
-    few = lake.spark.sql("SELECT explode(array(1L, 39997L)) AS id, 'x' AS v, 5 AS ts")
+    few = lake.spark.sql("SELECT explode(array(1L, 39997L)) AS id, 'x' AS v, 5 AS ts, 'a b%:é' AS p")
     still = lake.lw.upsert(few, path, keys="id", when="newer by ts")
     assert (still.rows_written, still.left_because, len(lake.commits(path))) == (0, "", 1)
     done = lake.lw.upsert(few, path, keys="id")
     assert (done.files_before, done.files_read, done.files_removed, done.rows_updated) == (4, 4, 1, 2)
-    fresh = lake.lw.upsert(few.selectExpr("id * 2 + 100000 AS id", "v", "ts"), path, keys="id")
+    fresh = lake.lw.upsert(few.selectExpr("id * 2 + 100000 AS id", "v", "ts", "p"), path, keys="id")
     assert (fresh.files_removed, fresh.rows_inserted) == (0, 2)
     assert lake.spark.read.format("delta").load(path).count() == 40_002
 

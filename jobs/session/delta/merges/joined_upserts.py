@@ -37,6 +37,8 @@ _MOST_FILES: Final = 1000
 """Of more, each is asked about by a call, Delta's own MERGE does it."""
 _FILE: Final = "__lakewarden_file"
 _KEPT: Final = "LogicalRDD"
+_BARE: Final = frozenset({"LogicalRelation", "SubqueryAlias"})
+"""A table, all rows of which are written again."""
 _ABOVE: Final = frozenset({_KEPT, "Project", "SubqueryAlias", "View"})
 """What the source of an upsert is made of: its kept rows, and a name."""
 
@@ -71,7 +73,9 @@ class JoinedUpsert:
 
     def _run(self) -> bool:
         plans = self._plans
-        command = plans.optimized(self._session, self._merge)  # Delta knows no BETWEEN that is not taken apart
+        command = plans.optimized(
+            self._session, self._merge
+        )  # Delta knows no BETWEEN that is not taken apart
         predicates = command.getTargetOnlyPredicates(self._session)
         found = self._transaction.filterFiles(predicates, True)
         if found.length() > _MOST_FILES:
@@ -163,6 +167,8 @@ def joined_upsert(
         )
     work = work_of(plans, merge, snapshot)
     require_known_features(plans.texts(snapshot.metadata().configuration()), snapshot.protocol())
+    if {kind(node) for node in plans.nodes(merge.target())} - _BARE:
+        raise LeftToDeltaError("is changed through a view")
     if {kind(node) for node in plans.nodes(merge.source())} - _ABOVE:
         raise LeftToDeltaError("gets rows that are not kept")
     if [name for name, _ in work.columns] != list(snapshot.schema().fieldNames()):
