@@ -197,23 +197,15 @@ class MergedUpserts:
                     without_vectors(session)
                 self._require_unmoved(session, request, source, target)
                 plan = plan_of_upsert(
-                    session,
-                    request,
-                    source,
-                    facts,
-                    target=target.schema,
-                    rules=target.rules,
-                    name=sql_name(request.table),
-                    partitions=target.partitions,
-                )
+                    session, request, source, facts, target=target.schema, rules=target.rules,
+                    name=sql_name(request.table), partitions=target.partitions,
+                )  # fmt: skip
                 plans.append(plan)
                 parsed = self._plans.composed(session, plan.statement)
                 reach("upsert.merging")
                 merge = self._plans.analysed(session, parsed)
-                if self._buckets.changes(merge):
-                    return self._buckets.run(session, merge, done, is_kept=True)
                 read = source.pinned.at_head(target.location)
-                return self._joined(session, merge, done, size, None if read is None else read.version)
+                return self._run(session, merge, done, size, None if read is None else read.version)
 
         frame, written = self._recorder.run(
             session,
@@ -240,11 +232,13 @@ class MergedUpserts:
             return Upserted(written=None)
         return replace(self._told(frame, written, plans[0]), left_because=done.left_because)
 
-    def _joined(
+    def _run(
         self, session: Any, merge: JavaPlan, done: Execution, size: int, source_read: int | None
     ) -> DataFrame:
-        """Run a MERGE by one join if it can be. The source takes `size` bytes, and has read this version of the
-        table."""
+        """Run a MERGE, bucket by bucket or by one join if it can be. The source takes `size` bytes, and has read this
+        version of the table."""
+        if self._buckets.changes(merge):
+            return self._buckets.run(session, merge, done, is_kept=True)
         try:
             upsert = joined_upsert(self._plans, session, merge, size=size, source_read=source_read)
             frame = upsert.run()

@@ -1,1 +1,1 @@
-"""MERGEs by a transaction of Delta's own: what is common to tables with buckets and to those without."""
+"""What do MERGEs by a transaction of Delta's own have in common, with buckets or without?"""

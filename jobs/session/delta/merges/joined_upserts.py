@@ -73,9 +73,8 @@ class JoinedUpsert:
 
     def _run(self) -> bool:
         plans = self._plans
-        command = plans.optimized(
-            self._session, self._merge
-        )  # Delta knows no BETWEEN that is not taken apart
+        # Of a BETWEEN Delta's statistics know nothing until Spark's optimizer has taken it apart.
+        command = plans.optimized(self._session, self._merge)
         predicates = command.getTargetOnlyPredicates(self._session)
         found = self._transaction.filterFiles(predicates, True)
         if found.length() > _MOST_FILES:
