@@ -169,7 +169,7 @@ def test_what_others_commit_meanwhile_is_kept_and_the_upsert_tried_again(
 def test_nothing_is_committed_where_nothing_changes_and_files_without_matches_stay(lake: Lake) -> None:
     path = str(lake.folder / "still and odd")
     whole = lake.spark.range(0, 40_000, 1, 4).selectExpr(
-        "id % 10000 * 4 + id DIV 10000 AS id", "uuid() AS v", "5 AS ts"
+        "id % 10000 * 4 + id DIV 10000 AS id", "uuid() AS v", "5 AS ts", "'a b%:é' AS p"
     )
     whole.write.format("delta").partitionBy("p").save(path)
     few = lake.spark.sql("SELECT explode(array(1L, 39997L)) AS id, 'x' AS v, 5 AS ts, 'a b%:é' AS p")
