@@ -284,6 +284,7 @@ def test_a_file_that_no_version_names_is_found_and_deleted_by_nobody(table: Benc
     assert stray.exists() and table.head == first
 
 
+@pytest.mark.few(2)
 def test_rows_of_two_versions_are_compared(table: Bench) -> None:
     first, second, _, last = table.versions([1, 2], [2], [3, 3], [4])
     out = table.engine.remove_files(table.location, requires=Head(last), versions=[second], record=RECORD)

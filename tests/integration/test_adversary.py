@@ -13,7 +13,7 @@ from support.cases import mostly_long
 pytestmark = pytest.mark.heavy
 
 SEEDS = range(17)
-FEW = SEEDS[:8]
+FEW = SEEDS[:4]
 SECONDS = 100
 
 

@@ -19,7 +19,7 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
     leave()
 
 
-@pytest.mark.few(4)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("hole", mostly_long(EVERY_HOLE, EVERY_HOLE[::4]), ids=lambda hole: hole.name)
 def test_a_hole_is_seen_while_it_is_open_and_only_then(stage: Stage, hole: Hole) -> None:
     sound = played(stage, steps_of(hole.name))

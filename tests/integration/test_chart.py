@@ -267,6 +267,7 @@ def test_what_cannot_work_is_refused_with_the_fix(sets: Mapping[str, Any], becau
     assert because in render(sets=sets).refusal
 
 
+@pytest.mark.few(40)
 @pytest.mark.parametrize("one", documented(), ids=lambda one: one.key)
 def test_each_value_is_documented_has_an_example_in_the_schema_and_is_used(one: Documented) -> None:
     assert one.comment.endswith((".", "`.")), "a sentence above it in values.yaml"

@@ -42,7 +42,7 @@ def both(tables: Both) -> Iterator[Both]:
         tables.spark.conf.unset(key)
 
 
-@pytest.mark.parametrize("name", mostly_long(CASES, list(CASES)[::2]))
+@pytest.mark.parametrize("name", mostly_long(CASES, list(CASES)[::4]))
 def test_a_statement_means_what_a_warehouse_means_by_it(tables: Both, name: str) -> None:
     statement, their_words = CASES[name]
     ours = meaning(tables.spark, statement, Dialect(name.partition(":")[0]))

@@ -69,6 +69,7 @@ def test_a_stream_goes_back_with_its_source_and_goes_on_without_what_was_bad(riv
     assert rivers.on_record("sink") == {1: [("source", 0, 2)], 2: [("source", 2, 3)], 4: [("source", 4, 5)]}
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("of", "into"), [("iceberg", "delta"), ("delta", "iceberg")])
 def test_both_ways_between_the_formats(rivers: Rivers, of: str, into: str) -> None:
     """Told by the checkpoint alone."""

@@ -253,6 +253,7 @@ def rows(lake: Lake, *given: tuple[int, int]) -> DataFrame:
     return lake.spark.createDataFrame(list(given), "k int, v int")
 
 
+@pytest.mark.long
 def test_a_stream_goes_on_after_races_that_its_batch_has_lost(lake: Lake) -> None:
     source, table = lake.table((1, 11), (3, 30)), lake.table((1, 10), (2, 20))
     with a_rival(lake, adding(table)) as heard:

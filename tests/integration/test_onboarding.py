@@ -154,6 +154,7 @@ def test_killed_in_the_middle_the_same_command_goes_on(
     check_whole(home, lake)
 
 
+@pytest.mark.long
 def test_two_commands_at_once_register_each_table_once(home: Path, lake: Path, listed: Path) -> None:
     codes = list[int]()
 

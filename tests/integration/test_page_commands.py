@@ -98,7 +98,7 @@ def newcomer(
     return Newcomer(tmp_path, sparkless(tmp_path / "home", monkeypatch, capfdbinary))
 
 
-@pytest.mark.few(4)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("page", TYPED)
 def test_a_newcomer_types_what_the_page_says(page: str, newcomer: Newcomer) -> None:
     if page != "onboarding":

@@ -47,6 +47,7 @@ FEW = range(10)
 OF_EACH = pytest.mark.parametrize("most", [3, pytest.param(100, marks=LONG)], ids=["few", "many"])
 
 
+@pytest.mark.long
 @OF_EACH
 @pytest.mark.postgres
 def test_steps_would_do_what_postgresql_does(

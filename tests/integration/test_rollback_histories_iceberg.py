@@ -31,6 +31,7 @@ def iceberg(spark: SparkSession, metastore: EmbeddedMetastore) -> Iterator[Icebe
     made.drop()
 
 
+@pytest.mark.long
 @pytest.mark.few(1)
 @pytest.mark.parametrize("seed", mostly_long(range(HISTORIES), [0, 1]))
 def test_a_rollback_across_formats_gives_back_the_newest_that_depends_on_nothing_bad(

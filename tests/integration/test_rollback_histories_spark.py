@@ -32,6 +32,7 @@ ENGINES = {"delta-rs": "", "Spark": "TBLPROPERTIES ('delta.enableRowTracking' = 
 SEEN: Counter[str] = Counter()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", mostly_long(range(HISTORIES), [1]))
 def test_a_rollback_is_right_whoever_wrote(
     tmp_path: Path, spark: SparkSession, hdfs: Hdfs, sessions: ExitStack, seed: int

@@ -186,6 +186,7 @@ def orders(lake: Lake) -> str:
     return compacted(lake, "orders", 6)
 
 
+@pytest.mark.long
 def test_small_files_are_compacted_and_what_nobody_needs_is_vacuumed(lake: Lake, orders: str) -> None:
     location = orders
     assert ids(location) == list(range(6))

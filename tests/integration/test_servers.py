@@ -94,6 +94,7 @@ def test_delta_rs_writes_to_hdfs_and_reads_it_back(hdfs: Hdfs) -> None:
     assert (table.version(), table.to_pyarrow_table().num_rows) == (1, 6)
 
 
+@pytest.mark.long
 @pytest.mark.hdfs
 @pytest.mark.spark
 def test_spark_reads_from_hdfs_what_delta_rs_wrote_and_back(spark: SparkSession, hdfs: Hdfs) -> None:

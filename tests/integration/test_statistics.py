@@ -69,6 +69,7 @@ def test_explain_cost_shows_the_rows(cost_based: SparkSession, flights: NamedTab
     assert "rowCount=6.00E+4" in plan[0]
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize(
     "where",
     [

@@ -23,6 +23,7 @@ def lake(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Itera
         yield lake
 
 
+@pytest.mark.long
 def test_a_few_random_upserts_leave_what_the_docs_say(lake: Lake) -> None:
     tally = Tally()
     for seed, batches in EVERY_RUN.items():
