@@ -28,11 +28,7 @@ def _reach(properties: Mapping[str, str]) -> str | None:
 def clones_at(tables: Rows[TableRow], location: str) -> tuple[TableRow, ...]:
     """The managed tables that surely read files of the folder at a location, which is another table's."""
     found, now = (tables.get(table_id) for table_id, reach in reaches(tables) if reach), Moment()
-    return tuple(
-        one
-        for one in found
-        if one is not None and one.state not in GONE and surely_reads_from(one, location, now)
-    )
+    return tuple(one for one in found if one is not None and _reads(one, location, now))
 
 
 def clones_of(tables: Rows[TableRow], row: TableRow) -> tuple[TableRow, ...]:
@@ -44,6 +40,8 @@ def clones_of(tables: Rows[TableRow], row: TableRow) -> tuple[TableRow, ...]:
 
 def is_clone_of(row: TableRow, table_id: str, location: str | None, now: Moment) -> bool:
     """Whether a managed table surely reads files from another table's folder `now`."""
-    if row.table_id == table_id or row.state in GONE:
-        return False
-    return location is not None and surely_reads_from(row, location, now)
+    return row.table_id != table_id and location is not None and _reads(row, location, now)
+
+
+def _reads(row: TableRow, location: str, now: Moment) -> bool:
+    return row.state not in GONE and surely_reads_from(row, location, now)

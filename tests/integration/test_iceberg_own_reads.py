@@ -3,10 +3,8 @@ what others have committed is in what it reads, or the write is not made."""
 
 import itertools
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
@@ -16,8 +14,8 @@ from lakewarden.catalog.errors import ConflictError, PreconditionError
 from lakewarden.catalog.model.lineage_record import LineageRecord
 from lakewarden.daemon.process.embedded_metastore import EmbeddedMetastore
 from lakewarden.jobs.session.attached import Attached
-from lakewarden.jobs.session.iceberg.staged_writes import StagedWrite
 from support.builders.spark_iceberg import SparkIceberg
+from support.builders.staged_races import before_publishing
 from support.processes.commands import Cli
 from support.servers.spark import set_to
 
@@ -62,21 +60,6 @@ def site(
         yield Site(spark, lw, raw, f"{prod}.{raw.database}.{raw.name}")
 
 
-@contextmanager
-def between(act: Callable[[], Any]) -> Iterator[None]:
-    """Let somebody act once, when the rows of a statement are ready."""
-    waiting, publish = [act], StagedWrite._publish
-
-    def later(self: StagedWrite, plan: Any) -> None:
-        if waiting:
-            waiting.pop()()
-        publish(self, plan)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(StagedWrite, "_publish", later)
-        yield
-
-
 def test_the_name_of_another_catalog_means_the_table_as_of_the_write(site: Site) -> None:
     raw, kept = site.raw, site.kept
     assert site.spark.table(kept).count() == 3  # from now on the catalog keeps it
@@ -84,7 +67,7 @@ def test_the_name_of_another_catalog_means_the_table_as_of_the_write(site: Site)
     site.lw.sql(f"INSERT OVERWRITE {raw} SELECT * FROM {kept} WHERE id > 1")
     assert raw.rows() == [2, 3, 4] and site.is_from_itself
     new = "(SELECT explode(array(4, 9)) AS id) AS new"
-    with between(lambda: raw.append(9)):
+    with before_publishing(lambda: raw.append(9)):
         site.lw.sql(
             f"INSERT INTO {raw} SELECT new.id, 'b', NULL FROM {new} LEFT ANTI JOIN {kept} AS old ON new.id = old.id"
         )
@@ -112,11 +95,11 @@ def test_a_frame_from_before_others_commits_has_their_rows(
     raw.append(4)
     site.lw.write(frame.where("id > 1")).overwrite(str(raw))
     assert raw.rows() == [2, 3, 4] and site.is_from_itself
-    with between(lambda: raw.append(5)):
+    with before_publishing(lambda: raw.append(5)):
         site.lw.write(frame.where("id > 2")).overwrite(str(raw))
     assert raw.rows() == [3, 4, 5]
     site.lw.sql(f"INSERT INTO {raw} VALUES (6, 'a', NULL)")  # in the same session
-    with between(lambda: raw.append(7)):
+    with before_publishing(lambda: raw.append(7)):
         site.lw.write(frame.selectExpr("id + 10 AS id", "part", "at").where("id > 5")).append(str(raw))
     assert raw.rows() == [3, 4, 5, 6, 7, 13, 14, 15, 16, 17]
 
@@ -142,7 +125,7 @@ def test_what_tells_of_the_table_is_of_the_write_or_nothing_is_written(site: Sit
     )
     for name in (str(raw), site.kept):
         site.spark.table(f"{name}.snapshots").count()
-        with between(lambda: raw.append(4)):
+        with before_publishing(lambda: raw.append(4)):
             site.lw.sql(told.format(raw, name))
         assert site.record.reads_self and [one.version for one in site.record.inputs] == [None]
     assert raw.rows() == [1, 2, 3, 4, 4, 102, 104]

@@ -18,6 +18,7 @@ from lakewarden.jobs.session.formats.table_commits import statement_app
 from lakewarden.jobs.session.iceberg.staged_writes import StagedWrite
 from lakewarden.jobs.session.row_counts import counts_of
 from support.builders.spark_iceberg import SparkIceberg
+from support.builders.staged_races import before_publishing
 from support.processes.commands import Cli
 
 pytestmark = [pytest.mark.spark, pytest.mark.metastore]
@@ -141,15 +142,7 @@ def test_a_merge_that_only_inserts_reads_its_table_even_if_that_is_cached(
     table = make()
     kept = spark.table(str(table)).cache()
     assert kept.count() == 4
-    publish, waiting = StagedWrite._publish, [7]
-
-    def later(self: StagedWrite, plan: Any) -> None:
-        while waiting:
-            table.append(waiting.pop())
-        publish(self, plan)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(StagedWrite, "_publish", later)
+    with before_publishing(lambda: table.append(7)):
         lw.sql(
             f"MERGE INTO {table} AS t USING (SELECT explode(sequence(4L, 8L)) AS id) AS s ON t.id = s.id "
             "WHEN NOT MATCHED THEN INSERT (id) VALUES (s.id)"

@@ -2,7 +2,6 @@
 
 import random
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -17,10 +16,10 @@ from lakewarden.catalog.policy.rows_write import ROWS_WRITE
 from lakewarden.daemon.process.embedded_metastore import EmbeddedMetastore
 from lakewarden.jobs.session.attached import Attached
 from lakewarden.jobs.session.conflicts.retries import RETRIES_KEY
-from lakewarden.jobs.session.iceberg.staged_writes import StagedWrite
 from lakewarden.jobs.session.row_counts import counts_of
 from support.builders.lakes import Lake, running_lake
 from support.builders.spark_iceberg import SparkIceberg
+from support.builders.staged_races import before_publishing
 from support.cases import mostly_long
 
 pytestmark = [pytest.mark.spark, pytest.mark.metastore]
@@ -197,30 +196,15 @@ def test_position_means_vectors_in_format_version_3(make: Make, lw: Attached) ->
     assert record(table).because == "the statement asks for position, which is a vector in format version 3"
 
 
-@contextmanager
-def beside(act: Callable[[], Any]) -> Iterator[None]:
-    """Let somebody act once, right before a statement publishes what it has written."""
-    waiting, publish = [act], StagedWrite._publish
-
-    def later(self: StagedWrite, plan: Any) -> None:
-        if waiting:
-            waiting.pop()()
-        publish(self, plan)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(StagedWrite, "_publish", later)
-        yield
-
-
 @pytest.mark.long
 def test_what_others_commit_meanwhile_counts_and_their_properties_stay(
     spark: SparkSession, make: Make, lw: Attached
 ) -> None:
     table = make(more=", 'write.update.mode'='copy-on-write'")
     mode = "ALTER TABLE {0} SET TBLPROPERTIES ('write.merge.mode'='copy-on-write', 'theirs'='1')"
-    with beside(lambda: table.sql(mode.format(table))):
+    with before_publishing(lambda: table.sql(mode.format(table))):
         lw.sql(f"UPDATE {table} SET part = 'x' WHERE id < 3", write="position")
-    with beside(lambda: table.append(41)):
+    with before_publishing(lambda: table.append(41)):
         lw.sql(f"UPDATE {table} SET part = 'y' WHERE id > 38", write="position")
     told = properties(table)
     modes = {key: value for key, value in told.items() if str(key).endswith(".mode") or key == "theirs"}
@@ -233,7 +217,7 @@ def test_what_others_commit_meanwhile_counts_and_their_properties_stay(
     assert len(table.sql(f"SELECT id FROM {table} WHERE part = 'y' AND id IN (39, 41)")) == 2
     spark.conf.set(RETRIES_KEY, "0")
     try:
-        with beside(lambda: table.append(42)), pytest.raises(ConflictError, match="first"):
+        with before_publishing(lambda: table.append(42)), pytest.raises(ConflictError, match="first"):
             lw.sql(f"DELETE FROM {table} WHERE id = 41", write="position")
     finally:
         spark.conf.unset(RETRIES_KEY)

@@ -3,6 +3,7 @@
 import json
 import time
 import uuid
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -169,8 +170,28 @@ class AsIceberg:
         return f"iceberg.{self.place(name)}"
 
 
+class _OfTwoKinds(ABC):
+    """Tables of which each is stored in one of two ways, as its name says."""
+
+    def place(self, name: str) -> str:
+        return self._of(name).place(name)
+
+    def create(self, name: str, rows: pa.Table) -> None:
+        self._of(name).create(name, rows)
+
+    def fill(self, name: str, rows: pa.Table) -> None:
+        self._of(name).fill(name, rows)
+
+    def rows(self, name: str) -> list[tuple[Any, ...]]:
+        return self._of(name).rows(name)
+
+    @abstractmethod
+    def _of(self, name: str) -> Stored:
+        """The way of the table that is called so."""
+
+
 @dataclass(frozen=True)
-class AsBoth:
+class AsBoth(_OfTwoKinds):
     """Iceberg tables, and those that are called so (`delta`) Delta tables."""
 
     iceberg: AsIceberg
@@ -182,24 +203,12 @@ class AsBoth:
     def settings(self) -> Mapping[str, str]:
         return self.iceberg.settings
 
-    def place(self, name: str) -> str:
-        return self._of(name).place(name)
-
-    def create(self, name: str, rows: pa.Table) -> None:
-        self._of(name).create(name, rows)
-
-    def fill(self, name: str, rows: pa.Table) -> None:
-        self._of(name).fill(name, rows)
-
-    def rows(self, name: str) -> list[tuple[Any, ...]]:
-        return self._of(name).rows(name)
-
     def _of(self, name: str) -> Stored:
         return self.in_delta if name in self.delta else self.iceberg
 
 
 @dataclass(frozen=True)
-class Beside:
+class Beside(_OfTwoKinds):
     """One table, t, as it is to be written, and the tables that it is changed from as plain Delta tables, which are
     filled at once."""
 
@@ -210,18 +219,6 @@ class Beside:
     @property
     def settings(self) -> Mapping[str, str]:
         return self.t.settings
-
-    def place(self, name: str) -> str:
-        return self._of(name).place(name)
-
-    def create(self, name: str, rows: pa.Table) -> None:
-        self._of(name).create(name, rows)
-
-    def fill(self, name: str, rows: pa.Table) -> None:
-        self._of(name).fill(name, rows)
-
-    def rows(self, name: str) -> list[tuple[Any, ...]]:
-        return self._of(name).rows(name)
 
     def _of(self, name: str) -> Stored:
         return self.t if name == "t" else self.others
