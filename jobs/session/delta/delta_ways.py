@@ -8,7 +8,6 @@ from typing import Any, Final
 
 from lakewarden.catalog.errors import RefusedError, UsageError
 from lakewarden.catalog.formats.port import CommitKind, TableReader
-from lakewarden.catalog.model.bucket_layout import layout_in
 from lakewarden.catalog.model.enums import RowsWrite
 from lakewarden.catalog.model.rows import DELTA, TableFormat
 from lakewarden.catalog.policy.rows_write import AskedWay, ChosenWay, WrittenAndRead, decided
@@ -67,12 +66,6 @@ def delta_way(
 
 def _obstacle(location: str, properties: Mapping[str, str]) -> tuple[str, RefusedError] | None:
     """Why a table is not written with deletion vectors, and what is said to who asks for them; None where it can be."""
-    if layout_in(properties) is not None:
-        return "it has buckets, which are written anew", RefusedError(
-            f"{location} has buckets, which are written anew one by one: vectors would leave its statements "
-            "to MERGE. Nothing was changed.",
-            hint="Its way is rewrite. ALTER TABLE ... NOT CLUSTERED takes the buckets away.",
-        )
     if not _has_vectors(properties):
         return "deletion vectors are not switched on", RefusedError(
             f"{location} has no deletion vectors, and a statement does not switch them on. Nothing was changed.",

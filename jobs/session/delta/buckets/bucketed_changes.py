@@ -4,7 +4,8 @@ read.
 
 First the source is asked which buckets it is about; of the others only the bucket columns are read, and checked. If
 rows may be inserted, it is asked next in which of them something is changed: only those are written anew, and the
-others get files with the new rows.
+others get files with the new rows. Where rows are taken away by deletion vectors, no bucket is written anew: each gets
+a file with its changed and new rows.
 
 It is done by a transaction of Delta's own, whose writer minds constraints and statistics. Everything that is not known
 to come out as Delta's MERGE would have it is left to that, and so is the judgement of rows with several matches.
@@ -20,6 +21,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
+from lakewarden.catalog.failpoints import reach
 from lakewarden.catalog.model.bucket_layout import BucketLayout
 from lakewarden.jobs.engines.delta.sessions.stamped_sessions import COMMIT_ATTEMPTS
 from lakewarden.jobs.session.delta.buckets.bucketed_leaves import bucketed
@@ -30,6 +32,7 @@ from lakewarden.jobs.session.delta.buckets.reading import (
     BucketedTable,
     checked,
 )
+from lakewarden.jobs.session.delta.buckets.row_places import MarkedRows, RowPlaces, taken_rows
 from lakewarden.jobs.session.delta.delta_reads import delta_read
 from lakewarden.jobs.session.delta.merges.merge_work import operation_of, told_of
 from lakewarden.jobs.session.delta.merges.plan_pieces import Replacement, column, used
@@ -40,16 +43,23 @@ __all__ = ["BucketedChange", "bucketed_change", "settings_of"]
 
 
 class BucketedChange:
-    """A change that is not run yet, in a session that is set up for it. Raises `LeftToDeltaError` if the rows of its
-    table would not be left where they are."""
+    """A change that is not run yet, in a session that is set up for it."""
 
     def __init__(self, plans: Plans, session: Any, parts: MergeParts, transaction: Any) -> None:
         self._plans, self._session, self._parts = plans, session, parts
         self._files = Replacement(plans, session, parts.merge, transaction)
+        self._transaction = transaction
+        self._has_vectors = bool(parts.merge.shouldWritePersistentDeletionVectors(session, transaction))
         self.told: Mapping[str, int] | None = None
         """What it did, as Delta's own MERGE says it; None where it was done before."""
-        with plans.active(session):
-            MergedRows(plans, session, parts).frame(parts.table, _every(parts.table))
+
+    def require_in_place(self) -> None:
+        """Return if the rows of the table are left where they are. Raises `LeftToDeltaError`; so does `run`, before it
+        writes anything."""
+        with self._plans.active(self._session):
+            MergedRows(self._plans, self._session, self._parts).frame(
+                self._parts.table, _every(self._parts.table)
+            )
 
     @property
     def reads(self) -> tuple[Read, ...]:
@@ -61,7 +71,8 @@ class BucketedChange:
 
     def run(self) -> DataFrame | None:
         """Do it; None, and nothing was changed, where the rows turn out not to be as they should: then Delta's MERGE
-        says what is to be said. Raises what Spark and Delta raise, also after a race that was lost."""
+        says what is to be said. Raises `LeftToDeltaError` if nothing is written yet and Delta's MERGE should do it, and
+        what Spark and Delta raise, also after a race that was lost."""
         with self._plans.active(self._session):
             try:
                 done = self._run()
@@ -75,7 +86,7 @@ class BucketedChange:
         if self._files.is_done:
             return True
         with self._repeatable() as parts:
-            return self._changed(parts)
+            return self._marked(parts) if self._has_vectors else self._changed(parts)
 
     @contextmanager
     def _repeatable(self) -> Iterator[MergeParts]:
@@ -91,12 +102,8 @@ class BucketedChange:
             held.rdd().unpersist(False)
 
     def _changed(self, parts: MergeParts) -> bool:
-        table, rows = parts.table, MergedRows(self._plans, self._session, parts)
-        asked = self._asked(parts)
-        others = _every(table) - asked
-        if others:
-            self._check(table.only(others))
-        read = table.only(asked)
+        rows = MergedRows(self._plans, self._session, parts)
+        table, asked, read = parts.table, *self._read(parts)
         anew = asked
         if parts.inserts:
             anew = rows.changed(read) if asked and parts.matched else frozenset()
@@ -112,9 +119,39 @@ class BucketedChange:
             old, added, counts = [], (), {**counts, "copied": 0}
         self.told = told_of(counts, old, added)
         if is_changed or self._files.is_numbered:
-            self._commit(parts, old, added, self.told)
+            self._commit(parts, [one.remove() for one in old], added, self.told)
         self._files.recache()
         return True
+
+    def _marked(self, parts: MergeParts) -> bool:
+        """Take rows away by vectors, and write new ones beside them."""
+        plans, session = self._plans, self._session
+        rows = MergedRows(plans, session, parts)
+        _, read = self._read(parts)
+        places = RowPlaces.of(plans, [one for bucket in read.files for one in bucket])
+        marked = MarkedRows.of(plans, session, rows.marked(read, places))
+        added = self._files.run(plans.frame(session, marked.rows), writes=rows.writes)
+        taken, found = marked.found
+        counts = rows.counts
+        if parts.only_deletes:
+            counts = {**counts, "delete": taken}
+        elif not rows.is_sound or taken != counts["update"] + counts["delete"]:
+            return False  # a row came out twice: it has several matches
+        done = taken_rows(plans, session, self._transaction, places, found)
+        self.told = {**told_of(counts, done.gone, added), **done.told("numTarget")}
+        reach("buckets.marked")
+        if taken or counts["insert"] or self._files.is_numbered:
+            self._commit(parts, done.actions, added, self.told)
+        self._files.recache()
+        return True
+
+    def _read(self, parts: MergeParts) -> tuple[frozenset[int], BucketedTable]:
+        """The buckets that are joined, and the table with them alone; the others are looked at."""
+        asked = self._asked(parts)
+        others = _every(parts.table) - asked
+        if others:
+            self._check(parts.table.only(others))
+        return asked, parts.table.only(asked)
 
     def _asked(self, parts: MergeParts) -> frozenset[int]:
         """The buckets that rows of the source may be about."""
@@ -142,11 +179,9 @@ class BucketedChange:
         frame.write.format("noop").mode("overwrite").save()
 
     def _commit(
-        self, parts: MergeParts, old: Sequence[Any], added: Sequence[Any], told: Mapping[str, int]
+        self, parts: MergeParts, actions: Sequence[Any], added: Sequence[Any], told: Mapping[str, int]
     ) -> None:
-        """Put the new files in the place of the old ones."""
-        operation = operation_of(self._plans, parts)
-        self._files.commit(operation, old, added, told)
+        self._files.commit(operation_of(self._plans, parts), actions, added, told)
 
 
 def _every(table: BucketedTable) -> frozenset[int]:

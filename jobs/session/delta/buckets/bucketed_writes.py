@@ -84,7 +84,7 @@ class BucketedWrites:
             return None
         try:
             with as_set(session, _settings(session, layout)):
-                bucketed_change(self._plans, session, plan, layout)
+                bucketed_change(self._plans, session, plan, layout).require_in_place()
         except LeftToDeltaError as error:
             return _DOES_NOT.format(because=error, name=_STATEMENTS[kind(plan)])
         return _DOES.format(count=layout.count)

@@ -11,6 +11,7 @@ from typing import Any, Final
 from lakewarden.jobs.session.delta.buckets.bucketed_leaves import bucketed
 from lakewarden.jobs.session.delta.buckets.merge_parts import MergeParts
 from lakewarden.jobs.session.delta.buckets.reading import BucketedTable, checked
+from lakewarden.jobs.session.delta.buckets.row_places import RowPlaces
 from lakewarden.jobs.session.delta.merges.joined_rows import JoinedRows, holds
 from lakewarden.jobs.session.delta.merges.merge_work import LeftToDeltaError
 from lakewarden.jobs.session.delta.merges.plan_pieces import counted, used
@@ -40,8 +41,23 @@ class MergedRows(JoinedRows):
         if stay:  # rows that do not come out are in their buckets, or might have been matched elsewhere
             target = checked(plans, self._session, target, table.layout)
         target = plans.logical.Filter(counted(plans, self._metrics["read"]), target)
-        plan = plans.replaced(whole, self._places(whole, target))
+        plan = plans.replaced(whole, self._instead(whole, target))
         frame = plans.frame(self._session, checked(plans, self._session, plan, table.layout))
+        self._require_in_place(frame, is_whole=True)
+        return frame
+
+    def marked(self, table: BucketedTable, places: RowPlaces) -> Any:
+        """The rows that are written where those that change are taken away by their `places`; what comes out is of no
+        use where no clause writes any. Raises `LeftToDeltaError` if rows of the table would be exchanged."""
+        plans = self._plans
+        whole = self._marked(lambda plan: places.marked(plans, plan), (places.row, places.file))
+        needed = used(plans, plans.nodes(whole))
+        target = bucketed(plans, self._session, self._parts.target, table, needed, places)
+        target = checked(plans, self._session, target, table.layout)
+        target = plans.logical.Filter(counted(plans, self._metrics["read"]), target)
+        plan = plans.replaced(whole, self._instead(whole, target))
+        plan = checked(plans, self._session, plan, table.layout) if self.writes else plan
+        frame = plans.frame(self._session, plan)
         self._require_in_place(frame, is_whole=True)
         return frame
 
@@ -57,19 +73,19 @@ class MergedRows(JoinedRows):
             joined,
         )
         target = self._target(table, used(plans, plans.nodes(found)))
-        plan = plans.logical.LocalLimit(plans.number(1), plans.replaced(found, self._places(found, target)))
+        plan = plans.logical.LocalLimit(plans.number(1), plans.replaced(found, self._instead(found, target)))
         frame = plans.frame(self._session, plan)
         self._require_in_place(frame, is_whole=False)
         return frozenset(int(row[0]) for row in frame.selectExpr("spark_partition_id()").collect())
 
-    def _places(self, whole: JavaPlan, target: JavaPlan) -> list[tuple[JavaPlan, JavaPlan]]:
-        places = [(self._parts.target, target)]
+    def _instead(self, whole: JavaPlan, target: JavaPlan) -> list[tuple[JavaPlan, JavaPlan]]:
+        pairs = [(self._parts.target, target)]
         if self._parts.source is not None:
             needed = used(self._plans, self._plans.nodes(whole))
-            places.append(
+            pairs.append(
                 (self._parts.source[0], source_leaf(self._plans, self._session, self._parts, needed))
             )
-        return places
+        return pairs
 
     def _target(self, table: BucketedTable, needed: Any) -> JavaPlan:
         return bucketed(self._plans, self._session, self._parts.target, table, needed)

@@ -2,20 +2,22 @@
 which then joins and groups by the bucket columns without an exchange.
 
 Spark's own bucketed scan goes by names of files that Delta does not write. What it is made of does not: an RDD of files
-(`FileScanRDD`), whose parts are chosen here, and a plan of an RDD (`LogicalRDD`) with its partitioning. The rows of
-deletion vectors are not taken out there, so whoever asks looks for them first.
+(`FileScanRDD`), whose parts are chosen here, and a plan of an RDD (`LogicalRDD`) with its partitioning. Delta's own
+reader of files says of each row whether a deletion vector has it, given the vector and a column for the answer.
 """
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, Self
 
 from lakewarden.catalog.model.bucket_layout import BucketedFiles, BucketLayout, key_types, layout_in
+from lakewarden.jobs.session.delta.buckets.row_places import RowPlaces, row_number
 from lakewarden.jobs.session.delta.merges.merge_work import (
+    VECTORS,
     LeftToDeltaError,
     require_known_features,
-    require_no_vectors,
 )
+from lakewarden.jobs.session.delta.merges.plan_pieces import attribute
 from lakewarden.jobs.session.plans import JavaPlan, Plans
 from lakewarden.jobs.sql.compile.values import quoted
 
@@ -26,6 +28,8 @@ WRONG_BUCKET: Final = "lakewarden: a row of another bucket than its file says"
 _MOST_TIMES: Final = 4
 """So often the files of a source are read, at most."""
 _BATCHES: Final = "returning_batch"
+_DELETED: Final = "__delta_internal_is_row_deleted"
+"""What Delta's reader calls its answer."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,42 +66,84 @@ class BucketedTable:
         files = (bucket if number in buckets else () for number, bucket in enumerate(self.files))
         return replace(self, files=tuple(files))
 
-    def leaf(self, plans: Plans, session: Any, relation: JavaPlan, needed: Sequence[Any]) -> JavaPlan:
-        """A plan that reads some columns, given as attributes of the `LogicalRelation` that it stands for."""
-        packages = plans.sql.execution.datasources
+    def leaf(
+        self,
+        plans: Plans,
+        session: Any,
+        relation: JavaPlan,
+        needed: Sequence[Any],
+        places: RowPlaces | None = None,
+    ) -> JavaPlan:
+        """A plan that reads some columns, given as attributes of the `LogicalRelation` that it stands for, and in which
+        `places` its rows are."""
         read = relation.relation()
+        has_vectors = any(_vector(one) is not None for bucket in self.files for one in bucket)
+        stored = list(needed)
+        if places is not None or has_vectors:
+            stored.append(row_number(plans) if places is None else places.row)
+        if has_vectors:
+            stored.append(attribute(plans, _DELETED, plans.sql.types.DataTypes.ByteType))
+        of_file = () if places is None else (places.file,)
+        rdd = self._rdd(plans, session, read, (stored, of_file), places)
+        partitioning = plans.sql.catalyst.plans.physical.HashPartitioning(
+            plans.scala_sequence(_keys(self.layout, needed)), self.layout.count
+        )
+        none = plans.nothing
+        plan = plans.sql.execution.LogicalRDD(
+            plans.scala_sequence((*stored, *of_file)), rdd, partitioning, plans.scala_sequence(()), False, none,
+            session, none, none,
+        )  # fmt: skip
+        if not has_vectors:
+            return plan
+        return plans.frame(session, plan).where(f"{quoted(_DELETED)} = 0")._jdf.queryExecution().analyzed()
+
+    def _rdd(
+        self,
+        plans: Plans,
+        session: Any,
+        read: Any,
+        columns: tuple[Sequence[Any], Sequence[Any]],
+        places: RowPlaces | None,
+    ) -> Any:
+        """The rows of each bucket's files: columns that are read, and those that are the same for a whole file."""
+        packages, types = plans.sql.execution.datasources, plans.sql.catalyst.types.DataTypeUtils
         options = {**plans.texts(read.options()), _BATCHES: "false"}
-        schema = plans.sql.catalyst.types.DataTypeUtils.fromAttributes(plans.scala_sequence(needed))
+        schema, of_file = (types.fromAttributes(plans.scala_sequence(one)) for one in columns)
         nothing, no_map = plans.scala_sequence(()), plans.scala_map(())
-        reader = read.fileFormat().buildReaderWithPartitionValues(
-            session, read.dataSchema(), read.partitionSchema(), schema, nothing, plans.scala_map(options.items()),
+        is_asked = any(str(one.name()) == _DELETED for one in columns[0])
+        format_ = self._with_vectors(plans, read.fileFormat()) if is_asked else read.fileFormat()
+        reader = format_.buildReaderWithPartitionValues(
+            session, read.dataSchema(), of_file, schema, nothing, plans.scala_map(options.items()),
             session.sessionState().newHadoopConfWithOptions(read.options()),
         )  # fmt: skip
-        parts = [self._part(plans, number, files) for number, files in enumerate(self.files)]
-        rdd = packages.FileScanRDD(
+        parts = [self._part(plans, number, files, places) for number, files in enumerate(self.files)]
+        return packages.FileScanRDD(
             session, reader, plans.scala_sequence(parts), schema, nothing, no_map,
             plans.sql.catalyst.FileSourceOptions(no_map),
         )  # fmt: skip
-        keys = _keys(self.layout, needed)
-        partitioning = plans.sql.catalyst.plans.physical.HashPartitioning(
-            plans.scala_sequence(keys), self.layout.count
-        )
-        none = plans.nothing
-        return plans.sql.execution.LogicalRDD(
-            plans.scala_sequence(needed), rdd, partitioning, nothing, False, none, session, none, none
-        )
 
-    def _part(self, plans: Plans, number: int, files: Sequence[Any]) -> Any:
+    def _with_vectors(self, plans: Plans, format_: Any) -> Any:
+        """Delta's reader of files, told where vectors are."""
+        path = str(self.snapshot.deltaLog().dataPath().toString())
+        return format_.copy(
+            format_.protocol(), format_.metadata(), format_.nullableRowTrackingConstantFields(),
+            format_.nullableRowTrackingGeneratedFields(), format_.optimizationsEnabled(),
+            plans.optional(path), format_.isCDCRead(),
+        )  # fmt: skip
+
+    def _part(self, plans: Plans, number: int, files: Sequence[Any], places: RowPlaces | None) -> Any:
         packages = plans.sql.execution.datasources
         gateway = plans.gateway
         path_of = plans.spark_path
         found = gateway.new_array(packages.PartitionedFile, len(files))
-        empty = plans.sql.catalyst.InternalRow.empty()
+        row = plans.sql.catalyst.InternalRow
+        empty = row.empty()
         for place, one in enumerate(files):
             path = path_of(one.absolutePath(self.snapshot.deltaLog()))
+            told = empty if places is None else row.fromSeq(plans.scala_sequence((places.first_of(one),)))
             found[place] = packages.PartitionedFile(
-                empty, path, 0, one.size(), gateway.new_array(plans.text, 0), one.modificationTime(),
-                one.size(), plans.scala_map(()),
+                told, path, 0, one.size(), gateway.new_array(plans.text, 0), one.modificationTime(),
+                one.size(), plans.scala_map(_told_of_vector(plans, one)),
             )  # fmt: skip
         return packages.FilePartition(number, found)
 
@@ -116,7 +162,7 @@ def table_of(plans: Plans, snapshot: Any, expected: BucketLayout | None = None) 
         raise LeftToDeltaError(f"has no columns {', '.join(layout.columns)} of a type that is hashed")
     if not metadata.partitionColumns().isEmpty():
         raise LeftToDeltaError("is partitioned")
-    require_known_features(settings, protocol)
+    require_known_features(settings, protocol, besides=VECTORS)
     return BucketedTable(layout=layout, snapshot=snapshot, files=_by_bucket(snapshot, layout))
 
 
@@ -139,11 +185,27 @@ def checked(
 
 def _by_bucket(snapshot: Any, layout: BucketLayout) -> tuple[Sequence[Any], ...]:
     files = list(snapshot.allFiles().collect())
-    require_no_vectors(files)
     found = BucketedFiles.of(layout, files, lambda one: str(one.path()))
     if found.strays:
         raise LeftToDeltaError(f"has {len(found.strays)} files in no bucket")
     return found.placed
+
+
+def _vector(file: Any) -> Any | None:
+    """What Delta has on record of the rows of a file that are deleted."""
+    return file.deletionVector()
+
+
+def _told_of_vector(plans: Plans, file: Any) -> Iterable[tuple[str, Any]]:
+    """What Delta's reader is told of a file's vector."""
+    vector, delta = _vector(file), plans.sql.delta
+    if vector is None:
+        return ()
+    names = delta.DeltaParquetFileFormat
+    return (
+        (names.FILE_ROW_INDEX_FILTER_ID_ENCODED(), vector.serializeToBase64()),
+        (names.FILE_ROW_INDEX_FILTER_TYPE(), delta.RowIndexFilterType.IF_CONTAINED),
+    )
 
 
 def _keys(layout: BucketLayout, attributes: Sequence[Any]) -> Sequence[Any]:

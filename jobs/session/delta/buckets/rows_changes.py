@@ -1,9 +1,9 @@
 """A judged UPDATE or DELETE of one bucketed table, done bucket by bucket: Delta's own would leave the rows that it
 writes in no bucket.
 
-First the files that may have such rows, by their statistics, are asked for their buckets; those are written anew. One
-commit of a transaction of Delta's own, on the very version that was read. What is not known to come out as Delta's own
-statement would have it is left to that.
+First the files that may have such rows, by their statistics, are asked for their buckets; those are written anew, or
+lose such rows by deletion vectors. One commit of a transaction of Delta's own, on the very version that was read. What
+is not known to come out as Delta's own statement would have it is left to that.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,6 +13,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
+from lakewarden.catalog.failpoints import reach
 from lakewarden.catalog.model.bucket_layout import BucketLayout
 from lakewarden.jobs.session.delta.buckets.bucketed_leaves import bucketed
 from lakewarden.jobs.session.delta.buckets.merge_parts import require_keys_kept
@@ -22,6 +23,7 @@ from lakewarden.jobs.session.delta.buckets.reading import (
     checked,
     table_of,
 )
+from lakewarden.jobs.session.delta.buckets.row_places import MarkedRows, RowPlaces, taken_rows
 from lakewarden.jobs.session.delta.delta_reads import delta_index
 from lakewarden.jobs.session.delta.merges.merge_work import LeftToDeltaError, require_same_schema
 from lakewarden.jobs.session.delta.merges.plan_pieces import Replacement, column, counted, metric, used
@@ -52,6 +54,7 @@ class RowsChange:
         """None for all rows."""
         self._is_update = kind(command) == _UPDATE
         self._read, self._kept = (metric(plans, name) for name in _COUNTED)
+        self._has_vectors = bool(command.shouldWritePersistentDeletionVectors(session, transaction))
 
     def run(self) -> DataFrame | None:
         """Do it; None, and nothing was changed, where a row is not in its bucket. Raises what Spark and Delta raise,
@@ -68,28 +71,63 @@ class RowsChange:
     def _run(self) -> None:
         if self._files.is_done:
             return
-        touched = self._touched()
-        if touched:
-            changed = self._table.only(touched)
-            added = self._files.written(self._plans.frame(self._session, self._rows(changed)))
-            self._commit([one for bucket in changed.files for one in bucket], added)
+        maybe = self._table.only(self._maybe())
+        if self._has_vectors and self._condition is not None:
+            self._mark(maybe)
+        else:
+            touched = self._touched(maybe)
+            if touched:
+                changed = self._table.only(touched)
+                added = self._files.written(self._plans.frame(self._session, self._rows(changed)))
+                old = [one for bucket in changed.files for one in bucket]
+                self._commit([one.remove() for one in old], added, self._told(old, added))
         self._files.recache()
 
-    def _touched(self) -> frozenset[int]:
-        """The buckets that have such rows."""
+    def _mark(self, table: BucketedTable) -> None:
+        """Take such rows away by vectors, and write them as they will be beside the others."""
+        plans, session = self._plans, self._session
+        places = RowPlaces.of(plans, [one for bucket in table.files for one in bucket])
+        read = self._leaf_of(table, self._columns, places)
+        such = plans.logical.Filter(self._condition, plans.logical.Filter(counted(plans, self._read), read))
+        plan = places.marked(plans, such)
+        if self._is_update:
+            new = zip(
+                plans.sequence(self._leaf.output()),
+                plans.sequence(self._command.updateExpressions()),
+                strict=True,
+            )
+            values = plans.scala_sequence(column(plans, str(old.name()), value) for old, value in new)
+            plan = checked(plans, session, plans.logical.Project(values, plan), table.layout)
+        marked = MarkedRows.of(plans, session, plans.frame(session, plan))
+        added = self._files.run(plans.frame(session, marked.rows), writes=self._is_update)
+        count, found = marked.found
+        if count:
+            done = taken_rows(plans, session, self._transaction, places, found)
+            self._kept.set(int(self._read.value()) - count)
+            told = {**self._told(done.gone, added), "numCopiedRows": 0, **done.told()}
+            reach("buckets.marked")
+            self._commit(done.actions, added, told)
+
+    def _maybe(self) -> frozenset[int]:
+        """The buckets that may have such rows."""
         plans, every = self._plans, frozenset(range(self._table.layout.count))
         if self._condition is None:
             return frozenset(number for number in every if self._table.files[number])
         found = self._transaction.filterFiles(plans.scala_sequence((self._condition,)), False)
         paths = {str(one.path()) for one in plans.sequence(found)}
-        maybe = {
+        return frozenset(
             number
             for number, files in enumerate(self._table.files)
             if any(str(one.path()) in paths for one in files)
-        }
-        if not maybe:
-            return frozenset()
-        read = self._leaf_of(self._table.only(maybe), used(plans, (self._condition,)))
+        )
+
+    def _touched(self, maybe: BucketedTable) -> frozenset[int]:
+        """Those of them that have some."""
+        plans = self._plans
+        has_files = frozenset(number for number, files in enumerate(maybe.files) if files)
+        if self._condition is None or not has_files:
+            return has_files
+        read = self._leaf_of(maybe, used(plans, (self._condition,)))
         such = plans.logical.LocalLimit(plans.number(1), plans.logical.Filter(self._condition, read))
         rows = plans.frame(self._session, such).selectExpr("spark_partition_id() AS bucket").collect()
         return frozenset(int(row["bucket"]) for row in rows)
@@ -98,7 +136,7 @@ class RowsChange:
         """The rows of these buckets as they will be."""
         plans, logical = self._plans, self._plans.logical
         expressions, columns = plans.sql.catalyst.expressions, plans.sequence(self._leaf.output())
-        read = self._leaf_of(table, expressions.AttributeSet.apply(self._leaf.output()))
+        read = self._leaf_of(table, self._columns)
         every = logical.Filter(counted(plans, self._read), read)
         condition = plans.always if self._condition is None else self._condition
         if not self._is_update:
@@ -111,11 +149,15 @@ class RowsChange:
         ]
         return logical.Project(plans.scala_sequence(values), logical.Filter(counts, every))
 
-    def _leaf_of(self, table: BucketedTable, needed: Any) -> JavaPlan:
-        leaf = bucketed(self._plans, self._session, self._leaf, table, needed)
+    @property
+    def _columns(self) -> Any:
+        return self._plans.sql.catalyst.expressions.AttributeSet.apply(self._leaf.output())
+
+    def _leaf_of(self, table: BucketedTable, needed: Any, places: RowPlaces | None = None) -> JavaPlan:
+        leaf = bucketed(self._plans, self._session, self._leaf, table, needed, places)
         return checked(self._plans, self._session, leaf, table.layout)
 
-    def _commit(self, old: Sequence[Any], added: Sequence[Any]) -> None:
+    def _commit(self, actions: Sequence[Any], added: Sequence[Any], told: Mapping[str, int]) -> None:
         operations, condition = self._plans.sql.delta, self._condition
         if self._is_update:
             operation = getattr(operations, "DeltaOperations$Update")(self._plans.optional(condition))
@@ -123,7 +165,7 @@ class RowsChange:
             operation = getattr(operations, "DeltaOperations$Delete")(
                 self._plans.scala_sequence((condition,))
             )
-        self._files.commit(operation, old, added, self._told(old, added))
+        self._files.commit(operation, actions, added, told)
 
     def _told(self, old: Sequence[Any], added: Sequence[Any]) -> Mapping[str, int]:
         """What Delta's own statement says of itself."""

@@ -3,7 +3,7 @@
 What happens to a row is a number: it stays, is none of the table's, or has its clause.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from functools import reduce
 from typing import Any, Final
 
@@ -19,6 +19,8 @@ left where they are, and changes in buckets that were to stay as they are."""
 _MATCH: Final = "__lakewarden_match"
 _ROW: Final = "__lakewarden_row"
 _ACTION: Final = "__lakewarden_action"
+_WRITE: Final = ("update", "insert")
+"""What clauses do that write rows."""
 _KEPT, _NONE, _FIRST = 0, 1, 2
 
 
@@ -57,14 +59,50 @@ class JoinedRows:
         return plans.logical.Project(plans.scala_sequence(old for _, old in parts.columns), left)
 
     def _merged(self, anew: frozenset[int], stay: frozenset[int]) -> JavaPlan:
+        needed = self._needed()
+        acted, action = self._acted([old for _, old in self._work.columns if anew or needed.contains(old)])
+        told = self._plans.logical.Filter(self._told(action, anew, stay), acted)
+        if anew:
+            return self._values(told, action, _WRITE, copies=True)
+        return self._values(told, action, ["insert"])  # only new rows come out
+
+    def _marked(self, mark: Callable[[JavaPlan], JavaPlan], places: Sequence[Any]) -> JavaPlan:
+        """The rows that are written where no row is copied: each that changes is marked by a node that is put above it
+        and knows where it was by these columns of the table."""
         parts, plans, logical = self._work, self._plans, self._plans.logical
-        actions = (*parts.matched, *parts.inserts)
-        asked = [parts.condition, *(one.condition for one in actions if one.condition is not None)]
-        needed = used(plans, [*asked, *(value for one in actions for value in one.values)])
-        source = self._source()
+        if parts.only_deletes:
+            joined = self._joined("LeftSemi", parts.merge.target(), self._source(), parts.condition)
+            return mark(logical.Project(plans.scala_sequence(places), joined))
+        needed = self._needed()
+        acted, action = self._acted([*(old for _, old in parts.columns if needed.contains(old)), *places])
+        told = self._told(action, frozenset({0}), frozenset(), is_marked=True)
+        marked = mark(logical.Filter(told, acted))
+        if not self.writes:
+            return marked
+        gone = [place for place, one in enumerate(parts.matched) if one.does == "delete"]
+        if gone:
+            numbers = plans.scala_sequence(plans.number(_FIRST + place) for place in gone)
+            expressions = plans.sql.catalyst.expressions
+            marked = logical.Filter(expressions.Not(expressions.In(action, numbers)), marked)
+        return self._values(marked, action, _WRITE)
+
+    @property
+    def writes(self) -> bool:
+        """Whether a clause writes rows."""
+        return any(one.does in _WRITE for one in (*self._work.matched, *self._work.inserts))
+
+    def _needed(self) -> Any:
+        """What is asked of the columns, and of the source."""
+        actions = (*self._work.matched, *self._work.inserts)
+        asked = [self._work.condition, *(one.condition for one in actions if one.condition is not None)]
+        return used(self._plans, [*asked, *(value for one in actions for value in one.values)])
+
+    def _acted(self, mine: Sequence[Any]) -> tuple[JavaPlan, Any]:
+        """The rows of the join with these columns of the table, and the column that says what happens to each."""
+        parts, plans, logical = self._work, self._plans, self._plans.logical
+        source, needed = self._source(), self._needed()
         taken = [one for one in plans.sequence(source.output()) if needed.contains(one)]
         match, row = column(plans, _MATCH, plans.always), column(plans, _ROW, plans.always)
-        mine = [old for _, old in parts.columns if anew or needed.contains(old)]
         joined = self._joined(
             "FullOuter" if parts.inserts else "LeftOuter",
             logical.Project(plans.scala_sequence((*mine, row)), parts.merge.target()),
@@ -73,12 +111,26 @@ class JoinedRows:
         )
         action = column(plans, _ACTION, self._action(row.toAttribute(), match.toAttribute()))
         acted = logical.Project(plans.scala_sequence((*mine, *taken, action)), joined)
-        known = logical.Filter(self._told(action.toAttribute(), anew, stay), acted)
+        return acted, action.toAttribute()
+
+    def _values(self, plan: JavaPlan, action: Any, does: Container[str], *, copies: bool = False) -> JavaPlan:
+        """What is in the columns of the rows that come out, by the clauses that do one of these; others, if there are
+        any, are `copies` of rows of the table."""
+        plans, parts = self._plans, self._work
+        clauses = [
+            (self._is(action, _FIRST + number), one.values)
+            for number, one in enumerate((*parts.matched, *parts.inserts))
+            if one.does in does
+        ]
         values = [
-            column(plans, name, self._value(place, old if anew else None, action.toAttribute()))
+            column(
+                plans,
+                name,
+                self._value([(told, new[place]) for told, new in clauses], old if copies else None),
+            )
             for place, (name, old) in enumerate(parts.columns)
         ]
-        return logical.Project(plans.scala_sequence(values), known)
+        return plans.logical.Project(plans.scala_sequence(values), plan)
 
     def _action(self, row: Any, match: Any) -> Any:
         """The number of what happens to a row of the join."""
@@ -100,12 +152,16 @@ class JoinedRows:
         of_row = expressions.If(expressions.IsNotNull(match), of_match, plans.number(_KEPT))
         return expressions.If(expressions.IsNotNull(row), of_row, of_new)
 
-    def _told(self, action: Any, anew: frozenset[int], stay: frozenset[int]) -> Any:
-        """Whether a row comes out, counted by what happens to it."""
+    def _told(
+        self, action: Any, anew: frozenset[int], stay: frozenset[int], *, is_marked: bool = False
+    ) -> Any:
+        """Whether a row comes out, counted by what happens to it. Where those that change are marked, they come out to
+        be so, also those that go, and the others stay where they are."""
         plans, parts = self._plans, self._work
         expressions = plans.sql.catalyst.expressions
         never = expressions.Literal.FalseLiteral()
-        comes = {"update": plans.always, "insert": plans.always, "delete": never}
+        goes = plans.always if is_marked else never
+        comes = {"update": plans.always, "insert": plans.always, "delete": goes}
 
         def where(here: Any, there: Any) -> Any:
             """One in the buckets that are written anew, another in those that stay."""
@@ -119,21 +175,15 @@ class JoinedRows:
         def tells(what: Any, name: str) -> Any:
             return plans.sql.delta.metric.IncrementMetric(what, self._metrics[name])
 
-        told = [(_KEPT, where(tells(plans.always, "copied"), tells(never, "left")))]
+        left = tells(never, "left")
+        told = [(_KEPT, left if is_marked else where(tells(plans.always, "copied"), left))]
         for place, one in enumerate((*parts.matched, *parts.inserts)):
             here = tells(comes[one.does], one.does)
             told.append((_FIRST + place, here if one.does == "insert" else where(here, tells(never, "odd"))))
         return self._first([(self._is(action, number), what) for number, what in told], never)
 
-    def _value(self, place: int, old: Any | None, action: Any) -> Any:
-        """What is in one column; without an `old` value only new rows come out."""
-        parts = self._work
-        new = [
-            (self._is(action, _FIRST + number), one.values[place])
-            for number, one in enumerate((*parts.matched, *parts.inserts))
-            if one.values and (old is not None or one.does == "insert")
-        ]
-        return self._first(new, old) if old is not None else self._first(new[:-1], new[-1][1])
+    def _value(self, cases: Sequence[tuple[Any, Any]], old: Any | None) -> Any:
+        return self._first(cases[:-1], cases[-1][1]) if old is None else self._first(cases, old)
 
     def _is(self, action: Any, number: int) -> Any:
         return self._plans.sql.catalyst.expressions.EqualTo(action, self._plans.number(number))

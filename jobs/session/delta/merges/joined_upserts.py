@@ -99,7 +99,8 @@ class JoinedUpsert:
         reach("upsert.joined")
         if is_changed or self._files.is_numbered:
             operation = operation_of(plans, self._work)
-            self._files.commit(operation, old, added, self.told, reads_whole=self._is_own_source)
+            actions = [one.remove() for one in old]
+            self._files.commit(operation, actions, added, self.told, reads_whole=self._is_own_source)
         self._files.recache()
         return True
 

@@ -9,6 +9,7 @@ from lakewarden.jobs.session.plans import JavaPlan, Plans, kind
 
 __all__ = [
     "LARGEST",
+    "VECTORS",
     "ClauseAction",
     "LeftToDeltaError",
     "MergeWork",
@@ -32,6 +33,8 @@ _DONE: Final = {
 _OWN_TYPE: Final = "__CHAR_VARCHAR_TYPE_STRING"
 _FEATURES: Final = frozenset({"appendOnly", "checkConstraints", "invariants"})
 """Table features that change nothing of how files are read, and that Delta's own writer minds."""
+VECTORS: Final = frozenset({"deletionVectors"})
+"""The table feature by which files may have lost rows."""
 _SETTINGS: Final = ("delta.appendOnly", "delta.autoOptimize")
 """Table properties that refuse what is done here, or that arrange files in another way."""
 _ROWS: Final = "numTargetRows"
@@ -109,9 +112,11 @@ def require_same_schema(analysed: Any, now: Any) -> None:
         raise LeftToDeltaError("has columns of type CHAR or VARCHAR")
 
 
-def require_known_features(settings: Mapping[str, str], protocol: Any) -> None:
-    """Return if a table has no property and no feature of Delta's that is not known to be kept. Raises
-    `LeftToDeltaError`."""
+def require_known_features(
+    settings: Mapping[str, str], protocol: Any, *, besides: frozenset[str] = frozenset()
+) -> None:
+    """Return if a table has no property and no feature of Delta's that is not known to be kept; whoever asks knows
+    those `besides`. Raises `LeftToDeltaError`."""
     found = min((key for key in settings if key.startswith(_SETTINGS)), default=None)
     if found is not None:
         raise LeftToDeltaError(f"has the property {found}")
@@ -119,8 +124,9 @@ def require_known_features(settings: Mapping[str, str], protocol: Any) -> None:
     features = {*told.get("readerFeatures", ()), *told.get("writerFeatures", ())}
     if told["minReaderVersion"] not in (1, 3) or told["minWriterVersion"] not in (1, 2, 3, 7):
         raise LeftToDeltaError("has features of Delta that are not known to be kept")
-    if not features <= _FEATURES:
-        raise LeftToDeltaError(f"has the feature {min(features - _FEATURES)} of Delta")
+    unknown = features - _FEATURES - besides
+    if unknown:
+        raise LeftToDeltaError(f"has the feature {min(unknown)} of Delta")
 
 
 def require_no_vectors(files: Sequence[Any]) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 from lakewarden.jobs.session.plans import Plans
 
-__all__ = ["Replacement", "column", "counted", "metric", "used"]
+__all__ = ["Replacement", "attribute", "column", "counted", "metric", "used"]
 
 
 def metric(plans: Plans, name: str, value: int = 0) -> Any:
@@ -25,6 +25,13 @@ def column(plans: Plans, name: str, value: Any) -> Any:
     expressions = plans.sql.catalyst.expressions
     nothing, none = plans.scala_sequence(()), plans.nothing
     return expressions.Alias(value, name, expressions.NamedExpression.newExprId(), nothing, none, nothing)
+
+
+def attribute(plans: Plans, name: str, type_: Any) -> Any:
+    """A column of a leaf."""
+    expressions = plans.sql.catalyst.expressions
+    new, nothing = expressions.NamedExpression.newExprId(), plans.scala_sequence(())
+    return expressions.AttributeReference(name, type_, True, plans.sql.types.Metadata.empty(), new, nothing)
 
 
 def used(plans: Plans, parts: Iterable[Any]) -> Any:
@@ -58,25 +65,32 @@ class Replacement:
         """The `AddFile`s of a DataFrame's rows."""
         return self._plans.sequence(self._transaction.writeFiles(rows._jdf))
 
+    def run(self, rows: Any, *, writes: bool) -> Sequence[Any]:
+        """The `AddFile`s of a DataFrame's rows; none where they are read for what is told on the way alone."""
+        if writes:
+            return self.written(rows)
+        rows.write.format("noop").mode("overwrite").save()
+        return ()
+
     def commit(
         self,
         operation: Any,
-        old: Sequence[Any],
+        actions: Sequence[Any],
         added: Sequence[Any],
         told: Mapping[str, int],
         *,
         reads_whole: bool = True,
     ) -> None:
-        """Put the new files in the place of the old ones. Whoever `reads_whole` loses to everybody who commits first,
-        others to those who change what they have asked the transaction for."""
+        """Put new files in the place of old ones, given what is done about these. Whoever `reads_whole` loses to
+        everybody who commits first, others to those who change what they have asked the transaction for."""
         plans, transaction = self._plans, self._transaction
         metrics = {name: metric(plans, name, value) for name, value in told.items()}
         if reads_whole:
             transaction.readWholeTable()
         transaction.registerSQLMetrics(self._session, plans.scala_map(metrics.items()))
-        removed, number = [one.remove() for one in old], plans.option(self._number())
-        actions = (*removed, *added, *(() if number is None else (number,)))
-        transaction.commit(plans.scala_sequence(actions), operation)
+        number = plans.option(self._number())
+        whole = (*actions, *added, *(() if number is None else (number,)))
+        transaction.commit(plans.scala_sequence(whole), operation)
 
     def recache(self) -> None:
         """Have Spark read the table anew where it is kept in a cache."""
