@@ -387,7 +387,6 @@ def test_a_statement_that_is_left_to_merge_says_why(tables: BucketedLake, name: 
 
 PROPERTIES = {
     "delta.enableChangeDataFeed": "has the feature changeDataFeed",
-    "delta.enableDeletionVectors": "has the feature deletionVectors",
     "delta.autoOptimize.optimizeWrite": "has the property delta.autoOptimize.optimizeWrite",
 }
 
@@ -467,15 +466,18 @@ def play(lake: BucketedLake, seed: int) -> tuple[str, str]:
         change = chance.choice(("DELETE FROM t", "UPDATE t SET v = concat(v, '!'), x = x + 1"))
         statement = f"{change} WHERE {alone}"
     lake.spark.conf.set("lakewarden.matches", chance.choice(("error", "any")))
-    outcomes = []
-    for buckets in (f"CLUSTERED BY ({keys}) INTO {chance.choice((1, 3, 8))} BUCKETS", ""):
+    outcomes, buckets = [], f"CLUSTERED BY ({keys}) INTO {chance.choice((1, 3, 8))} BUCKETS"
+    times = chance.choice((1, 2))  # the second time, vectors are read
+    for how in (f"{buckets} TBLPROPERTIES ('delta.enableDeletionVectors' = '{times == 2}')", ""):
         for name, told in values.items():
-            lake.make(name, f"VALUES {told} AS r(id, k, n, at, v, x)", buckets)
-        try:
-            (counts,) = lake.lw.sql(statement).collect()
-            came = str(counts["num_affected_rows"])
-        except (PreconditionError, PySparkException) as error:
-            came = str(error).partition("\n")[0]
+            lake.make(name, f"VALUES {told} AS r(id, k, n, at, v, x)", how)
+        came = ""
+        for _ in range(times):
+            try:
+                (counts,) = lake.lw.sql(statement).collect()
+                came += str(counts["num_affected_rows"])
+            except (PreconditionError, PySparkException) as error:
+                came += str(error).partition("\n")[0]
         outcomes.append(f"{came}: {lake.rows('t')}")
     bucketed, plain = outcomes
     return f"{statement}\n{values}\n{bucketed}", f"{statement}\n{values}\n{plain}"

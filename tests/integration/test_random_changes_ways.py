@@ -52,6 +52,7 @@ BOTH = pytest.mark.parametrize(
 
 EVERY_RUN = {
     "delta vectors": 7091,
+    "delta vectors in buckets": 7091,
     "iceberg positions": 5908,
     "iceberg vectors": 8529,
     "equality, version 2": 9617,

@@ -314,10 +314,14 @@ def test_a_delta_table_is_written_with_vectors_or_without(lake: Lake) -> None:
 
 
 @pytest.mark.long
-def test_a_statement_switches_no_vectors_on_and_buckets_have_none(lake: Lake) -> None:
+def test_a_statement_switches_no_vectors_on(lake: Lake) -> None:
     lw, database = lake.lw, lake.database
     with_vectors(lake, "plain", "")
-    with_vectors(lake, "hashed", "CLUSTERED BY (id) INTO 2 BUCKETS")
+    with_vectors(
+        lake,
+        "hashed",
+        "CLUSTERED BY (id) INTO 2 BUCKETS TBLPROPERTIES ('delta.enableDeletionVectors' = 'false')",
+    )
     rows = lake.spark.createDataFrame([(4, "u")], "id BIGINT, v STRING")
 
     def refused(name: str, why: str, write: str, error: type[Exception] = RefusedError) -> None:
@@ -329,7 +333,7 @@ def test_a_statement_switches_no_vectors_on_and_buckets_have_none(lake: Lake) ->
     refused("plain", "has no deletion vectors, and a statement does not switch them on", "vector")
     refused("plain", "no deletes by position", "position", UsageError)
     refused("plain", "no deletes by equality", "equality", UsageError)
-    refused("hashed", "has buckets, which are written anew one by one", "vector")
+    refused("hashed", "has no deletion vectors, and a statement does not switch them on", "vector")
     with pytest.raises(RefusedError, match="is not there"):
         lw.upsert(rows, f"{database}.missing", "id", write="vector")
     for name in ("plain", "hashed"):

@@ -84,8 +84,9 @@ _DELTA_RS: Final = frozenset(
 )
 """Features that delta-rs can commit under (run: deltalake 1.6.6 refuses the others), as a restore without Spark, and
 re-adding a file with its statistics, need. It takes variants too; their footers carry no statistics worth having."""
-_KEPT_BY_BUCKETS: Final = frozenset({"appendOnly", "checkConstraints", "invariants"})
-"""Features of bucketed tables that change nothing of how files are read, and that Delta's own writer minds."""
+_KEPT_BY_BUCKETS: Final = frozenset({"appendOnly", "checkConstraints", "deletionVectors", "invariants"})
+"""Features of bucketed tables that change nothing of how files are read, and that Delta's own writer minds; and that by
+which they lose rows, which is known bucket by bucket."""
 _REARRANGING: Final = ("delta.appendOnly", "delta.autoOptimize")
 """Properties that refuse what is done bucket by bucket, or that arrange files in another way."""
 

@@ -1,9 +1,11 @@
-"""Compaction of a bucketed table: OPTIMIZE would join files of several buckets, and then their rows are in none.
+"""Compaction of a bucketed table: OPTIMIZE and REORG would join files of several buckets, and then their rows are in
+none.
 
 The files are read and written by a transaction of Delta's own, as OPTIMIZE does it; the rows are exchanged by the
 bucket columns on the way, and each file is named after its bucket.
 """
 
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from pyspark.sql import DataFrame, SparkSession
@@ -17,7 +19,7 @@ from lakewarden.jobs.engines.delta.transaction import begun, delta, items, java,
 from lakewarden.jobs.engines.spark.names import quoted
 from lakewarden.jobs.runs.port import FileChange
 
-__all__ = ["compact_buckets"]
+__all__ = ["compact_buckets", "purge_buckets"]
 
 _DATA_CHANGE: Final = 4
 """Which field of Delta's `AddFile` says whether its rows are new ones."""
@@ -29,12 +31,34 @@ def compact_buckets(
     """Write files that are in no bucket, or not alone in theirs and smaller than `small_bytes`, into their buckets: one
     commit by a transaction that has read version `requires` (None: any), and one that changes no rows. Returns None for
     a table without buckets, or with such that its rows cannot be spread over. Raises `ConflictError`."""
+
+    def joined(layout: BucketLayout, every: Sequence[Any]) -> Sequence[Any]:
+        found = BucketedFiles.of(layout, every, _path)
+        return found.to_join(lambda one: int(one.size()) < small_bytes)
+
+    return _rewritten(spark, store, requires, joined)
+
+
+def purge_buckets(spark: SparkSession, store: FileStore, *, requires: int | None) -> FileChange | None:
+    """Write files with deletion vectors anew, without those rows, as `compact_buckets` does."""
+
+    def with_vectors(_: BucketLayout, every: Sequence[Any]) -> Sequence[Any]:
+        return [one for one in every if one.deletionVector() is not None]
+
+    return _rewritten(spark, store, requires, with_vectors)
+
+
+def _rewritten(
+    spark: SparkSession,
+    store: FileStore,
+    requires: int | None,
+    chosen: Callable[[BucketLayout, Sequence[Any]], Sequence[Any]],
+) -> FileChange | None:
     log, transaction = begun(spark, store, requires)
     layout = _layout(spark, transaction.snapshot())
     if layout is None:
         return None
-    every = list(transaction.snapshot().allFiles().collectAsList())
-    old = BucketedFiles.of(layout, every, _path).to_join(lambda one: int(one.size()) < small_bytes)
+    old = chosen(layout, list(transaction.snapshot().allFiles().collectAsList()))
     if not old:
         return FileChange(version=None)
     transaction.trackFilesRead(sequence(spark, old))  # who takes others away is not in its way

@@ -19,7 +19,7 @@ from pyspark.sql.types import StructField, StructType
 from lakewarden.catalog.errors import ExecutionError, PreconditionError
 from lakewarden.catalog.formats.delta.schema import PHYSICAL_NAME
 from lakewarden.catalog.storage.file_store import FileEntry, FileStore
-from lakewarden.jobs.engines.delta.bucket_compaction import compact_buckets
+from lakewarden.jobs.engines.delta.bucket_compaction import compact_buckets, purge_buckets
 from lakewarden.jobs.engines.delta.own_commits import commits_of, require_head
 from lakewarden.jobs.engines.delta.sessions.stamped_sessions import COMMIT_ATTEMPTS
 from lakewarden.jobs.engines.delta.transaction import begun, delta, sequence
@@ -95,8 +95,12 @@ def purge(
     run_id: str,
     beside_writers: bool = False,
 ) -> FileChange:
-    """Rewrite files that carry deletion vectors without the deleted rows."""
+    """Rewrite files that carry deletion vectors without the deleted rows; of a bucketed table into their buckets."""
     _require(spark, store, requires, beside_writers=beside_writers)
+    with translated(f"purge {store.root}"):
+        in_buckets = purge_buckets(spark, store, requires=None if beside_writers else requires)
+    if in_buckets is not None:
+        return in_buckets
     where = _where(spark, store, requires, partitions)
     _run(spark, f"REORG TABLE {table_at(store.root)}{where} APPLY (PURGE)", f"purge {store.root}")
     return _rewritten(store, run_id, requires)

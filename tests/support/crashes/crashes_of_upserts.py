@@ -27,6 +27,13 @@ UPSERTS = (
         test="test_upsert.py::test_a_query_killed_at_any_step_of_a_batch_applies_it_once",
     ),
     Crash(
+        point="buckets.marked",
+        killed="a change of a bucketed table, when its vectors and rows are written and before its commit",
+        left="files of rows and of vectors that no commit names, and the table as it was",
+        then="the change, started again, writes others; `vacuum` deletes those",
+        test="test_bucketed_vectors.py::test_killed_before_its_commit_it_leaves_files_alone",
+    ),
+    Crash(
         point="upsert.written",
         killed="an upsert by equality deletes, when its files are written and before its commit",
         left="files of keys and of rows that no metadata names",

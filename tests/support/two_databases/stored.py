@@ -17,6 +17,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.functions import lit
 
 from lakewarden.catalog.model.bucket_layout import BucketLayout
+from lakewarden.jobs.engines.delta.sessions.bucket_files import as_set, naming
 
 __all__ = ["AsBoth", "AsBuckets", "AsDelta", "AsIceberg", "AsVectors", "Beside", "Stored"]
 
@@ -105,10 +106,13 @@ class AsVectors(AsDelta):
 
     told: Mapping[str, str] = field(default_factory=dict)
     """Further properties."""
+    layout: BucketLayout | None = None
+    """Of buckets, which rows are put into."""
 
     def create(self, name: str, rows: pa.Table) -> None:
         columns = ", ".join(f"{one.name} {_NAMES[one.type]}" for one in rows.schema)
-        told = {"delta.enableDeletionVectors": "true", **self.told}
+        buckets = {} if self.layout is None else self.layout.properties
+        told = {"delta.enableDeletionVectors": "true", **buckets, **self.told}
         self.spark.sql(
             f"CREATE TABLE {name} ({columns}) USING delta LOCATION '{self.folder / name}' "
             f"TBLPROPERTIES ({_listed(told)})"
@@ -116,8 +120,14 @@ class AsVectors(AsDelta):
         self.fill(name, rows)
 
     def fill(self, name: str, rows: pa.Table) -> None:
-        frame = self.spark.createDataFrame(rows).repartition(_FILES)
-        frame.write.format("delta").mode("overwrite").save(str(self.folder / name))
+        frame, session = self.spark.createDataFrame(rows), self.spark._jsparkSession
+        if self.layout is None:
+            frame, settings = frame.repartition(_FILES), {}
+        else:
+            frame = frame.repartition(self.layout.count, *self.layout.columns)
+            settings = naming(session, self.layout)
+        with as_set(session, settings):
+            frame.write.format("delta").mode("overwrite").save(str(self.folder / name))
 
     def rows(self, name: str) -> list[tuple[Any, ...]]:
         return [tuple(row) for row in self.spark.table(name).collect()]

@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 from lakewarden.catalog.clock import SystemClock
 from lakewarden.catalog.formats.port import TableReader
 from lakewarden.catalog.formats.registry import readers
+from lakewarden.catalog.model.bucket_layout import BucketLayout
 from lakewarden.catalog.model.rows import DELTA
 from lakewarden.catalog.policy.rows_write import ROWS_WRITE
 from lakewarden.catalog.storage.file_store import StorageOptions
@@ -47,6 +48,8 @@ class Way:
     version: int | None
     """Of Iceberg's format; None: a Delta table."""
     beside: str = ""
+    layout: BucketLayout | None = None
+    """Of a Delta table in buckets."""
 
     @property
     def of_statements(self) -> str:
@@ -62,7 +65,8 @@ class Way:
         """A table that is written so. `by_table`: it asks for it itself. Else its own properties say something else."""
         told = {**_KEYS, **({ROWS_WRITE: self.asked} if by_table else {})}
         if self.version is None:
-            return Beside(AsVectors(spark, folder, told=told), AsDelta(spark, folder))
+            vectors = AsVectors(spark, folder, told=told, layout=self.layout)
+            return Beside(vectors, AsDelta(spark, folder))
         mode = "merge-on-read" if self.beside else "copy-on-write"
         made = AsIceberg(spark, uri, mode, self.version, told=told, files=2)
         return Beside(made, AsDelta(spark, folder))
@@ -70,6 +74,9 @@ class Way:
 
 WAYS: Final[Mapping[str, Way]] = {
     "delta vectors": Way(asked="vector", version=None),
+    "delta vectors in buckets": Way(
+        asked="vector", version=None, layout=BucketLayout(columns=("id",), count=3)
+    ),
     "iceberg positions": Way(asked="position", version=2),
     "iceberg vectors": Way(asked="vector", version=3),
     "equality, version 2": Way(asked="equality", version=2, beside="position"),
