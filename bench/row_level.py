@@ -1,15 +1,18 @@
 """An update of one large table from another one: Delta's MERGE, a bucketed update, Iceberg's storage-partitioned MERGE.
 
 Two tables of `--rows` rows, the same keys in both; three tenths of the rows get a text from the other table. For each
-number of `--buckets`, and each way by turns in one session, after one turn that is not counted: seconds, exchanges in
-the plans that ran, bytes that they shuffled, the most memory that one of their stages sorted in; Delta's reading of its
-own log is in the seconds alone. The rows are compared. `bucket_ratio` is Delta's MERGE of plain
-tables / the bucketed update, `over_iceberg_ratio` Iceberg's MERGE (version 2, merge on read, tables partitioned by as
-many buckets, with the settings that make it shuffle nothing) / the bucketed update. `governed_iceberg_ratio` is the
-same MERGE of such tables as Spark runs it unless told otherwise / the same update by `lw.sql`, which sets those itself.
+number of `--buckets`, and each way by turns in one session, after one turn that is not counted: seconds, exchanges,
+bytes that they shuffled, the most memory that one of their stages sorted in; Delta's reading of its own log is in the
+seconds alone. The rows are compared.
+
+All rows anew: `bucket_ratio` is Delta's MERGE of plain tables / the bucketed update; `floor_ratio` the same MERGE / a
+bare copy of the table by Delta's writer. Merge on read: `marked_ratio` is Delta's MERGE of a plain table with deletion
+vectors / the update of a bucketed table with them; `marked_over_iceberg_ratio` Iceberg's MERGE (version 2, tables
+partitioned by as many buckets, with the settings that make it shuffle nothing) / the same, and `over_iceberg_ratio` it
+/ the bucketed update of all rows anew. `governed_iceberg_ratio` is Iceberg's MERGE as Spark runs it unless told
+otherwise / the same update by `lw.sql`.
 """
 
-import re
 import statistics
 import sys
 import tempfile
@@ -44,18 +47,26 @@ MERGE: Final = (
 )
 UPDATE: Final = "UPDATE {t} AS t SET v = s.v FROM {s} AS s WHERE t.id = s.id AND s.k < 3"
 CHECK: Final = "SELECT count(*), sum(hash(id, k, v)) FROM {t}"
-TABLES: Final = ("plain_t", "bucketed_t", "ice.db.t", "ice.db.untold_t", "ice.db.governed_t")
+TABLES: Final = (
+    "plain_t",
+    "vectors_t",
+    "bucketed_t",
+    "marked_t",
+    "ice.db.t",
+    "ice.db.untold_t",
+    "ice.db.governed_t",
+)
 GROUPED: Final = {
     "spark.sql.iceberg.planning.preserve-data-grouping": "true",
     "spark.sql.requireAllClusterKeysForCoPartition": "false",
 }
+VECTORS: Final = "TBLPROPERTIES ('delta.enableDeletionVectors' = 'true')"
 KINDS: Final = ("merge", "update", "delete")
 ON_READ: Final = ", ".join(f"'write.{kind}.mode' = 'merge-on-read'" for kind in KINDS)
 NOT_SPREAD: Final = ", ".join(f"'write.{kind}.distribution-mode' = 'none'" for kind in KINDS)
 TOLD_OF: Final = "10000"
 """Executions and stages that Spark still tells of: of its default, a thousand, one way pushes out those of another."""
 _LOG: Final = "_delta_log"
-_EXCHANGE: Final = re.compile(r"^[\s:+*|-]*Exchange \(\d+\)", re.MULTILINE)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -64,6 +75,7 @@ class Cost:
 
     seconds: float
     exchanges: int
+    """Stages that wrote rows for others to read."""
     shuffled: int
     """Bytes."""
     memory: int
@@ -88,8 +100,11 @@ def main() -> None:
 
 def _figures(spark: SparkSession, lw: Attached, *, rows: int, count: int, turns: int) -> Figures:
     ways = {
-        "merge": _plain(spark, rows),
-        "bucketed": _bucketed(lw, rows, count),
+        "merge": _plain(spark, "plain", rows),
+        "vectors": _plain(spark, "vectors", rows, VECTORS),
+        "copy": _copy(spark, "plain_t"),
+        "bucketed": _bucketed(lw, "bucketed", rows, count),
+        "marked": _bucketed(lw, "marked", rows, count, VECTORS),
         "iceberg": _iceberg(spark, rows, count),
         "untold": _untold(spark, rows, count),
         "governed": _governed(spark, lw, rows, count),
@@ -113,23 +128,31 @@ def _figures(spark: SparkSession, lw: Attached, *, rows: int, count: int, turns:
         figures[f"{name}_{count}_memory_mib"] = max(one.memory for one in costs) / MIB
     figures[f"bucket_ratio_{count}"] = median["merge"] / median["bucketed"]
     figures[f"over_iceberg_ratio_{count}"] = median["iceberg"] / median["bucketed"]
+    figures[f"marked_ratio_{count}"] = median["vectors"] / median["marked"]
+    figures[f"marked_over_iceberg_ratio_{count}"] = median["iceberg"] / median["marked"]
+    figures[f"floor_ratio_{count}"] = median["merge"] / median["copy"]
     figures[f"governed_iceberg_ratio_{count}"] = median["untold"] / median["governed"]
     return figures
 
 
-def _plain(spark: SparkSession, rows: int) -> Callable[[], object]:
-    for name, seed in (("plain_t", 0), ("plain_s", 7)):
-        spark.sql(f"CREATE TABLE {name} USING delta AS {SOURCE.format(seed=seed, rows=rows)}")
-    return lambda: spark.sql(MERGE.format(t="plain_t", s="plain_s"))
+def _plain(spark: SparkSession, called: str, rows: int, more: str = "") -> Callable[[], object]:
+    for name, seed in (("t", 0), ("s", 7)):
+        query = SOURCE.format(seed=seed, rows=rows)
+        spark.sql(f"CREATE TABLE {called}_{name} USING delta {more} AS {query}")
+    return lambda: spark.sql(MERGE.format(t=f"{called}_t", s=f"{called}_s"))
 
 
-def _bucketed(lw: Attached, rows: int, count: int) -> Callable[[], object]:
-    for name, seed in (("bucketed_t", 0), ("bucketed_s", 7)):
+def _copy(spark: SparkSession, table: str) -> Callable[[], object]:
+    return lambda: spark.table(table).write.format("delta").mode("overwrite").saveAsTable("copy")
+
+
+def _bucketed(lw: Attached, called: str, rows: int, count: int, more: str = "") -> Callable[[], object]:
+    for name, seed in (("t", 0), ("s", 7)):
         lw.sql(
-            f"CREATE TABLE {name} USING delta CLUSTERED BY (id) SORTED BY (id) INTO {count} BUCKETS "
+            f"CREATE TABLE {called}_{name} USING delta CLUSTERED BY (id) SORTED BY (id) INTO {count} BUCKETS {more} "
             f"AS {SOURCE.format(seed=seed, rows=rows)}"
         )
-    return lambda: lw.sql(UPDATE.format(t="bucketed_t", s="bucketed_s"))
+    return lambda: lw.sql(UPDATE.format(t=f"{called}_t", s=f"{called}_s"))
 
 
 def _iceberg(spark: SparkSession, rows: int, count: int) -> Callable[[], object]:
@@ -181,7 +204,7 @@ def _measured(spark: SparkSession, run: Callable[[], object]) -> Cost:
     stages = [told for number, told in _stages(spark).items() if number in numbers]
     return Cost(
         seconds=seconds,
-        exchanges=sum(len(_EXCHANGE.findall(_as_run(one))) for one in mine),
+        exchanges=sum(shuffled > 0 for shuffled, _ in stages),
         shuffled=sum(shuffled for shuffled, _ in stages),
         memory=max((memory for _, memory in stages), default=0),
     )
@@ -191,11 +214,6 @@ def _executions(store: Any) -> list[Any]:
     """What Spark still tells of, the first one first."""
     listed = store.executionsList()
     return [listed.apply(number) for number in range(listed.size())]
-
-
-def _as_run(execution: Any) -> str:
-    """The plan as it was in the end, without the one that it was at first."""
-    return str(execution.physicalPlanDescription()).partition("== Initial Plan ==")[0]
 
 
 def _stages(spark: SparkSession) -> dict[int, tuple[int, int]]:

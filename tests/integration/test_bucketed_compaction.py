@@ -21,7 +21,6 @@ from lakewarden.jobs.engines.delta.engine import DeltaEngine
 from lakewarden.jobs.engines.delta.sessions.bucket_files import as_set, naming
 from lakewarden.jobs.runs.port import Report
 from support.builders.delta_runs import DeltaTableOnDisk
-from support.cases import mostly_long
 
 pytestmark = pytest.mark.spark
 
@@ -166,16 +165,10 @@ def test_beside_writers_it_gives_way_only_to_who_touches_its_files_or_the_layout
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(
-    "feature",
-    mostly_long(
-        ["delta.enableDeletionVectors", "delta.enableChangeDataFeed"], ["delta.enableDeletionVectors"]
-    ),
-)
 def test_a_table_that_is_not_worked_on_by_buckets_is_compacted_like_any_other(
-    table: DeltaTableOnDisk, feature: str
+    table: DeltaTableOnDisk,
 ) -> None:
-    table.sql(f"ALTER TABLE {{t}} SET TBLPROPERTIES ('{feature}' = 'true')")
+    table.sql("ALTER TABLE {t} SET TBLPROPERTIES ('delta.enableChangeDataFeed' = 'true')")
     add(table, 30)
     add(table, 60)
     rows = table.rows()

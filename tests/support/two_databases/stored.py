@@ -122,11 +122,10 @@ class AsVectors(AsDelta):
     def fill(self, name: str, rows: pa.Table) -> None:
         frame, session = self.spark.createDataFrame(rows), self.spark._jsparkSession
         if self.layout is None:
-            frame, settings = frame.repartition(_FILES), {}
+            frame = frame.repartition(_FILES)
         else:
             frame = frame.repartition(self.layout.count, *self.layout.columns)
-            settings = naming(session, self.layout)
-        with as_set(session, settings):
+        with as_set(session, {} if self.layout is None else naming(session, self.layout)):
             frame.write.format("delta").mode("overwrite").save(str(self.folder / name))
 
     def rows(self, name: str) -> list[tuple[Any, ...]]:
