@@ -18,10 +18,10 @@ from lakewarden.catalog.formats.iceberg.contents import TableContents
 from lakewarden.catalog.formats.iceberg.errors import BrokenMetadataError
 from lakewarden.catalog.formats.iceberg.metadata import TableMetadata, TableSnapshot, parse_metadata
 from lakewarden.catalog.formats.iceberg.pointer import FOLDER, HINT, number_of
-from lakewarden.catalog.formats.iceberg.released import EXPIRING, named_by_all
+from lakewarden.catalog.formats.iceberg.released import EXPIRING, Expired, named_by_all
 from lakewarden.catalog.storage.file_store import FileEntry
 
-__all__ = ["Shown", "first_shown", "forgotten", "last_shown", "own_files", "why_forgotten"]
+__all__ = ["Shown", "first_shown", "forgotten", "interrupted", "last_shown", "own_files", "why_forgotten"]
 
 _OWN: Final = f"{FOLDER}/"
 _FORGETFUL: Final = "write.metadata.delete-after-commit.enabled"
@@ -47,7 +47,7 @@ def forgotten(
     kept = {
         head,
         *map(contents.paths.path, metadata.log),
-        *metadata.properties.get(EXPIRING, "").splitlines(),
+        *_expiring(metadata),
     }
     line, successor = list[tuple[FileEntry, bool]](), None
     for path in _line(metadata, contents):
@@ -76,6 +76,42 @@ def _line(metadata: TableMetadata, contents: TableContents) -> Iterator[str]:
             return
         if told.uuid != metadata.uuid:
             return
+
+
+def interrupted(metadata: TableMetadata, contents: TableContents) -> Iterator[Expired]:
+    """The snapshots whose files an expiry of ours has not all deleted.
+
+    Only where the expiry is the very next commit after the metadata that it was decided on: a catalog that does not
+    compare may have put it on top of another commit, and then what else it took out (a tag that had just come) nobody
+    decided on. What cannot be told so, and what cannot be read any more, a listing finds later.
+    """
+    for path in _expiring(metadata):
+        try:
+            told = parse_metadata(contents.read_own(path, by=EXPIRING), path)
+            is_next = told.uuid == metadata.uuid and path in _expiring(_after(path, metadata, contents))
+        except BrokenMetadataError:
+            continue
+        theirs = contents.of(told)
+        for snapshot in told.snapshots.values() if is_next else ():
+            if snapshot.id not in metadata.snapshots:
+                yield snapshot, theirs
+
+
+def _expiring(metadata: TableMetadata | None) -> list[str]:
+    return [] if metadata is None else metadata.properties.get(EXPIRING, "").splitlines()
+
+
+def _after(path: str, metadata: TableMetadata, contents: TableContents) -> TableMetadata | None:
+    """The metadata that was committed right after that of a file; None where the table's line does not tell."""
+    later: str | None = None
+    for one in _line(metadata, contents):
+        if one == path:
+            if later is None:
+                return metadata
+            told = parse_metadata(contents.read_own(later, by="the table's metadata"), later)
+            return told if told.uuid == metadata.uuid else None
+        later = one
+    return None
 
 
 def last_shown(

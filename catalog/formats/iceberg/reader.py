@@ -33,6 +33,7 @@ from lakewarden.catalog.formats.iceberg.old_metadata import (
     Shown,
     first_shown,
     forgotten,
+    interrupted,
     last_shown,
     own_files,
     why_forgotten,
@@ -47,8 +48,6 @@ from lakewarden.catalog.formats.iceberg.pointer import (
 )
 from lakewarden.catalog.formats.iceberg.references import references_of, snapshot_names
 from lakewarden.catalog.formats.iceberg.released import (
-    EXPIRING,
-    Expired,
     WrittenAt,
     expiring,
     named_by_all,
@@ -255,21 +254,8 @@ class IcebergReader:
     def _stones(
         self, loaded: "_Loaded", beside: frozenset[str], written: WrittenAt = lambda _: None
     ) -> tuple[Tombstone, ...]:
-        now, expired = self._clock.now(), self._expired(loaded)
+        now, expired = self._clock.now(), interrupted(loaded.metadata, loaded.contents)
         return tombstones_of(loaded.metadata, loaded.contents, beside, now, expired, written)
-
-    def _expired(self, loaded: "_Loaded") -> Iterator[Expired]:
-        """The snapshots whose files an expiry of ours that was interrupted has not all deleted."""
-        for path in loaded.metadata.properties.get(EXPIRING, "").splitlines():
-            try:
-                metadata = parse_metadata(loaded.contents.read_own(path, by=EXPIRING), path)
-            except BrokenMetadataError:
-                continue  # what is left of its files, a listing finds
-            if metadata.uuid == loaded.metadata.uuid:
-                theirs = loaded.contents.of(metadata)
-                for snapshot in metadata.snapshots.values():
-                    if snapshot.id not in loaded.metadata.snapshots:
-                        yield snapshot, theirs
 
     def _load(self, location: str, known: KnownManifests | None = None) -> "_Loaded":
         """Head's metadata, with what is `known` of its manifests (None: what this reader knows). Raises

@@ -200,8 +200,6 @@ def test_an_expiry_that_was_interrupted_is_gone_on_with_by_what_its_property_nam
     whole = table.gone()
     before = table.writer.head.name
     table.writer.snapshots = table.writer.snapshots[-1:]
-    table.writer.publish()
-    assert (table.gone(), table.metadata_gone()) == ({}, 0)
     table.writer.properties[EXPIRING] = f"metadata/{before}\nmetadata/v99.metadata.json"
     table.writer.publish()
     assert (table.gone(), table.metadata_gone()) == (dict.fromkeys(whole), 6)
@@ -212,6 +210,42 @@ def test_an_expiry_that_was_interrupted_is_gone_on_with_by_what_its_property_nam
         if str(table.ids[-1]) not in listed.name:
             listed.unlink()
     assert (table.gone(), table.metadata_gone()) == ({}, 0)
+
+
+@pytest.mark.parametrize("commits", [0, 1, 4], ids=["at once", "after a commit", "after some"])
+@pytest.mark.parametrize("between", [False, True], ids=["alone", "on top of a tag"])
+def test_an_expiry_on_top_of_another_commit_deletes_nothing(
+    tmp_path: Path, commits: int, between: bool
+) -> None:
+    """A REST catalog that does not compare may put it there, and its answer may be lost."""
+    table = Table(tmp_path / "t")
+    whole, before = table.gone(), table.writer.head.name
+    if between:
+        table.refer(audit={"type": "tag", "snapshot-id": table.ids[0]})
+        table.writer.more.clear()
+    table.writer.snapshots = table.writer.snapshots[-1:]
+    table.writer.properties[EXPIRING] = f"metadata/{before}"
+    table.writer.publish()
+    for number in range(commits):
+        table.writer.properties["note"] = str(number)
+        table.writer.log = table.writer.log[
+            -2:
+        ]  # as their owner wants it: the older ones tell of those before
+        table.writer.publish()
+    assert table.gone() == ({} if between else dict.fromkeys(whole))
+
+
+def test_what_no_metadata_tells_of_the_moment_of_an_expiry_deletes_nothing(tmp_path: Path) -> None:
+    table = Table(tmp_path / "t")
+    before = table.writer.head
+    table.writer.snapshots = table.writer.snapshots[-1:]
+    table.writer.properties[EXPIRING] = f"metadata/{before.name}"
+    table.writer.publish()
+    expiry = table.writer.head
+    table.writer.publish()
+    assert table.gone() != {}
+    expiry.unlink()
+    assert table.gone() == {}
 
 
 def test_a_run_has_done_what_is_in_main_and_not_what_it_left_on_a_branch(tmp_path: Path) -> None:
