@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import Final
 
 from lakewarden.catalog.clock import Clock
+from lakewarden.catalog.formats.port import Observation
 from lakewarden.catalog.lineage.rewritten_logs import RewrittenLog, told_apart
 from lakewarden.catalog.model.rows import (
     Action,
@@ -21,6 +22,7 @@ from lakewarden.catalog.model.rows import (
     TableRow,
     TableState,
 )
+from lakewarden.catalog.model.unread_lineage import is_lineage_unread, with_lineage_read
 from lakewarden.catalog.registry.service import governed_in
 from lakewarden.catalog.system.codec import codec
 from lakewarden.catalog.system.port import HEALTH, LINEAGE, SCHEMAS, TABLES, Fence, Rows, SystemStore
@@ -66,6 +68,7 @@ class SweepWriter:
         if lineage:
             version = self.store.append(LINEAGE, lineage, fence=fence, because=because)
             self.cache.wrote_lineage(lineage, version)
+        self._note_read(looks, fence, because)
         health = list(self._health({look.table_id: look for look in looks}, recorded))
         late = list(_late(looks, self.cache))
         if health:
@@ -74,6 +77,19 @@ class SweepWriter:
         for look, finding in late:
             self._tell_late(look, finding)
         return len(health)
+
+    def _note_read(self, looks: Sequence[TableLook], fence: Fence, because: str) -> None:
+        """What tables were made from is on record again. After lineage: a crash leaves it to the next look."""
+        read = {look.table_id for look in looks if isinstance(look.seen, Observation)}
+        held = ((table_id, self.cache.row(table_id)) for table_id in read)
+        ids = {table_id for table_id, row in held if row is not None and is_lineage_unread(row.properties)}
+        if not ids:
+            return
+
+        def noted(rows: Rows[TableRow]) -> Iterator[TableRow]:
+            return (with_lineage_read(row) for row in rows.all() if row.table_id in ids)
+
+        self.cache.wrote_tables(self.store.edit(TABLES, noted, fence=fence, because=because))
 
     def _tell_apart(self, log: RewrittenLog, fence: Fence, because: str) -> None:
         """Say of the lineage on record what is of a log that is no more. The cache will read all lineage anew."""

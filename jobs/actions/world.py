@@ -49,6 +49,8 @@ class Standing:
     """The rollback that holds it, if one does."""
     at_another: str | None = None
     """The managed table to whose folder its place leads by now; None: to none, or nobody has looked."""
+    unread: str | None = None
+    """Another table of which nobody knows what it was made from, since lineage went back in time."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

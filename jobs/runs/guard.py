@@ -96,5 +96,10 @@ def refusal(
     against = next(refusals(standing, spec, Acting(action=action, now=now, ordered=ordered)), None)
     if against is not None:
         return against.said
+    if spec.retention is not None and standing.unread is not None:
+        return (
+            f"may have to keep more: what {standing.unread} was made from has not been read since lineage was repaired "
+            "(the next sweep reads it; if it cannot be read, drop it or bring it back)"
+        )
     decided, kept = (0, 0) if spec.retention is None else spec.retention(action, governed.policy)
     return f"has to keep more by now: {format_seconds(kept)}" if kept > decided else None

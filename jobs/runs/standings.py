@@ -1,7 +1,7 @@
 """The state of one table in the system tables at this moment: the guard's eyes. Reads them anew, parses only what
 moved."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from math import inf
@@ -17,6 +17,7 @@ from lakewarden.catalog.lineage.inherited_retention import downstream_of, ids_by
 from lakewarden.catalog.model.arrow_columns import distinct_pairs
 from lakewarden.catalog.model.rollbacks import RollbackLock, rollback_locks, rollbacks_of
 from lakewarden.catalog.model.rows import RowKind, Source, TableRow, TableState
+from lakewarden.catalog.model.unread_lineage import is_lineage_unread
 from lakewarden.catalog.policy.effective import DownstreamPromise
 from lakewarden.catalog.policy.original_properties import is_looked_after
 from lakewarden.catalog.policy.scopes import Governed, govern, scopes_by_name
@@ -48,6 +49,7 @@ class StoredStandings:
         self._locked: tuple[At, Mapping[str, RollbackLock]] = (_NEVER, {})
         self._reaching: tuple[At, tuple[TableRow, ...]] = (_NEVER, ())
         self._moved: tuple[float, tuple[TableRow, ...]] = (-inf, ())
+        self._unread: tuple[At, tuple[TableRow, ...]] = (_NEVER, ())
         self._pairs: tuple[tuple[At, At], frozenset[tuple[str, str]]] = ((_NEVER, _NEVER), frozenset())
 
     def of(self, table_id: str) -> Standing | None:
@@ -61,6 +63,7 @@ class StoredStandings:
             governed=governed,
             rollback=self._locks().get(table_id),
             at_another=None if other is None else other.name,
+            unread=self._unread_beside(table_id),
         )
 
     def governed(self, table_id: str) -> Governed | None:
@@ -92,6 +95,14 @@ class StoredStandings:
                 found = pool.map(lambda row: look(row, *seen.get(row.table_id, (None, None))), rows)
                 self._moved = (now, tuple(row for row in found if row is not None))
         return self._moved[1]
+
+    def _unread_beside(self, table_id: str) -> str | None:
+        """Another managed table of which nobody knows what it was made from."""
+        tables = self._store.rows(TABLES)
+        if self._unread[0] != tables.at:
+            rows = (tables.get(one) for one in _ids_unread(tables))
+            self._unread = (tables.at, tuple(row for row in rows if row is not None and is_looked_after(row)))
+        return next((row.name for row in self._unread[1] if row.table_id != table_id), None)
 
     def _locks(self) -> Mapping[str, RollbackLock]:
         rows = self._store.rows(ROLLBACKS)
@@ -143,8 +154,14 @@ def _is_looked_at(row: TableRow) -> bool:
 
 
 def ids_without_reach(tables: Rows[TableRow]) -> tuple[str, ...]:
-    """Rows that do not name the place of the table's files, even where they need not."""
-    return tuple(table_id for table_id, reach in reaches(tables) if reach is None)
+    """Rows that do not name the place of the table's files, even where they need not, or what it was made from."""
+    without = (table_id for table_id, reach in reaches(tables) if reach is None)
+    return tuple(dict.fromkeys((*without, *_ids_unread(tables))))
+
+
+def _ids_unread(tables: Rows[TableRow]) -> Iterator[str]:
+    found = tables.arrow(["table_id", "properties"]).to_pylist()
+    return (one["table_id"] for one in found if is_lineage_unread(dict(one["properties"] or ())))
 
 
 def open_standings(config: WorkerConfig, database: Database) -> StoredStandings | None:

@@ -6,12 +6,14 @@ import time
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from lakewarden.catalog.errors import PreconditionError
+from lakewarden.catalog.model.unread_lineage import LINEAGE_UNREAD
 from lakewarden.catalog.state.db import open_database
 from lakewarden.catalog.state.lease import DatabaseLeases
 from lakewarden.catalog.system.port import TABLES
@@ -79,6 +81,10 @@ def lose_everything(home: Path) -> None:
     shutil.rmtree(home)
 
 
+def _without(row: dict[str, Any], keys: set[str]) -> dict[str, Any]:
+    return {key: value for key, value in row.items() if key not in keys}
+
+
 @pytest.mark.few(3)
 @pytest.mark.parametrize(
     ("harm", "goes_back"),
@@ -109,7 +115,11 @@ def test_verify_says_the_next_command_and_repair_brings_the_tables_back(
     after = cli("tables", "list", "-o", "json").json
     stopped = {row.pop("stopped") for row in after}
     assert stopped == ({"paused"} if goes_back else {None}), "after a loss a person looks first"
-    assert after == [{key: value for key, value in row.items() if key != "stopped"} for row in before]
+    if goes_back:
+        unread = {row["name"] for row in after if row["properties"].pop(LINEAGE_UNREAD, None) is not None}
+        assert unread == {"db.t0", "db.t1", "db.t2"}, "what they were made from is read again"
+    noted = {"stopped", *(("updated_at", "updated_by") if goes_back else ())}
+    assert [_without(row, noted) for row in after] == [_without(row, noted) for row in before]
     assert ("lakewarden resume" in done.err) is goes_back
     shown = cli("tables", "policy", "show", "db.t1", "-o", "json")
     assert shown.code == 0 and "90 days" in shown.out

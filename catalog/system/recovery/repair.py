@@ -16,11 +16,12 @@ from deltalake.transaction import AddAction, RemoveAction
 from lakewarden.catalog.errors import ConsentError, UnreadableError
 from lakewarden.catalog.failpoints import reach
 from lakewarden.catalog.formats.delta.log_names import HINT, entry_version
+from lakewarden.catalog.model.unread_lineage import with_lineage_unread
 from lakewarden.catalog.system.codec import codec
 from lakewarden.catalog.system.commits import Note, commit, properties, removal
 from lakewarden.catalog.system.handles import answering, files_of, has_log, opened
 from lakewarden.catalog.system.own_rows import system_rows
-from lakewarden.catalog.system.port import ROLLBACKS, TABLES, SystemStore, SystemTable
+from lakewarden.catalog.system.port import LINEAGE, ROLLBACKS, TABLES, SystemStore, SystemTable
 from lakewarden.catalog.system.recovery.backup import BackupSource
 from lakewarden.catalog.system.recovery.backup_restore import (
     pause_everything,
@@ -85,8 +86,12 @@ def repair(
     stops = next((back[table] for table in back if _stops_everything(back[table])), None)
     if stops is not None and TABLES not in back:
         pause_everything(store, because=_how(stops, source), now=now, actor=note.actor)
+    is_unread = TABLES in back  # their rows come back so, as the last of all
     for step in plan.steps:
         still()
+        if not is_unread and _forgets_lineage(step):
+            _say_unread(store, now=now, actor=note.actor)
+            is_unread = True
         _carry_out(store, step, source, now=now, note=note)
         reach("system.repaired")
     if loses_rows_of_tables(plan):
@@ -103,6 +108,24 @@ def loses_rows_of_tables(plan: RepairPlan) -> bool:
 
 def _stops_everything(step: RestoreTable | CutLog | TakeAsItIs) -> bool:
     return step.table is ROLLBACKS or isinstance(step, TakeAsItIs)
+
+
+def _forgets_lineage(step: Step) -> bool:
+    """Whether it may take away what tables are on record to be made from."""
+    if isinstance(step, CreateAgain):
+        return LINEAGE in step.tables
+    is_less = isinstance(step, RestoreTable | CutLog | TakeAsItIs | DropFiles | RewriteRows)
+    return is_less and step.table is LINEAGE and step.loses is not None
+
+
+def _say_unread(store: SystemStore, *, now: datetime, actor: str) -> None:
+    """Before lineage goes back: what tables were made from is read from their logs again before anything is deleted by
+    it. Steps of `lakewarden.tables` come earlier."""
+    store.edit(
+        TABLES,
+        lambda rows: with_lineage_unread(rows.all(), now=now, actor=actor),
+        because="repair: lineage is read again",
+    )
 
 
 def _carry_out(

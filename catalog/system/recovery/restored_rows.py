@@ -3,7 +3,8 @@
 A backup, and a log whose end was cut off, speak of a world that has gone on. Nothing in it may act by itself again.
 Agreed deletions are called off, waiting conversions are forgotten, properties owed to dropped tables stay as they are,
 and rollbacks under way wait for a person. Work is paused until somebody has looked: a legal hold or a pause set since
-then is lost with the rest.
+then is lost with the rest. Each table's log is read for lineage again before anything is deleted by what derived tables
+need.
 
 `because` says how it went back, as in "restored from the backup of 2026-11-22 13:00 UTC".
 """
@@ -16,6 +17,7 @@ from typing import Final
 
 from lakewarden.catalog.model.pending_purge import PURGING_KEYS
 from lakewarden.catalog.model.rows import RollbackRow, RollbackState, RowKind, Source, TableRow, TableState
+from lakewarden.catalog.model.unread_lineage import with_lineage_unread
 from lakewarden.catalog.policy.original_properties import forgotten, is_leaving
 
 __all__ = ["RestoredRows", "everything_paused", "restored_rollbacks", "restored_tables"]
@@ -60,7 +62,10 @@ def restored_tables(rows: Iterable[TableRow], *, because: str, now: datetime, ac
     )
     pause = everything_paused(kept, because=because, now=now, actor=actor)
     waiting = tuple(row for row in kept if row.state is TableState.CONVERTING)
-    return RestoredRows(changed=(*called_off, *stay, *pause), gone=waiting)
+    settled = {row.table_id: row for row in (*called_off, *stay)}
+    unread = with_lineage_unread((settled.get(row.table_id, row) for row in kept), now=now, actor=actor)
+    changed = {**settled, **{row.table_id: row for row in (*unread, *pause)}}
+    return RestoredRows(changed=tuple(changed.values()), gone=waiting)
 
 
 def everything_paused(

@@ -15,6 +15,7 @@ from lakewarden.catalog import failpoints
 from lakewarden.catalog.errors import FencedError, UnreadableError
 from lakewarden.catalog.model.pending_purge import PURGE_AFTER, PURGE_HEAD, PURGE_UNKNOWN, PURGE_VERSION
 from lakewarden.catalog.model.rows import RollbackState, RowKind, TableRow, TableState
+from lakewarden.catalog.model.unread_lineage import LINEAGE_UNREAD
 from lakewarden.catalog.policy.original_properties import OriginalProperty, is_leaving, kept_of, leaving
 from lakewarden.catalog.storage.file_store import StorageOptions, canonical, open_store
 from lakewarden.catalog.system.commits import Note
@@ -305,7 +306,8 @@ def test_a_purge_of_then_comes_back_as_dropped_and_work_is_paused(
     assert mended(home, tmp_path / "copy") == [RestoreTable]
     rows = opened_at(home).rows(TABLES)
     back = rows.get(waiting.table_id)
-    assert back is not None and back.state is TableState.DROPPED and back.properties == {"kept": "yes"}
+    assert back is not None and back.state is TableState.DROPPED
+    assert back.properties == {"kept": "yes", LINEAGE_UNREAD: NOW.isoformat()}
     assert "backup" in (back.state_reason or "")
     assert rows.get(asked.table_id) is None, "nobody waits for this conversion any more"
     scopes = rows.find(name="*", kind=RowKind.SCOPE)

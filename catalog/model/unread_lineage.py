@@ -1,0 +1,40 @@
+"""Tables whose lineage went back in time with the system tables: nobody has read their logs for it since. Pure.
+
+Until somebody has, nobody can tell what such a table was made from, and which versions its rollback needs there.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from datetime import datetime
+
+from lakewarden.catalog.model.rows import RowKind, Source, TableRow, TableState
+
+__all__ = ["LINEAGE_UNREAD", "is_lineage_unread", "with_lineage_read", "with_lineage_unread"]
+
+LINEAGE_UNREAD = "lineage.unread"
+"""Row property: since when (ISO 8601, UTC) what `lakewarden.lineage` says of the table may lack something. The first
+look at the table takes it away."""
+
+
+def is_lineage_unread(properties: Mapping[str, str]) -> bool:
+    """Whether a row's properties say so."""
+    return LINEAGE_UNREAD in properties
+
+
+def with_lineage_unread(rows: Iterable[TableRow], *, now: datetime, actor: str) -> tuple[TableRow, ...]:
+    """The rows of tables with logs, as lineage goes back. Changed rows are looked at by the next sweep."""
+    mark = {LINEAGE_UNREAD: now.isoformat()}
+    return tuple(
+        replace(row, properties={**row.properties, **mark}, updated_at=now, updated_by=actor)
+        for row in rows
+        if row.kind is RowKind.TABLE
+        and row.source is not Source.SELF
+        and row.state not in (TableState.CONVERTING, TableState.PURGED)
+    )
+
+
+def with_lineage_read(row: TableRow) -> TableRow:
+    """The row, as its lineage is on record."""
+    return replace(
+        row, properties={key: told for key, told in row.properties.items() if key != LINEAGE_UNREAD}
+    )
