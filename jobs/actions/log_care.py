@@ -110,6 +110,7 @@ LOG_CARE: Final = Spec(
     recover=retry,
     order=_ordered,
     deletes=Deletes.SOMETIMES,
+    by_age=True,
     cares_for="checkpoints",
     switch=Switch(key="log.enabled", value=lambda settings: settings.log_enabled),
     on_any_head=True,  # what came after its version changes nothing about it

@@ -114,6 +114,7 @@ METADATA_CARE: Final = Spec(
     recover=retry,
     order=_ordered,
     deletes=Deletes.SOMETIMES,
+    by_age=True,
     cares_for="manifests",
     of_all_formats=True,
     by_spark=True,

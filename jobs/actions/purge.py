@@ -124,6 +124,7 @@ PURGE: Final = Spec(
     asked_for=True,
     of_all_formats=True,
     deletes=Deletes.ALWAYS,
+    by_age=True,
     needs_features=False,
     on_any_head=True,  # one that was interrupted has no log to ask and looks by itself
     of_state=TableState.PURGING,

@@ -192,6 +192,8 @@ class Spec(Generic[A]):
     """Why a table of the right state forbids it all the same, right before it acts."""
     retention: Callable[[A, EffectivePolicy], tuple[int, int]] | None = None
     """The seconds it was decided on and those in force."""
+    by_age: bool = False
+    """It deletes what is older than something: whoever does it needs a clock that is right."""
     failure_message: Callable[[TableRow, Past], str] | None = None
     """What failed runs mean, where there is more to say than how many they are."""
     is_thorough: Callable[[A], bool] = field(default=lambda action: False)

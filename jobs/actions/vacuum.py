@@ -162,6 +162,7 @@ VACUUM: Final = Spec(
     recover=_recover,
     order=_ordered,
     deletes=Deletes.ALWAYS,
+    by_age=True,
     switch=Switch(key="vacuum.enabled", value=lambda settings: settings.vacuum_enabled),
     retention=lambda action, policy: (action.retention_seconds, policy.vacuum_retention_seconds),
     is_thorough=lambda action: action.full,

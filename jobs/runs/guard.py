@@ -50,6 +50,8 @@ class RunGuard:
     claim: Callable[[], None]
     """Asks the queue itself whether the run is still this worker's, and raises if not."""
     clock: Clock
+    clocks: Callable[[], None] = lambda: None
+    """Raises where this host's clock and the control database's are apart."""
     ordered: bool = True
     """A person asked for the run, so the table's mode and switches do not matter."""
 
@@ -58,6 +60,8 @@ class RunGuard:
 
     def ask(self, table_id: str, name: str, location: str) -> None:
         self.claim()
+        if spec_of(self.action).by_age:
+            self.clocks()
         if self.standings is None:
             return
         standing = self.standings.of(table_id)

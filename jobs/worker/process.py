@@ -6,6 +6,7 @@ Ends with 0 when idle, drained (SIGTERM: after the run in hand) or orphaned, wit
 import logging
 import os
 import signal
+import socket
 import sys
 from collections.abc import Callable
 from functools import partial
@@ -20,10 +21,12 @@ from lakewarden.catalog.metastore.hive import HiveMetastore
 from lakewarden.catalog.metastore.system_database import with_system_database
 from lakewarden.catalog.state.db import open_database
 from lakewarden.catalog.state.inbox import DatabaseInbox
+from lakewarden.catalog.state.lease import DatabaseLeases
 from lakewarden.catalog.state.queue import DatabaseQueue
 from lakewarden.catalog.state.run_log import DatabaseRunLog
 from lakewarden.jobs.engines.registry import InstalledTools
 from lakewarden.jobs.rollback.execute.run import open_rollbacks
+from lakewarden.jobs.runs.host_clock import HostClock
 from lakewarden.jobs.runs.installation import fit_for, installation_of
 from lakewarden.jobs.runs.properties_ledger import open_ledger
 from lakewarden.jobs.runs.s3a import s3_conf
@@ -79,13 +82,13 @@ def _outdated(config: WorkerConfig) -> Callable[[], bool]:
 def _runner(config: WorkerConfig, tools: InstalledTools, lines: RunLines) -> Runner:
     uri = config.spark.metastore_uri
     database = open_database(config.database_url)
-    queue = DatabaseQueue(database)
+    queue, clock = DatabaseQueue(database), SystemClock()
     return Runner(
         worker=config.name,
         queue=queue,
         tools=tools,
         metastore=None if uri is None else with_system_database(HiveMetastore(uri), config.system_database),
-        clock=SystemClock(),
+        clock=clock,
         storage=config.storage.at,
         lease=config.lease,
         heartbeat=config.heartbeat,
@@ -93,6 +96,7 @@ def _runner(config: WorkerConfig, tools: InstalledTools, lines: RunLines) -> Run
         rollbacks=open_rollbacks(config, tools, queue, DatabaseInbox(database)),
         standings=open_standings(config, database),
         ledger=open_ledger(config),
+        clocks=HostClock(own=clock, database=DatabaseLeases(database).now, host=socket.gethostname()),
         installation=installation_of(config),
         require_current=fit_for(config),
         kept=partial(lines.kept, DatabaseRunLog(database)),

@@ -30,6 +30,7 @@ from lakewarden.jobs.actions.answers import AnyAction
 from lakewarden.jobs.actions.registry import SPECS, decode, required_head, verdict_of
 from lakewarden.jobs.actions.spec import GiveUp, Recovered, Retry
 from lakewarden.jobs.runs.guard import RunGuard, Standings
+from lakewarden.jobs.runs.host_clock import HostClock
 from lakewarden.jobs.runs.port import JobContext, Ledger, Report, Rollbacks, Target, Tools
 from lakewarden.jobs.worker.dispatch import execute
 from lakewarden.jobs.worker.heartbeat import Heartbeat
@@ -73,6 +74,8 @@ class Runner:
     """What the system tables say of a table."""
     ledger: Ledger | None = None
     """What stood in its properties before us; None: there are none."""
+    clocks: HostClock | None = None
+    """Compares this host's clock with the control database's; None: there is one clock."""
     installation: Callable[[], str | None] = lambda: None
     """Whose runs these are."""
     require_current: Callable[[], None] = lambda: None
@@ -226,6 +229,7 @@ class Runner:
             )
         self._refuse_held(request)
         reach("run.checked")
+        clock = self._clock_of(request)
         ctx = JobContext(
             target=Target(
                 table_id=request.table_id,
@@ -235,7 +239,7 @@ class Runner:
             ),
             run_id=request.run_id,
             reader=reader,
-            clock=self.clock,
+            clock=clock,
             engine=self.tools.engine(request.runtime),
             metastore=self.metastore,
             still_ours=pulse.still_ours,
@@ -245,7 +249,8 @@ class Runner:
                 action=action,
                 standings=self.standings,
                 claim=pulse.confirm,
-                clock=self.clock,
+                clock=clock,
+                clocks=(lambda: None) if self.clocks is None else self.clocks.require_agreeing,
                 ordered=request.is_ordered,
             ),
             ledger=self.ledger,
@@ -267,6 +272,11 @@ class Runner:
         report = execute(ctx, action)
         reach("run.executed")
         return report
+
+    def _clock_of(self, request: RunRequest) -> Clock:
+        """What tells how old something is."""
+        compared = None if not SPECS[request.action].by_age else self.clocks
+        return self.clock if compared is None else compared.earlier()
 
     def _refuse_held(self, request: RunRequest) -> None:
         if self.rollbacks is None or SPECS[request.action].amid_rollbacks:

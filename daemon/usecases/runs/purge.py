@@ -17,6 +17,7 @@ from lakewarden.jobs.deletion.going_table import refuse_names, refuse_needed
 from lakewarden.jobs.deletion.table_folder import TableFolder, inner_table, look_into, unknown_token
 from lakewarden.jobs.deletion.unneeded import refuse_shared
 from lakewarden.jobs.engines.registry import require_engine
+from lakewarden.jobs.runs.host_clock import HostClock
 
 __all__ = ["foresee_purge", "purge_table", "require_consent", "stop_deletion"]
 
@@ -64,8 +65,13 @@ def purge_table(
     actor: Actor,
 ) -> TableRow:
     """Drop a table whose files go after the grace period; `version`, `token` and `others` are what the dry run showed.
-    Raises like `require_consent` and `begin_purge`."""
+    Raises like `require_consent` and `begin_purge`, `PreconditionError` where this host's clock is wrong."""
     require_consent(services, row, token, others=others, actor=actor)
+    clock, database = (
+        services.clock,
+        services.leases.now,
+    )  # the grace is counted from now, and ends by a worker's clock
+    HostClock(own=clock, database=database, host="this host").require_agreeing()
     record_lineage(services, row, actor=actor)
     return begin_purge(
         services.registry,
