@@ -47,7 +47,10 @@ class _Declared(_Keeper, Protocol):
         """Whether it can."""
 
     def naming(self, location: str) -> tuple[str, ...]:
-        """The entries that name a file in a folder."""
+        """The entries that name a file in a folder, if one question tells."""
+
+    def naming_in(self, namespace: str | None, location: str, /) -> tuple[str, ...]:
+        """The same, however many questions that takes."""
 
 
 class _Catalogs(Protocol):
@@ -69,8 +72,8 @@ class TakenEntries:
     catalogs: _Catalogs | None = None
 
     def require_takeable(self, location: str, name: str) -> None:
-        """Raise `RefusedError` where the entry of the table at a location is in a catalog that does not compare and
-        set, or is not there."""
+        """Raise `RefusedError` where the entry of the table at a location is in a catalog that does not rename it, or
+        is not there."""
         told = self.heads(location)
         if told is None:
             return
@@ -82,8 +85,8 @@ class TakenEntries:
             )
         if told.catalog is not None and not self._declared(told.catalog).takes_entries:
             raise RefusedError(
-                f"{told.keeper.replace('the', 'The', 1)} is a REST server, which does not take an entry away only if "
-                f"it is as it was read: {name} is not purged.",
+                f"{told.keeper.replace('the', 'The', 1)} is a REST server that says that it does not rename and drop "
+                f"entries: {name} is not purged.",
                 hint="Drop it here without --purge, and there with its files (DROP TABLE ... PURGE).",
             )
 
@@ -94,7 +97,8 @@ class TakenEntries:
 
     def naming(self, location: str, table_id: str, *, kept: bool) -> tuple[str, ...]:
         """The entries that name a file in a folder, in all databases of the metastore and all catalogs that can be
-        asked. Not the one that was taken away for a table; nor, if it is `kept` still, the table's own."""
+        asked, and whatever that takes in the table's own catalog. Not the one that was taken
+        away for a table; nor, if it is `kept` still, the table's own."""
         found = dict.fromkeys([*self._in_metastore(None, location), *self._in_catalogs(location)])
         return self._others(found, location, table_id, kept=kept)
 
@@ -106,7 +110,7 @@ class TakenEntries:
         found = (
             self._in_metastore(address.namespace, location)
             if address.catalog is None
-            else self._declared(address.catalog).naming(location)
+            else self._declared(address.catalog).naming_in(address.namespace, location)
         )
         return self._others(dict.fromkeys(found), location, table_id, kept=kept)
 
@@ -179,8 +183,11 @@ class TakenEntries:
             yield from (f"{database}.{table}" for table in inside)
 
     def _in_catalogs(self, location: str) -> Iterator[str]:
+        address = self.heads.address(location)
+        own = None if address is None else address.catalog
         for name in () if self.catalogs is None else self.catalogs.names:
-            yield from self._declared(name).naming(location)
+            catalog = self._declared(name)
+            yield from catalog.naming_in(None, location) if name == own else catalog.naming(location)
 
     def _file(self, address: CatalogAddress) -> str | None:
         files = self._keeper(address).metadata_files(address.namespace, [address.table])

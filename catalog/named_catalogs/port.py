@@ -35,13 +35,19 @@ class TableCatalog(Protocol):
         """`catalog.namespace.table` of the entries that name a file in the folder at a canonical location, of whichever
         catalog that is kept in the same place; none where that takes asking for every table."""
 
+    def naming_in(self, namespace: str | None, location: str) -> tuple[str, ...]:
+        """The same of a namespace at least (None: of all), if it takes asking for each table. Raises
+        `UnavailableError`, too, where one of them is not told."""
+
     @property
     def takes_entries(self) -> bool:
-        """Whether an entry can be taken away if, and only if, it names a certain metadata file."""
+        """Whether an entry can be called by another name; asks."""
 
     def take_away(self, namespace: str, table: str, *, name: str, file: str) -> None:
-        """Call an entry `name`, so that no commit to its table succeeds any more, if it still names this metadata
-        file. Raises `ConflictError` if it does not, `RefusedError` where `takes_entries` is false."""
+        """Call an entry `name`, so that no commit to its table by its own name succeeds any more, if it still names
+        this metadata file. Raises `ConflictError` if it does not, `RefusedError` where `takes_entries` is false. A
+        catalog that does not compare may have called it so for a moment, or, where this process is killed, until
+        somebody puts it back."""
 
     def put_back(self, namespace: str, name: str, *, table: str, file: str) -> None:
         """Call an entry that was taken away as before. Raises `ConflictError` if it is not there, or `table` is."""

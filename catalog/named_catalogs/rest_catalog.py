@@ -6,15 +6,22 @@ from contextlib import closing, contextmanager
 from typing import Any, Final
 from urllib.parse import quote, urlencode
 
-from lakewarden.catalog.errors import CatalogAwayError, EntryAwayError, RefusedError
+from lakewarden.catalog.errors import CatalogAwayError, ConflictError, EntryAwayError, RefusedError
 from lakewarden.catalog.named_catalogs.declaration import CatalogDeclaration
 from lakewarden.catalog.named_catalogs.port import CatalogEntries
 from lakewarden.catalog.named_catalogs.rest_session import RestAnswer, RestSession, SlowAnswerError
+from lakewarden.catalog.storage.named_files import lies_in
+from lakewarden.catalog.storage.place import Moment
 
 __all__ = ["RestCatalog"]
 
 _GONE: Final = frozenset({"NoSuchTableException", "NoSuchNamespaceException"})
 """What a server says of what is not there. Any other 404 may be a proxy's, or a wrong address."""
+_DONE: Final = (200, 202, 204)
+_NEEDED: Final = frozenset(
+    {"POST /v1/{prefix}/tables/rename", "DELETE /v1/{prefix}/namespaces/{namespace}/tables/{table}"}
+)
+"""What a server that lists its endpoints has to have among them for a purge."""
 _LEVELS: Final = "\x1f"
 """Between the parts of a namespace in an address."""
 _PAGES: Final = 100_000
@@ -26,7 +33,6 @@ class RestCatalog:
     says has not changed (ETag) it does not send again."""
 
     bulk: Final = False
-    takes_entries: Final = False
 
     def __init__(self, declared: CatalogDeclaration) -> None:
         self._declared = declared
@@ -42,6 +48,23 @@ class RestCatalog:
 
     def naming(self, location: str) -> tuple[str, ...]:
         return ()
+
+    def naming_in(self, namespace: str | None, location: str) -> tuple[str, ...]:
+        with self._session() as session:
+            if namespace is None:
+                told = self.entries()
+                if told.untold is not None:
+                    raise told.untold
+                names = tuple(told.files)
+            else:
+                names = tuple(self._tables(session, tuple(namespace.split("."))))
+            now, split = Moment(), ((one, *one.rpartition(".")[::2]) for one in names)
+            files = ((one, self._file(session, space, table)) for one, space, table in split)
+            return tuple(
+                f"{self._declared.name}.{one}"
+                for one, file in files
+                if file is not None and lies_in(file, location, now)
+            )
 
     def entries(self) -> CatalogEntries:
         found: dict[str, None] = {}
@@ -60,20 +83,62 @@ class RestCatalog:
                     untold = error
         return CatalogEntries(files=found, untold=untold)
 
+    @property
+    def takes_entries(self) -> bool:
+        with self._session() as session:
+            told = self._configuration(session).get("endpoints")
+        return not isinstance(told, list) or _NEEDED.issubset(told)
+
     def take_away(self, namespace: str, table: str, *, name: str, file: str) -> None:
-        raise self._cannot_take()
+        with self._session() as session:
+            self._require_named(session, namespace, table, file)
+            self._rename(session, namespace, table, name)
+            try:  # no request of the protocol compares and renames: what came before it is the table's
+                self._require_named(session, namespace, name, file)
+            except ConflictError:
+                self._rename(session, namespace, name, table)
+                raise
 
     def put_back(self, namespace: str, name: str, *, table: str, file: str) -> None:
-        raise self._cannot_take()
+        with self._session() as session:
+            self._rename(session, namespace, name, table)
 
     def drop(self, namespace: str, table: str) -> None:
-        raise self._cannot_take()
+        path = f"{_place(namespace.split('.'))}/tables/{quote(table, safe='')}?purgeRequested=false"
+        with self._session() as session:
+            answer = session.send("DELETE", f"v1/{self._prefixed(session)}{path}")
+        if answer.status not in _DONE and not (answer.status == 404 and answer.error in _GONE):
+            raise self._odd(f"{_answers(answer)} when told to drop {namespace}.{table}", EntryAwayError)
 
-    def _cannot_take(self) -> RefusedError:
-        return RefusedError(
-            f"The catalog {self._declared.name} cannot be told to take an entry away only if it is as it was read.",
-            hint="Delete the table by its own engine: DROP TABLE ... PURGE.",
-        )
+    def _require_named(self, session: RestSession, namespace: str, table: str, file: str) -> None:
+        if self._file(session, namespace, table) != file:
+            raise ConflictError(
+                f"The entry {namespace}.{table} of the catalog {self._declared.name} does not name {file} any more."
+            )
+
+    def _rename(self, session: RestSession, namespace: str, table: str, name: str) -> None:
+        parts = namespace.split(".")
+        told = {
+            "source": {"namespace": parts, "name": table},
+            "destination": {"namespace": parts, "name": name},
+        }
+        answer = session.send("POST", f"v1/{self._prefixed(session)}tables/rename", told)
+        if answer.status in _DONE:
+            return
+        if answer.status == 404 and answer.error in _GONE:
+            raise ConflictError(
+                f"The catalog {self._declared.name} has no entry {namespace}.{table} any more."
+            )
+        if answer.status == 409:
+            raise ConflictError(
+                f"The catalog {self._declared.name} has another table {namespace}.{name} by now."
+            )
+        if answer.status == 406 or answer.error == "UnsupportedOperationException":
+            raise RefusedError(
+                f"The catalog {self._declared.name} does not rename tables.",
+                hint="Delete the table by its own engine: DROP TABLE ... PURGE.",
+            )
+        raise self._odd(f"{_answers(answer)} when told to rename {namespace}.{table}", EntryAwayError)
 
     def _file(self, session: RestSession, namespace: str, table: str) -> str | None:
         key = (namespace, table)
@@ -139,7 +204,7 @@ class RestCatalog:
                     return None
                 if answer.status in (200, 304):
                     return answer
-                why = f"answers {answer.status} ({answer.error or 'without a reason'})"
+                why = _answers(answer)
             self._configuration(session)
             if session.token == used:
                 break  # it is not that the token had expired
@@ -176,6 +241,10 @@ class RestCatalog:
             f"The catalog {name} {what}.",
             hint=f"Check catalogs.{name}.uri, warehouse and what the token allows.",
         )
+
+
+def _answers(answer: RestAnswer) -> str:
+    return f"answers {answer.status} ({answer.error or 'without a reason'})"
 
 
 def _place(namespace: Sequence[str]) -> str:

@@ -1,7 +1,7 @@
 """Questions to a server over HTTP on one connection, with a token that is got again when it has expired."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from typing import Any, Final
@@ -68,14 +68,24 @@ class RestSession:
         """The answer to a question; a token is got first where there is none, and once more where it has expired.
         `of_all`: nothing that the question asks for can be forbidden to a token that is good."""
         denied = (*_EXPIRED, _FORBIDDEN) if of_all else _EXPIRED
+        return self._answered("GET", path, headers or {}, None, denied)
+
+    def send(self, method: str, path: str, body: Mapping[str, object] | None = None) -> RestAnswer:
+        """The answer to a request that changes something: where none comes, it may have been done."""
+        headers = {} if body is None else {"Content-Type": "application/json"}
+        return self._answered(method, path, headers, None if body is None else json.dumps(body), _EXPIRED)
+
+    def _answered(
+        self, method: str, path: str, headers: Mapping[str, str], body: str | None, denied: Sequence[int]
+    ) -> RestAnswer:
         if self._token is None:
             self._token = self._new_token()
-        answer = self._asked("GET", f"{self._at.path}/{path}", self._authorised(headers or {}))
+        answer = self._asked(method, f"{self._at.path}/{path}", self._authorised(headers), body)
         if answer.status not in denied:
             return answer
         self._token = self._new_token()
         if self._token is not None:
-            answer = self._asked("GET", f"{self._at.path}/{path}", self._authorised(headers or {}))
+            answer = self._asked(method, f"{self._at.path}/{path}", self._authorised(headers), body)
         if answer.status in denied:
             raise self._refused()
         return answer

@@ -68,6 +68,9 @@ class SqlCatalog:
             if lies_in(file, location, now)
         )
 
+    def naming_in(self, namespace: str | None, location: str) -> tuple[str, ...]:
+        return self.naming(location)
+
     def entries(self) -> CatalogEntries:
         return CatalogEntries(
             files={

@@ -81,6 +81,7 @@ def _purged(ctx: JobContext, action: Purge, entry: GoingEntry) -> Report:
         entry.follow()
         folder = _agreed_folder(going, None) if begun is None else _rest_of(going, begun)
     except (PreconditionError, RefusedError) as error:
+        _unmark(going)
         error.hint = f"{error.hint} {how_to_stop(ctx.target.table_id)}".strip()
         raise
     is_first = begun is None

@@ -3,28 +3,33 @@ nothing else; killed anywhere it comes to its end; whoever comes in between keep
 
 import itertools
 import json
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from deltalake import write_deltalake
 
 from lakewarden.catalog import failpoints
+from lakewarden.catalog.failpoints import reach
 from lakewarden.catalog.model.pending_purge import MARKER
 from lakewarden.catalog.model.rows import Outcome, TableState
+from lakewarden.catalog.named_catalogs.rest_catalog import RestCatalog
 from lakewarden.catalog.state.port import Result
 from lakewarden.daemon.process.embedded_metastore import EmbeddedMetastore
 from lakewarden.jobs.deletion import batches
 from support.builders.estate import AHEAD, numbers
 from support.builders.going_tables import KINDS, GoingEstate, GoingTable, going_table, listed
 from support.builders.iceberg_tables import IcebergWriter
-from support.builders.sql_catalogs import CataloguedWriter, SqliteCatalog
+from support.builders.sql_catalogs import SqliteCatalog
 from support.cases import mostly_long
 from support.crashes.crashes import points_of
 from support.crashes.in_process import killed_here
-from support.fakes.rest_catalog import rest_server
+from support.fakes.rest_catalog import FakeRestServer, rest_server
 from support.processes.commands import caller
 from support.servers.metastores import without_system_tables
+from support.servers.s3 import S3Server
+from support.servers.s3_home import settings_of, storage_lines
 
 pytestmark = pytest.mark.metastore
 NUMBERS = itertools.count()
@@ -63,14 +68,38 @@ Make = Callable[[str], GoingTable]
 
 
 @pytest.fixture
-def make(estate: GoingEstate, tmp_path: Path, metastore: EmbeddedMetastore) -> Make:
+def make(
+    estate: GoingEstate,
+    tmp_path: Path,
+    metastore: EmbeddedMetastore,
+    request: pytest.FixtureRequest,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Make:
     def made(kind: str) -> GoingTable:
-        table = going_table(kind, tmp_path, metastore.uri, f"going_{next(NUMBERS)}")
+        served = request.getfixturevalue("served") if kind.startswith("rest") else None
+        s3: S3Server | None = request.getfixturevalue("s3") if kind.endswith("_s3") else None
+        if s3 is not None:
+            for name, value in settings_of().items():
+                monkeypatch.setenv(name, value)
+            with (estate.home / "lakewarden.toml").open("a") as file:
+                file.write("\n".join(storage_lines(estate.home, s3.endpoint)) + "\n")
+        database = f"going_{next(NUMBERS)}"
+        table = going_table(kind, tmp_path, metastore.uri, database, server=served, s3=s3)
         table.fill()
         estate.must("tables", "register", table.where, *(["--name", "db.t"] if kind == "hadoop" else []))
         return table
 
     return made
+
+
+@pytest.fixture
+def served(estate: GoingEstate, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeRestServer]:
+    """A declared catalog, web."""
+    monkeypatch.setenv("WEB_TOKEN", "t0")
+    with rest_server() as server, (estate.home / "lakewarden.toml").open("a") as file:
+        file.write(f'[catalogs.web]\ntype = "rest"\nuri = "{server.uri}"\ntoken = "env:WEB_TOKEN"\n')
+        file.flush()
+        yield server
 
 
 @pytest.fixture(params=mostly_long(KINDS, ["metastore"]))
@@ -111,7 +140,7 @@ def is_whole(estate: GoingEstate, table: GoingTable, before: dict[str, bytes]) -
 
 
 def _full(table: GoingTable) -> str:
-    return table.where if table.where.startswith("prod.") else table.entry
+    return table.where if table.where.startswith(("prod.", "web.")) else table.entry
 
 
 @pytest.mark.few(1)
@@ -150,7 +179,9 @@ def going_table_like(table: GoingTable) -> GoingTable:
     writer = table.writer
     blank = type(writer)
     more = {"catalog": writer.catalog, "entry": writer.entry} if table.is_catalogued else {}  # type: ignore[attr-defined]  # it is
-    return GoingTable(writer=blank(root=writer.root, **more), where=table.where, name=table.name)
+    return GoingTable(
+        writer=blank(root=writer.root, told=writer.told, **more), where=table.where, name=table.name
+    )
 
 
 def test_what_nobody_names_goes_only_by_a_consent_that_names_it(
@@ -337,7 +368,7 @@ def test_a_second_name_after_the_first_file_gives_nothing_back(
     estate.give_up()
     left, second = listed(catalogued.root), f"{catalogued.entry.rpartition('.')[0]}.second"
     catalogued.point(second, catalogued.head)
-    assert "what one of two names deletes" in refused(estate.attempt(catalogued))
+    assert re.search("second name|one of two names", refused(estate.attempt(catalogued)))
     assert listed(catalogued.root) == left and (catalogued.root / MARKER).exists()
     said = estate.says("tables", "undrop", catalogued.name)
     assert said.code == 4 and "has begun" in said.err, said.err
@@ -456,7 +487,7 @@ def test_what_others_may_need_is_refused_by_a_sentence(
 
 def test_a_second_name_is_refused_by_a_sentence(estate: GoingEstate, catalogued: GoingTable) -> None:
     # In the metastore in another database, too: all of them are asked.
-    other = "elsewhere" if catalogued.where.startswith("prod.") else f"going_{next(NUMBERS)}"
+    other = "elsewhere" if catalogued.where.startswith(("prod.", "web.")) else f"going_{next(NUMBERS)}"
     catalogued.point(f"{other}.second", catalogued.head)
     said = estate.says("tables", "drop", catalogued.name, "--purge", "--dry-run")
     assert said.code == 5 and f"{other}.second" in said.err, said.err
@@ -482,19 +513,66 @@ def test_whose_entry_is_gone_already_is_refused_with_the_way_out(
     assert said.code == 5 and "has no entry" in said.err and "Register it there again" in said.err, said.err
 
 
-def test_a_table_of_a_rest_server_is_refused(
-    estate: GoingEstate, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.long
+def test_a_rest_server_that_does_not_rename_is_refused(
+    estate: GoingEstate, make: Make, served: FakeRestServer
 ) -> None:
-    monkeypatch.setenv("WEB_TOKEN", "t0")
-    with rest_server() as server:
-        writer = CataloguedWriter(root=tmp_path / "lake" / "r", catalog=server, entry="shop.r")
-        writer.append("a.parquet")
-        (estate.home / "lakewarden.toml").write_text(
-            f'[catalogs.web]\ntype = "rest"\nuri = "{server.uri}"\ntoken = "env:WEB_TOKEN"\n'
-        )
-        estate.must("tables", "register", "web.shop.r")
-        before = listed(writer.root)
-        said = estate.says("tables", "drop", "shop.r", "--purge", "--dry-run")
+    table = make("rest")
+    before = listed(table.root)
+    served.endpoints = ["GET /v1/{prefix}/namespaces"]
+    for asked in (("--dry-run",), ("--at-version", "3", "--yes")):
+        said = estate.says("tables", "drop", table.name, "--purge", *asked)
         assert said.code == 5 and "REST server" in said.err and "DROP TABLE ... PURGE" in said.err, said.err
-        said = estate.says("tables", "drop", "shop.r", "--purge", "--at-version", "1", "--yes")
-        assert said.code == 5 and listed(writer.root) == before
+    served.endpoints = None
+    served.odd = {"/tables/rename": (406, "UnsupportedOperationException")}
+    estate.order(table)
+    assert "does not rename tables" in refused(estate.attempt(table))
+    assert is_whole(estate, table, before)
+
+
+@pytest.mark.few(1)
+@pytest.mark.parametrize("killed", [True, False], ids=["killed", "goes on"])
+def test_a_commit_that_comes_while_a_rest_server_renames_keeps_the_table(
+    estate: GoingEstate, make: Make, served: FakeRestServer, killed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No request compares and renames: what came before the new name is the table's."""
+    table = make("rest")
+    estate.order(table)
+    served.before["/tables/rename"] = lambda: table.append("first.parquet")
+    if killed:
+        required = RestCatalog._require_named
+        asked: list[str] = []
+
+        def late(catalog: RestCatalog, *what: object) -> None:
+            asked.append("looked")
+            if len(asked) == 2:
+                reach("rest.renamed")
+            required(catalog, *what)  # type: ignore[arg-type]  # as they came
+
+        monkeypatch.setattr(RestCatalog, "_require_named", late)
+        killed_here("rest.renamed", lambda: estate.attempt(table))
+        estate.give_up()
+        assert estate.entries(table) == ([], True)
+    refused(estate.attempt(table))
+    assert "first.parquet" in listed(table.root)
+    assert is_whole(estate, table, listed(table.root))
+
+
+@pytest.mark.long
+def test_a_rest_server_that_does_not_tell_of_each_table_keeps_the_table(
+    estate: GoingEstate, make: Make, served: FakeRestServer
+) -> None:
+    table = make("rest")
+    before = listed(table.root)
+    served.point("shop.other", "file:/elsewhere/metadata/1.metadata.json")
+    served.odd = {"/tables/other": (403, "ForbiddenException")}
+    said = estate.says("tables", "drop", table.name, "--purge", "--dry-run")
+    assert said.code == 1 and "when asked for shop.other" in said.err, (said.code, said.err)
+    served.odd = {}
+    estate.order(table)
+    served.odd = {"/tables/other": (403, "ForbiddenException")}
+    assert "when asked for shop.other" in refused(estate.attempt(table))
+    served.odd = {}
+    assert listed(table.root) == before
+    done = estate.attempt(table)
+    assert done.outcome is Outcome.SUCCEEDED and estate.is_over(table), done

@@ -2,6 +2,7 @@
 metastore, or in a database. Commands are given on a home; a worker without a JVM does the runs."""
 
 import uuid
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -20,7 +21,7 @@ from lakewarden.catalog.model.rows import Action, Outcome, TableState
 from lakewarden.catalog.registry.removal import purged
 from lakewarden.catalog.state.models import RUN
 from lakewarden.catalog.state.port import Result, RunRequest
-from lakewarden.catalog.storage.file_store import StorageOptions
+from lakewarden.catalog.storage.file_store import local_path
 from lakewarden.daemon.control.run_recorder import DAEMON
 from lakewarden.daemon.workers.lost_runs import Reaper
 from lakewarden.jobs.actions.purge import Purge
@@ -30,14 +31,15 @@ from lakewarden.jobs.runs.standings import StoredStandings
 from lakewarden.jobs.worker.runner import Runner
 from support.builders.estate import Estate
 from support.builders.iceberg_tables import IcebergWriter
-from support.builders.sql_catalogs import CataloguedWriter, SqliteCatalog
+from support.builders.sql_catalogs import CataloguedWriter, Pointed, SqliteCatalog
 from support.fakes.clock import ManualClock
 from support.fakes.engine import FakeEngine
 from support.fakes.tools import OneFormat
+from support.servers.s3 import S3Server
 
 __all__ = ["KINDS", "GoingEstate", "GoingTable", "HivePointer", "going_table", "listed"]
 
-KINDS = ("hadoop", "metastore", "sql")
+KINDS = ("hadoop", "metastore", "sql", "rest", "sql_s3", "rest_s3")
 
 
 class _Folders(FakeEngine):
@@ -46,6 +48,9 @@ class _Folders(FakeEngine):
     @property
     def format(self) -> str:
         return ICEBERG
+
+    def delete_empty_folders(self, location: str, folders: Sequence[str]) -> int:
+        return 0 if local_path(location) is None else super().delete_empty_folders(location, folders)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -178,14 +183,14 @@ class GoingEstate(Estate):
         assert services.queue.enqueue([request])
         clock = ManualClock(datetime.now().astimezone() + self.ahead)
         services.heads.forget()
-        reader = IcebergReader(lambda _: StorageOptions(), services.heads)
+        reader = IcebergReader(services.storage, services.heads)
         done = Runner(
             worker="w-1",
             queue=services.queue,
             tools=OneFormat(reader, _Folders(clock), services.entries),
             metastore=services.metastore,
             clock=clock,
-            storage=lambda _: StorageOptions(),
+            storage=services.storage,
             lease=timedelta(minutes=1),
             heartbeat=timedelta(seconds=1),
             longest_run=timedelta(days=1),
@@ -238,15 +243,29 @@ def listed(root: Path) -> dict[str, bytes]:
     return {str(path.relative_to(root)): path.read_bytes() for path in found}
 
 
-def going_table(kind: str, folder: Path, uri: str, database: str) -> GoingTable:
-    """A table of one of the `KINDS`, not written yet."""
-    root = folder / "lake" / "t"
+def going_table(
+    kind: str,
+    folder: Path,
+    uri: str,
+    database: str,
+    *,
+    server: Pointed | None = None,
+    s3: S3Server | None = None,
+) -> GoingTable:
+    """A table of one of the `KINDS`, not written yet. `server` keeps those of the kinds `rest`, `s3` the files of those
+    on S3; what is written into its folder is there as an object."""
+    root, told = folder / "lake" / "t", None
     if kind == "hadoop":
         return GoingTable(writer=IcebergWriter(root=root), where=str(root), name="db.t")
-    if kind == "sql":
-        catalog = SqliteCatalog(file=folder / "catalog.db")
-        writer = CataloguedWriter(root=root, catalog=catalog, entry="shop.t")
-        return GoingTable(writer=writer, where="prod.shop.t", name="shop.t")
+    if kind.endswith("_s3"):
+        assert s3 is not None
+        root, told = s3.folder / folder.name / "t", s3.at(f"{folder.name}/t")
+    if kind.startswith(("sql", "rest")):
+        is_rest = kind.startswith("rest")
+        catalog = server if is_rest else SqliteCatalog(file=folder / "catalog.db")
+        assert catalog is not None
+        writer = CataloguedWriter(root=root, told=told, catalog=catalog, entry="shop.t")
+        return GoingTable(writer=writer, where=f"{'web' if is_rest else 'prod'}.shop.t", name="shop.t")
     entry = f"{database}.t"
     pointer = HivePointer(metastore=HiveMetastore(uri))
     return GoingTable(

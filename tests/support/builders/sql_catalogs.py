@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 
 from support.builders.iceberg_tables import IcebergWriter
 
-__all__ = ["CataloguedWriter", "SqliteCatalog"]
+__all__ = ["CataloguedWriter", "Pointed", "SqliteCatalog"]
 
 
 @dataclass(frozen=True, kw_only=True)

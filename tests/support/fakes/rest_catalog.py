@@ -4,7 +4,7 @@ demand."""
 import json
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -36,6 +36,10 @@ class FakeRestServer:
     late: float = 0.5
     """By so many seconds."""
     page: int = 1000
+    before: dict[str, Callable[[], object]] = field(default_factory=dict)
+    """What somebody does in the moment before a request whose path ends so is served, once."""
+    endpoints: list[str] | None = None
+    """What it says that it has; None: it does not say."""
     asked: list[tuple[str, int]] = field(default_factory=list)
     """Paths, and what they were answered with."""
 
@@ -67,9 +71,14 @@ class FakeRestServer:
                 return status, _error(kind) if status >= 400 else {}, None
         if parts.path.endswith(self.slow):
             time.sleep(self.late)
+        for end in [one for one in self.before if parts.path.endswith(one)]:
+            self.before.pop(end)()
         if parts.path == "/v1/config":
-            return 200, {"defaults": {}, "overrides": {"prefix": self.prefix}}, None
+            more: dict[str, Any] = {} if self.endpoints is None else {"endpoints": self.endpoints}
+            return 200, {"defaults": {}, "overrides": {"prefix": self.prefix}, **more}, None
         first, prefix, *rest = parts.path.removeprefix("/").split("/")
+        if rest == ["tables", "rename"]:
+            return *self._renamed(json.loads(body)), None
         assert (first, prefix, rest[0]) == ("v1", self.prefix, "namespaces"), parts.path
         if len(rest) == 1:
             return self._page("namespaces", self._below(query.get("parent")), query)
@@ -82,11 +91,24 @@ class FakeRestServer:
             ]
             return self._page("identifiers", found, query)
         file = self.tables.get((namespace, unquote(rest[3])))
+        if method == "DELETE" and file is not None:
+            assert query["purgeRequested"] == "false", "files are not the server's to delete"
+            del self.tables[(namespace, unquote(rest[3]))]
+            return 204, {}, None
         if file is None:
             return 404, _error("NoSuchTableException"), None
         if headers.get("If-None-Match") == f'"{file}"':
             return 304, {}, f'"{file}"'
         return 200, {"metadata-location": file, "metadata": {}, "config": {}}, f'"{file}"'
+
+    def _renamed(self, told: Any) -> tuple[int, dict[str, Any]]:
+        source, to = ((tuple(one["namespace"]), one["name"]) for one in (told["source"], told["destination"]))
+        if source not in self.tables:
+            return 404, _error("NoSuchTableException")
+        if to in self.tables:
+            return 409, _error("AlreadyExistsException")
+        self.tables[to] = self.tables.pop(source)
+        return 204, {}
 
     def _below(self, parent: str | None) -> list[list[str]]:
         above = () if parent is None else tuple(parent.split(_SEPARATOR))
@@ -117,7 +139,7 @@ def rest_server() -> Iterator[FakeRestServer]:
             body = self.rfile.read(int(self.headers.get("Content-Length") or 0)).decode()
             status, said, etag = told.answer(self.command, self.path, self.headers, body)
             told.asked.append((self.path, status))
-            data = b"" if status == 304 else json.dumps(said).encode()
+            data = b"" if status in (204, 304) else json.dumps(said).encode()
             self.send_response(status)
             if etag is not None:
                 self.send_header("ETag", etag)
@@ -125,7 +147,7 @@ def rest_server() -> Iterator[FakeRestServer]:
             self.end_headers()
             self.wfile.write(data)
 
-        do_POST = do_GET
+        do_POST = do_DELETE = do_GET
 
         def log_message(self, format: str, *args: object) -> None:
             pass

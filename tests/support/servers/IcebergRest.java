@@ -21,6 +21,7 @@ import org.apache.iceberg.rest.RESTCatalogProperties;
 import org.apache.iceberg.rest.RESTSerializers;
 import org.apache.iceberg.rest.requests.CreateNamespaceRequest;
 import org.apache.iceberg.rest.requests.CreateTableRequest;
+import org.apache.iceberg.rest.requests.RenameTableRequest;
 import org.apache.iceberg.rest.requests.UpdateTableRequest;
 import org.apache.iceberg.rest.responses.LoadTableResponse;
 import org.apache.iceberg.shaded.com.fasterxml.jackson.annotation.JsonAutoDetect;
@@ -104,6 +105,10 @@ public class IcebergRest {
     List<String> parts = new ArrayList<>();
     for (String part : uri.getRawPath().substring("/v1/lake/".length()).split("/")) {
       parts.add(URLDecoder.decode(part, StandardCharsets.UTF_8));
+    }
+    if (parts.equals(List.of("tables", "rename"))) {
+      CatalogHandlers.renameTable(CATALOG, JSON.readValue(body, RenameTableRequest.class));
+      return new Answer(204, null, null);
     }
     Namespace namespace =
         parts.size() > 1 ? Namespace.of(parts.get(1).split("\u001f")) : Namespace.empty();

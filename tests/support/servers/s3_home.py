@@ -7,7 +7,7 @@ from pathlib import Path
 
 from support.servers.s3 import BUCKET, KEY, SECRET, options_of
 
-__all__ = ["MountedKeys", "make_home", "settings_of"]
+__all__ = ["MountedKeys", "make_home", "settings_of", "storage_lines"]
 
 _SECRET_VARIABLE = "S3_TEST_SECRET"
 
@@ -50,21 +50,26 @@ def make_home(
     """A home folder with a settings file: the key in a mounted file and the secret in a variable, or both in `keys`;
     system tables below `prefix` in the bucket, and `spark` as settings of its sessions."""
     home.mkdir(parents=True)
+    conf = [f'"{name}" = "{value}"' for name, value in (spark or {}).items()]
+    lines = [
+        "[system]", f'location = "s3://{BUCKET}/{prefix}/system"',
+        "[spark]", 'master = "local[2]"', "[spark.conf]", *conf,
+        "[http]", "port = 0",
+        *storage_lines(home, endpoint, keys),
+    ]  # fmt: skip
+    (home / "lakewarden.toml").write_text("\n".join(lines) + "\n")
+    return home
+
+
+def storage_lines(home: Path, endpoint: str, keys: MountedKeys | None = None) -> list[str]:
+    """How a settings file says the way to the bucket."""
     key = home / "mounted-key"
     key.write_text(f"{KEY}\n")
     named = {"aws_access_key_id": f"file:{key}", "aws_secret_access_key": f"env:{_SECRET_VARIABLE}"}
     if keys is not None:
         named = {**keys.options}
     options = [f'{name} = "{value}"' for name, value in {**options_of(endpoint), **named}.items()]
-    conf = [f'"{name}" = "{value}"' for name, value in (spark or {}).items()]
-    lines = [
-        "[system]", f'location = "s3://{BUCKET}/{prefix}/system"',
-        "[spark]", 'master = "local[2]"', "[spark.conf]", *conf,
-        "[http]", "port = 0",
-        "[[storage]]", f'prefix = "s3://{BUCKET}"', "[storage.options]", *options,
-    ]  # fmt: skip
-    (home / "lakewarden.toml").write_text("\n".join(lines) + "\n")
-    return home
+    return ["[[storage]]", f'prefix = "s3://{BUCKET}"', "[storage.options]", *options]
 
 
 def settings_of() -> Mapping[str, str]:
