@@ -3,16 +3,24 @@ and they go on as the plan says."""
 
 import re
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 
+from lakewarden.catalog.named_catalogs.declaration import CatalogDeclaration, CatalogKind
+from lakewarden.catalog.storage.credentials import StorageOptions
 from lakewarden.daemon.process.embedded_metastore import EmbeddedMetastore
+from lakewarden.jobs.engines.iceberg.java_tables import opened
+from lakewarden.jobs.runs.catalog_conf import catalog_conf
 from support.builders.iceberg_streams import Rivers
 from support.builders.spark_iceberg import iceberg_catalogs
+from support.servers.iceberg_rest import CREDENTIAL, running_rest_catalog
 from support.servers.metastores import without_system_tables
+from support.servers.postgres import PostgresServer
+from support.servers.spark import set_to
 
 pytestmark = [pytest.mark.spark, pytest.mark.metastore]
 SET_BACK = "ends with an error once main is set back. Stop it before `apply`, then"
@@ -322,3 +330,136 @@ def test_tables_of_the_metastore_are_found_by_their_names(
     for name in ("source", "sink"):
         spark.sql(f"DROP TABLE {rivers.sql(name)}")
     spark.sql("DROP NAMESPACE by_name.named_streams")
+
+
+@pytest.fixture
+def declared(
+    spark: SparkSession,
+    postgres: PostgresServer,
+    tmp_path: Path,
+    request: pytest.FixtureRequest,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Iterator[Rivers]:
+    """Tables of a declared catalog: of a database, or of a server."""
+    place = tmp_path / "kept"
+    place.mkdir()
+    catalogs = spark._jsparkSession.sessionState().catalogManager()
+    with ExitStack() as stack:
+        catalogs.reset()
+        stack.callback(catalogs.reset)
+        if request.param == "river_rest":
+            monkeypatch.setenv("TESTS_CREDENTIAL", CREDENTIAL)
+            uri = stack.enter_context(running_rest_catalog(place, postgres.fresh_url()))
+            options = StorageOptions.of({"credential": CREDENTIAL})
+            made = CatalogDeclaration(name=request.param, kind=CatalogKind.REST, uri=uri, options=options)
+        else:
+            uri, warehouse = postgres.fresh_url(), f"file://{place}"
+            made = CatalogDeclaration(name=request.param, kind=CatalogKind.SQL, uri=uri, warehouse=warehouse)
+        stack.enter_context(set_to(spark, dict(catalog_conf([made]))))
+        spark.sql(f"CREATE NAMESPACE {made.name}.db")
+        yield Rivers(spark, tmp_path, place, "db", declared=made)
+
+
+@pytest.mark.long
+@pytest.mark.postgres
+@pytest.mark.parametrize("declared", ["river_sql", "river_rest"], indirect=True)
+def test_tables_of_declared_catalogs_go_back_and_come_again(declared: Rivers) -> None:
+    rivers = declared
+    rivers.create("source")
+    rivers.create("sink")
+    rivers.insert("source", 1)
+    with rivers.attached():
+        query = rivers.flow("source", "sink")
+        bad = rivers.insert("source", 666)
+        rivers.flow("source", "sink")
+    assert rivers.told_by_notes("sink") == {0: [("source", 0, 1)], 1: [("source", 1, 2)]}
+    rivers.declare("sink")
+    assert rivers.told_by_checkpoint("sink") == rivers.told_by_notes("sink")
+    planned = rivers.plan("source", bad)
+    rivers.recorded()
+    assert rivers.on_record("sink") == {1: [("source", 0, 1)], 2: [("source", 1, 2)]}
+    assert rivers.advice(planned) == {
+        "db.source": [f"{query} (writes db.sink) reads it, and {SET_BACK} {REWIND}"],
+        "db.sink": [f"{query} wrote batch 1 of what is undone. Stop it before `apply`. {BESIDE}"],
+    }
+    rollback = rivers.roll_back("source", bad)
+    assert (rivers.rows("source"), rivers.rows("sink")) == ([1], [1])
+    rivers.copy_checkpoint("sink", "kept")
+    rivers.rewind("sink", 1)
+    rivers.insert("source", 2)
+    rivers.flow("source", "sink")
+    assert rivers.rows("sink") == [1, 2]
+    assert rollback
+
+
+@pytest.mark.long
+@pytest.mark.postgres
+@pytest.mark.parametrize("declared", ["river_sql", "river_rest"], indirect=True)
+def test_of_declared_catalogs_an_undo_brings_the_batches_again(declared: Rivers) -> None:
+    rivers = declared
+    rivers.create("source")
+    rivers.create("sink")
+    rivers.insert("source", 1)
+    with rivers.attached():
+        rivers.flow("source", "sink")
+        bad = rivers.insert("source", 2)
+        rivers.flow("source", "sink")
+    rollback = rivers.roll_back("source", bad)
+    rivers.undo(rollback)
+    assert (rivers.rows("source"), rivers.rows("sink")) == ([1, 2], [1, 2])
+    rivers.insert("source", 3)
+    rivers.flow("source", "sink")
+    assert rivers.rows("sink") == [1, 2, 3]
+
+
+@pytest.mark.long
+@pytest.mark.postgres
+@pytest.mark.parametrize("declared", ["river_sql", "river_rest"], indirect=True)
+def test_of_declared_catalogs_an_upserted_batch_says_what_it_read(declared: Rivers) -> None:
+    rivers = declared
+    rivers.create("source")
+    rivers.create("sink")
+    rivers.insert("source", 1)
+    with rivers.attached() as lw:
+        rivers.upserts(lw, "source", "sink")
+        bad = rivers.insert("source", 7)
+        rivers.upserts(lw, "source", "sink")
+    rivers.recorded()
+    assert rivers.read_by_runs("sink") == {1: [("source", 0, 1)], 2: [("source", 1, 2)]}
+    rivers.roll_back("source", bad)
+    assert rivers.rows("sink") == [1]
+
+
+@pytest.mark.long
+@pytest.mark.postgres
+@pytest.mark.parametrize("declared", ["river_sql"], indirect=True)
+def test_streams_read_and_write_main_whatever_branch_they_name(declared: Rivers) -> None:
+    """Iceberg 1.12 passes the option over on both sides: what is on record is where the rows are."""
+    rivers = declared
+    rivers.create("source")
+    rivers.create("sink")
+    rivers.insert("source", 1)
+    rivers.insert("sink", 0)
+    for name, branch in (("sink", "night"), ("source", "day")):
+        java = opened(rivers.spark, rivers.services.heads, rivers.location(name)).table
+        java.manageSnapshots().createBranch(branch, java.currentSnapshot().snapshotId()).commit()
+    rivers.spark.sql(f"INSERT INTO {rivers.sql('source')}.branch_day VALUES (5L)")
+    conf = rivers.spark._jsparkSession.sessionState().conf()
+    # Iceberg looks for the name of its extension where a write names a branch.
+    extension = "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"
+    conf.setConfString("spark.sql.extensions", extension)
+    try:
+        with rivers.attached():
+            frame = rivers.spark.readStream.table(f"{rivers.sql('source')}.branch_day")
+            writer = frame.writeStream.format("iceberg").option("branch", "night").outputMode("append")
+            place = str(rivers.checkpoint("sink"))
+            writer = writer.option("checkpointLocation", place).trigger(availableNow=True)
+            writer.toTable(rivers.sql("sink")).awaitTermination()
+    finally:
+        conf.unsetConf("spark.sql.extensions")
+    night = rivers.spark.sql(f"SELECT id FROM {rivers.sql('sink')} VERSION AS OF 'night'").collect()
+    assert (rivers.rows("sink"), [row[0] for row in night]) == ([0, 1], [0])
+    rivers.recorded()
+    assert rivers.on_record("sink") == {2: [("source", 0, 1)]}
+    rivers.declare("sink")
+    assert rivers.told_by_checkpoint("sink") == {0: [("source", 0, 1)]}

@@ -17,6 +17,7 @@ from lakewarden.catalog.lineage.streams.checkpoints import StreamCheckpoint
 from lakewarden.catalog.lineage.streams.offsets import batch_key
 from lakewarden.catalog.lineage.streams.session_notes import StreamNote, StreamNotes, waiting
 from lakewarden.catalog.model.rows import Confidence, RollbackState
+from lakewarden.catalog.named_catalogs.declaration import CatalogDeclaration, CatalogKind
 from lakewarden.catalog.registry.governance import declare_checkpoint
 from lakewarden.catalog.registry.register import register
 from lakewarden.catalog.storage.file_store import canonical, open_store
@@ -60,12 +61,17 @@ class Rivers:
     database: str
     uri: str | None = None
     """The metastore that keeps the heads of Iceberg tables; None: their folders do."""
+    declared: CatalogDeclaration | None = None
+    """The catalog that keeps them."""
     ids: dict[str, str] = field(default_factory=dict)
     """By name."""
     formats: dict[str, str] = field(default_factory=dict)
     _fences: int = 0
 
     def __post_init__(self) -> None:
+        if self.declared is not None:
+            self.home.mkdir(parents=True)
+            (self.home / "lakewarden.toml").write_text(_section(self.declared))
         store = self.services.store
         store.create(system_rows(store, now=self.services.clock.now(), actor="root"))
 
@@ -83,6 +89,8 @@ class Rivers:
 
     @property
     def _catalog(self) -> str:
+        if self.declared is not None:
+            return self.declared.name
         return "by_path" if self.uri is None else "by_name"
 
     def create(self, name: str, format_: str = "iceberg") -> None:
@@ -94,6 +102,8 @@ class Rivers:
         self.spark.sql(f"CREATE TABLE {self.sql(name)} (id BIGINT) USING {format_} {properties}")
         by_name = format_ == "iceberg" and self.uri is not None
         where = f"{self.database}.{name}" if by_name else str(self.place(name))
+        if format_ == "iceberg" and self.declared is not None:
+            where = self.sql(name)
         row = register(self.services.registry, where, actor=ROOT, name=f"db.{name}").row
         self.ids[name] = row.table_id
 
@@ -104,6 +114,8 @@ class Rivers:
         return f"delta.`{self.place(name)}`"
 
     def place(self, name: str) -> Path:
+        if self.formats[name] == "iceberg" and self.declared is not None:
+            return self.warehouse / self.database / name
         if self.formats[name] == "iceberg":
             folder = "hadoop" if self.uri is None else "hive"
             return self.warehouse / folder / self._folder / name
@@ -382,3 +394,13 @@ class Rivers:
                 edge = self._edge(row.input_id, row.from_version, row.input_version)
                 found.setdefault(row.output_version, []).append(edge)
         return {version: sorted(edges, key=str) for version, edges in sorted(found.items())}
+
+
+def _section(one: CatalogDeclaration) -> str:
+    """How a settings file declares a catalog of the tests; the credential is in the environment."""
+    lines = [f"[catalogs.{one.name}]", f'type = "{one.kind.value}"', f'uri = "{one.uri}"']
+    if one.warehouse is not None:
+        lines.append(f'warehouse = "{one.warehouse}"')
+    if one.kind is CatalogKind.REST:
+        lines.append('credential = "env:TESTS_CREDENTIAL"')
+    return "\n".join(lines) + "\n"
