@@ -8,6 +8,7 @@ What IDENTIFIER('...') names is in its place before anybody judges a statement: 
 CREATE FUNCTION with its class, or a CALL, in a closure until it analyses it.
 """
 
+import json
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
@@ -64,23 +65,21 @@ class Plans:
         self._dataset: Any = sql.classic.Dataset
         self._convert: Any = jvm.scala.jdk.javaapi.CollectionConverters
         self._identity_map: Any = jvm.java.util.IdentityHashMap
-        self._long: Any = jvm.java.util.OptionalLong.of
-        self._to_option: Any = jvm.scala.jdk.javaapi.OptionConverters.toScala
         self._files: Any = jvm.java.lang.Class.forName(_FILES)
         self._at_this_moment: Any = sql.catalyst.optimizer.ComputeCurrentTime.apply
         self._some: Any = jvm.scala.Some
         self.nothing: Any = jvm.scala.Option.empty()
         """A Scala Option without content."""
-        self._single: Any = getattr(getattr(sql.catalyst.plans.physical, "SinglePartition$"), "MODULE$")
+        self.single: Any = getattr(getattr(sql.catalyst.plans.physical, "SinglePartition$"), "MODULE$")
         self._has_subquery: Any = sql.catalyst.expressions.SubqueryExpression.hasSubquery
         self._current_user: Any = sql.catalyst.CurrentUserContext.getCurrentUser
         self._asks_who: Any = sql.catalyst.expressions.CurrentUser
         self._literal: Any = sql.catalyst.expressions.Literal.create
         self._int: Any = sql.types.DataTypes.IntegerType
         self._identifier: Any = sql.catalyst.analysis.IdentifierResolution.evalIdentifierExpr
-        self._relation: Any = sql.execution.datasources.v2.DataSourceV2Relation.create
         self._triple: Any = jvm.scala.Tuple3
         self._skip: Any = sql.execution.CommandExecutionMode.SKIP()
+        self._json: Any = jvm.com.fasterxml.jackson.databind.ObjectMapper()
         self._jvm: Any = jvm
         self._classes: dict[str, Any] = {}
 
@@ -110,10 +109,6 @@ class Plans:
             plan = plan.child()
         plan = plan.child() if kind(plan) == "Project" else plan
         return plan if plan.children().isEmpty() else None
-
-    def relation_of(self, found: JavaPlan) -> JavaPlan:
-        """The leaf that reads the very table that a command has found (`ResolvedTable`)."""
-        return self._relation(found.table(), self._some(found.catalog()), self._some(found.identifier()))
 
     def asks(self, expression: Any) -> bool:
         """Whether a query is part of an expression."""
@@ -285,9 +280,10 @@ class Plans:
         is small is read by one task, and says so: what belongs together is together there, without an exchange."""
         rdd, partitioning, ordering = rows.rdd(), rows.outputPartitioning(), rows.outputOrdering()
         tasks = rdd.getNumPartitions()
-        if tasks and size <= _ONE_TASK:  # without a task, none would say that there are no rows
+        # What one task has kept is together already. Without a task, none would say that there are no rows.
+        if tasks and size <= _ONE_TASK * (4 if tasks == 1 else 1):
             rdd = rdd if tasks == 1 else rdd.coalesce(1, False, self.nothing, None)
-            partitioning, ordering = self._single, ordering.take(0)
+            partitioning, ordering = self.single, ordering.take(0)
         # Of a range that takes as much: py4j makes Python's numbers of the big ones that statistics are made of.
         told = session.range(0, max(size // _LONG, 1)).queryExecution().logical().stats()
         return rows.copy(
@@ -373,13 +369,14 @@ class Plans:
             collected.add(item)
         return self._convert.asScala(collected).toSeq()
 
-    def some_long(self, value: int) -> Any:
-        """A Scala Option with this Long; py4j alone would make it an Integer."""
-        return self._to_option(self._long(value))
-
     def texts(self, items: Any) -> dict[str, str]:
         """A Scala map of texts as a dict."""
-        return {} if items.isEmpty() else dict(self._convert.asJava(items))
+        return {} if items.isEmpty() else self.entries(self._convert.asJava(items))
+
+    def entries(self, items: Any) -> dict[str, str]:
+        """A Java map of texts as a dict, by one call; `sequence` says why."""
+        told: dict[str, str] = json.loads(self._json.writeValueAsString(items))
+        return told
 
     def scala_map(self, pairs: Iterable[tuple[str, Any]]) -> Any:
         """An immutable Scala map."""

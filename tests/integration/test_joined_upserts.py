@@ -11,6 +11,7 @@ from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import DataFrame, SparkSession
 
 from lakewarden.catalog.errors import PreconditionError
+from lakewarden.jobs.session.delta.checksums import bytes_of, files_of, numbers_of, only_file
 from lakewarden.jobs.session.delta.merges import joined_upserts
 from support.builders.lakes import Lake, running_lake
 from support.cases import mostly_long
@@ -203,3 +204,50 @@ def test_what_is_not_known_to_come_out_the_same_is_left_to_deltas_own_merge(
         and (done.rows_updated, done.rows_inserted) == (1, 1)
     )
     assert rows(lake, table) == [(1, "b", 2), (2, "c", 2)]
+
+
+def snapshot(lake: Lake, table: str) -> Any:
+    jvm: Any = lake.spark._jvm
+    none = jvm.scala.Option.empty()
+    log = jvm.org.apache.spark.sql.delta.DeltaLog.forTable(lake.spark._jsparkSession, table)
+    return log.update(False, none, none)
+
+
+def test_a_small_table_is_upserted_by_one_task_and_its_state_is_not_put_together(lake: Lake) -> None:
+    table = lake.table((1, "a", 1), (2, "b", 1))
+    lake.lw.upsert(lake.rows((3, "c", 1)).coalesce(1), table, keys="id", operation="first")
+    lake.spark.sql(f"OPTIMIZE delta.`{table}`")
+    before = snapshot(lake, table)
+    assert only_file(before) is not None and not before._computedStateTriggered()
+    done = lake.lw.upsert(
+        lake.rows((1, "A", 2), (4, "d", 2)).coalesce(1), table, keys="id", operation="second"
+    )
+    assert not before._computedStateTriggered()
+    assert (done.left_because, done.files_before, done.files_read, done.files_added) == ("", 1, 1, 1)
+    again = lake.lw.upsert(lake.rows((1, "B", 3)), table, keys="id", operation="second")
+    assert again.done_before
+    assert lake.held(table) == [(1, "A", 2), (2, "b", 1), (3, "c", 1), (4, "d", 2)]
+    apart = lake.lw.upsert(lake.rows((9, "i", 2)), table, keys="id")
+    assert (apart.files_read, apart.files_removed, apart.files_added) == (0, 0, 1)
+
+
+def test_what_a_checksum_tells_is_what_the_state_of_the_table_is(lake: Lake) -> None:
+    table = lake.table((1, "a", 1))
+    for number in range(3):
+        lake.lw.upsert(lake.rows((number, "x", number)), table, keys="id", operation=f"op {number}")
+        made = snapshot(lake, table)
+        told = numbers_of(made), bytes_of(made), files_of(made)
+        assert told[0] is not None and not made._computedStateTriggered()
+        known = made.transactions()
+        assert told[0] == {app: int(known.get(app).get()) for app in told[0]} and len(told[0]) == known.size()
+        assert told[1:] == (int(made.sizeInBytes()), int(made.numOfFiles()))
+    DeltaTable(table).delete("id = 1")  # of somebody who leaves no checksum
+    foreign = snapshot(lake, table)
+    assert only_file(foreign) is None or files_of(foreign) == 1
+    assert (bytes_of(foreign), files_of(foreign)) == (int(foreign.sizeInBytes()), int(foreign.numOfFiles()))
+    done = lake.lw.upsert(lake.rows((2, "y", 9)), table, keys="id", operation="op 2")
+    assert done.done_before
+    lake.spark.sql(
+        f"ALTER TABLE delta.`{table}` SET TBLPROPERTIES ('delta.setTransactionRetentionDuration' = '30 days')"
+    )
+    assert numbers_of(snapshot(lake, table)) is None  # ids that expire

@@ -171,9 +171,15 @@ def _until(plans: Plans, relation: Any) -> Any:
         relation.sqlContext(),
         relation.catalogTableOpt(),
         relation.startingVersion(),
-        plans.some_long(schema.snapshot().version()),
+        _some_long(plans, schema.snapshot().version()),
     )
 
 
 def _with_relation(leaf: Any, relation: Any) -> Any:
     return leaf.copy(relation, leaf.output(), leaf.catalogTable(), leaf.isStreaming(), leaf.stream())
+
+
+def _some_long(plans: Plans, value: int) -> Any:
+    """A Scala Option with this Long; py4j alone would make it an Integer."""
+    jvm: Any = plans.spark.sparkContext._jvm
+    return jvm.scala.jdk.javaapi.OptionConverters.toScala(plans.java.OptionalLong.of(value))

@@ -11,6 +11,7 @@ from lakewarden.catalog.formats.port import CommitKind, TableReader
 from lakewarden.catalog.model.enums import RowsWrite
 from lakewarden.catalog.model.rows import DELTA, TableFormat
 from lakewarden.catalog.policy.rows_write import AskedWay, ChosenWay, WrittenAndRead, decided
+from lakewarden.jobs.session.delta.checksums import bytes_of
 from lakewarden.jobs.session.delta.session_keys import set_way
 from lakewarden.jobs.session.formats.row_changes import Properties, properties_of_database
 from lakewarden.jobs.session.plans import Plans
@@ -99,11 +100,10 @@ class DeltaTarget:
         return properties_of_database(self.plans, self.session, self.entry)
 
     def known(self, *, since: datetime, reads: int | None) -> WrittenAndRead:
-        size = self.plans.option(self.snapshot.sizeInBytesIfKnown())
         commits = self.reader.newest(self.location, count=_MOST)
         recent = [one for one in commits if one.committed_at >= since]
         return WrittenAndRead(
-            size=None if size is None else int(size),
+            size=bytes_of(self.snapshot),
             writes=sum(one.kind in _CHANGES for one in recent),
             reads=reads,
             all_change=self.all_change,

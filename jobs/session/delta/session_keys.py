@@ -4,7 +4,7 @@ from typing import Any, Final
 
 from lakewarden.catalog.model.enums import RowsWrite
 
-__all__ = ["number_commit", "set_up_merge", "set_way", "use_tasks", "without_vectors"]
+__all__ = ["number_commit", "set_up_merge", "set_way", "use_tasks", "without_vectors", "write_as_it_comes"]
 
 _APP: Final = "spark.databricks.delta.write.txnAppId"
 _NUMBER: Final = "spark.databricks.delta.write.txnVersion"
@@ -46,6 +46,11 @@ def set_up_merge(session: Any) -> None:
 def use_tasks(session: Any, count: int) -> None:
     """Have an optimized write take no more tasks than these, unless the user has chosen."""
     _set_unless_chosen(session, _TASKS, str(count))
+
+
+def write_as_it_comes(session: Any) -> None:
+    """Have what one task has be written by it."""
+    session.conf().set(_OPTIMIZE, "false")
 
 
 def _set_unless_chosen(session: Any, key: str, value: str) -> None:

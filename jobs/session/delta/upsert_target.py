@@ -14,6 +14,7 @@ from lakewarden.catalog.model.lineage_record import RENUMBERED
 from lakewarden.jobs.engines.delta.sessions.stamped_sessions import stamped
 from lakewarden.jobs.engines.delta.stream_offsets import lower_number, number_at
 from lakewarden.jobs.session.conflicts.lost_races import LostRaceError
+from lakewarden.jobs.session.delta.checksums import bytes_of, numbers_of
 from lakewarden.jobs.session.delta.delta_reads import delta_index
 from lakewarden.jobs.session.delta.history import found, was_done
 from lakewarden.jobs.session.frames import is_path, schema_of, sql_name
@@ -46,8 +47,7 @@ class UpsertTarget:
     @property
     def size(self) -> int | None:
         """The bytes of its files; None where the log does not tell without being read through."""
-        found = self.snapshot.sizeInBytesIfKnown()
-        return int(found.get()) if found.isDefined() else None
+        return bytes_of(self.snapshot)
 
     def emptied(self, keys: Sequence[str]) -> frozenset[str]:
         """See `emptied_of`."""
@@ -55,6 +55,9 @@ class UpsertTarget:
 
     def last_number(self, app: str) -> int | None:
         """The last number of an application id; None for one that is not known."""
+        known = numbers_of(self.snapshot)
+        if known is not None:
+            return known.get(app)
         found = self.snapshot.transactions().get(app)
         return int(found.get()) if found.isDefined() else None
 

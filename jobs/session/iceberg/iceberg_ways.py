@@ -75,7 +75,7 @@ class IcebergTarget:
 
     @property
     def properties(self) -> Properties:
-        return dict(self.target.base.properties())
+        return self.plans.entries(self.target.base.properties())
 
     def properties_around(self) -> Properties:
         return properties_of_namespace(self.target.relation)

@@ -152,7 +152,8 @@ class StagedWrite:
     def carry(self, session: Any, record: LineageRecord) -> None:
         """Have the snapshot carry a record, and nothing else that looks like ours. Raises `RefusedError` if the session
         would put the rows aside instead of into the table."""
-        require_into_main(session, dict(self._target.base.properties()), self._target.location)
+        properties = self._plans.entries(self._target.base.properties())
+        require_into_main(session, properties, self._target.location)
         forget_marks(self._plans, session)
         self._marks = {RUN_ID: record.run_id, **custom_metadata(record), **self._named}
         self._is_alone |= record.reads_self

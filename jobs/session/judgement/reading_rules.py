@@ -158,7 +158,7 @@ class Reading:
         if is_plain and describe.partitionSpec().isEmpty():
             return
         if kind(analysed) in _TELLING and kind(analysed.relation()) == "ResolvedTable":
-            self._require_open(self._sources([self._plans.relation_of(analysed.relation())]))
+            self._require_open(self._sources([_leaf_of(self._plans, analysed.relation())]))
             return
         if kind(analysed) not in _TOLD_OF_NAMES:
             raise _refused(kind(analysed))
@@ -234,3 +234,9 @@ def _refused(what: str) -> NotAllowedError:
         hint="Readers query tables and views, and change rows of their own tables. The gateway's "
         "gateway.writers says who may do more, besides admins.",
     )
+
+
+def _leaf_of(plans: Plans, found: JavaPlan) -> JavaPlan:
+    """The leaf that reads the very table that a command has found (`ResolvedTable`)."""
+    create = plans.sql.execution.datasources.v2.DataSourceV2Relation.create
+    return create(found.table(), plans.optional(found.catalog()), plans.optional(found.identifier()))

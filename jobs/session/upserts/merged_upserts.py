@@ -5,6 +5,7 @@ import uuid
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Final
 
 from py4j.protocol import Py4JJavaError
@@ -50,6 +51,7 @@ from lakewarden.jobs.session.write_recorder import WriteRecorder
 from lakewarden.jobs.session.writes import Read, Upsert, Upserted, Written
 from lakewarden.jobs.sql.compile.values import TableSchema
 from lakewarden.jobs.upsert.changes import is_ours
+from lakewarden.jobs.upsert.file_ranges import may_hold as may_hold_keys
 from lakewarden.jobs.upsert.pruning import KeyFacts
 from lakewarden.jobs.upsert.statement import UpsertPlan
 from lakewarden.jobs.upsert.target_columns import Rules, columns_of
@@ -205,7 +207,8 @@ class MergedUpserts:
                 reach("upsert.merging")
                 merge = self._plans.analysed(session, parsed)
                 read = source.pinned.at_head(target.location)
-                return self._run(session, merge, done, size, None if read is None else read.version)
+                may_hold = partial(may_hold_keys, facts=facts, source=source.schema, target=target.schema)
+                return self._run(session, merge, done, size, None if read is None else read.version, may_hold)
 
         frame, written = self._recorder.run(
             session,
@@ -233,14 +236,22 @@ class MergedUpserts:
         return replace(self._told(frame, written, plans[0]), left_because=done.left_because)
 
     def _run(
-        self, session: Any, merge: JavaPlan, done: Execution, size: int, source_read: int | None
+        self,
+        session: Any,
+        merge: JavaPlan,
+        done: Execution,
+        size: int,
+        source_read: int | None,
+        may_hold: Callable[[str | None], bool],
     ) -> DataFrame:
         """Run a MERGE, bucket by bucket or by one join if it can be. The source takes `size` bytes, and has read this
-        version of the table."""
+        version of the table; `may_hold` its keys a file with these statistics."""
         if self._buckets.changes(merge):
             return self._buckets.run(session, merge, done, is_kept=True)
         try:
-            upsert = joined_upsert(self._plans, session, merge, size=size, source_read=source_read)
+            upsert = joined_upsert(
+                self._plans, session, merge, size=size, source_read=source_read, may_hold=may_hold
+            )
             frame = upsert.run()
         except LeftToDeltaError as error:
             done.left_because = str(error)

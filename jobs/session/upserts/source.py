@@ -13,7 +13,7 @@ from pyspark.sql.types import DataType, StructType
 from lakewarden.catalog.errors import PreconditionError, UsageError
 from lakewarden.jobs.engines.spark.errors import unreadable
 from lakewarden.jobs.session.frames import columns_in, struct_of
-from lakewarden.jobs.session.plans import Plans
+from lakewarden.jobs.session.plans import JavaPlan, Plans, kind
 from lakewarden.jobs.session.read_plans.pins import Pinned
 from lakewarden.jobs.session.writes import Upsert
 from lakewarden.jobs.sql.compile.keyed_merge import lacks_key
@@ -34,6 +34,7 @@ __all__ = [
     "rows_of",
 ]
 
+_RDD: Final = "LogicalRDD"
 _ESCAPED: Final = "spark.sql.parser.escapedStringLiterals"
 VIEW: Final = "__lakewarden_source"
 """The name of the prepared source in the session."""
@@ -163,7 +164,7 @@ def kept(
                 "`delete_when` takes no query: what it reads would be on no record.",
                 hint="Join the values into the source as a column, and name that column.",
             )
-    plans.frame(session, source.pinned.plan)._jdf.createOrReplaceTempView(_GIVEN)
+    plans.frame(session, _together(plans, session, source.pinned.plan))._jdf.createOrReplaceTempView(_GIVEN)
     ready = plans.frame(session, plans.composed(session, prepared(options, source.schema, _GIVEN, emptied)))
     with _bad_source_explained():
         # At once: what a first query computed would be computed again for the rest if an executor was lost meanwhile.
@@ -174,6 +175,20 @@ def kept(
         yield size
     finally:
         held.rdd().unpersist(False)
+
+
+def _together(plans: Plans, session: Any, plan: JavaPlan) -> JavaPlan:
+    """The plan; where all of its rows come from one task that reads an RDD, as a small batch of a stream does, it says
+    so, and rows with one key are not exchanged to be together."""
+    leaf, *rest = plans.leaves(plan)
+    if rest or kind(leaf) != _RDD or leaf.isStreaming() or leaf.rdd().getNumPartitions() != 1:
+        return plan
+    none = plans.nothing
+    made = leaf.copy(
+        leaf.output(), leaf.rdd(), plans.single, leaf.outputOrdering(), False, none, session,
+        plans.optional(leaf.stats()), none,
+    )  # fmt: skip
+    return plans.replaced(plan, [(leaf, made)])
 
 
 @contextmanager

@@ -10,13 +10,16 @@ others who commit meanwhile are in conflict with it as with that. Everything tha
 MERGE would have it is left to that, and so is the judgement of rows with several matches.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 from pyspark.sql import DataFrame
 
 from lakewarden.catalog.failpoints import reach
+from lakewarden.catalog.units import MIB
 from lakewarden.jobs.session.conflicts.lost_races import LostRaceError
+from lakewarden.jobs.session.delta.checksums import files_of, numbers_of, only_file
 from lakewarden.jobs.session.delta.merges.joined_rows import JoinedRows
 from lakewarden.jobs.session.delta.merges.merge_work import (
     LARGEST,
@@ -29,12 +32,17 @@ from lakewarden.jobs.session.delta.merges.merge_work import (
     work_of,
 )
 from lakewarden.jobs.session.delta.merges.plan_pieces import Replacement, column, used
+from lakewarden.jobs.session.delta.session_keys import write_as_it_comes
 from lakewarden.jobs.session.plans import JavaPlan, Plans, kind
 
 __all__ = ["JoinedUpsert", "joined_upsert"]
 
 _MOST_FILES: Final = 1000
 """Of more, each is asked about by a call, Delta's own MERGE does it."""
+_SMALL_SOURCE: Final = 16 * MIB
+_SMALL_FILES: Final = 48 * MIB
+"""Of a join that one task does: it keeps the source in a hash table, and reads files of so many bytes, compressed, in
+about the time that two exchanges of their rows take on a few processors."""
 _FILE: Final = "__lakewarden_file"
 _KEPT: Final = "LogicalRDD"
 _BARE: Final = frozenset({"LogicalRelation", "SubqueryAlias"})
@@ -55,9 +63,10 @@ class JoinedUpsert:
         *,
         size: int,
         is_own_source: bool,
+        may_hold: Callable[[str | None], bool],
     ) -> None:
         self._plans, self._session, self._work, self._size = plans, session, work, size
-        self._is_own_source = is_own_source
+        self._is_own_source, self._may_hold = is_own_source, may_hold
         self._transaction, self._merge = transaction, work.merge
         self._files = Replacement(plans, session, work.merge, transaction)
         self.told: Mapping[str, int] | None = None
@@ -68,22 +77,32 @@ class JoinedUpsert:
         what is to be said. Raises `LeftToDeltaError` if nothing is written yet and Delta's MERGE should do it, and
         what Spark and Delta raise, also after a race that was lost."""
         with self._plans.active(self._session):
-            done = self._files.is_done or self._run()
+            done = self._is_done() or self._run()
         return self._plans.spark.range(0) if done else None
+
+    def _is_done(self) -> bool:
+        """Whether it was done before, under the operation id of this session. Whoever does the same meanwhile is in
+        conflict with it."""
+        snapshot = self._transaction.snapshot()
+        known, log = numbers_of(snapshot), self._transaction.deltaLog()
+        named = self._merge.createSetTransaction(self._session, log, self._plans.nothing)
+        if known is None or not named.isDefined():
+            return self._files.is_done
+        self._transaction.readTxn().addOne(named.get().appId())
+        return known.get(str(named.get().appId()), -1) >= int(named.get().version())
 
     def _run(self) -> bool:
         plans = self._plans
         # Of a BETWEEN Delta's statistics know nothing until Spark's optimizer has taken it apart.
         command = plans.optimized(self._session, self._merge)
         predicates = command.getTargetOnlyPredicates(self._session)
-        found = self._transaction.filterFiles(predicates, True)
+        found = self._found(predicates)
         if found.length() > _MOST_FILES:
             raise LeftToDeltaError(f"has more than {_MOST_FILES} files that are looked into")
         candidates = plans.sequence(found)
         require_no_vectors(candidates)
         old = self._touched(candidates)
-        rows = JoinedRows(plans, self._session, self._work)
-        frame = rows.whole(self._read(old))
+        rows, frame = self._joined(old)
         added = plans.sequence(self._merge.writeFiles(self._session, self._transaction, frame._jdf))
         if not rows.is_sound:
             return False
@@ -93,7 +112,7 @@ class JoinedUpsert:
             old, added, counts = [], [], {**counts, "copied": 0}
         self.told = {
             **told_of(counts, old, added),
-            "numTargetFilesBeforeSkipping": int(self._transaction.snapshot().numOfFiles()),
+            "numTargetFilesBeforeSkipping": files_of(self._transaction.snapshot()),
             "numTargetFilesAfterSkipping": len(candidates),
         }
         reach("upsert.joined")
@@ -104,9 +123,38 @@ class JoinedUpsert:
         self._files.recache()
         return True
 
+    def _found(self, predicates: Any) -> Any:
+        """The files that are not left out, as the transaction knows them to be read. To ask it for them takes two jobs
+        of Spark's; of one small file there is nothing to ask but whether it can have such keys."""
+        transaction = self._transaction
+        only = only_file(transaction.snapshot())
+        if only is None or not self._is_small([only]):
+            return transaction.filterFiles(predicates, True)
+        chosen = self._plans.scala_sequence([only] if self._may_hold(only.stats()) else [])
+        usual = [getattr(transaction, f"trackReadPredicates$default${place}")() for place in (2, 3)]
+        transaction.trackReadPredicates(predicates, *usual)
+        transaction.trackFilesRead(chosen)
+        return chosen
+
+    def _joined(self, old: Sequence[Any]) -> tuple[JoinedRows, Any]:
+        """The rows that come in the place of these files, and their DataFrame. What is small is read, joined and
+        written by one task, without an exchange."""
+        plans, work, read = self._plans, self._work, self._read(old)
+        if self._is_small(old):
+            write_as_it_comes(self._session)
+            alone = plans.logical.Repartition
+            read, work = alone(1, False, read), replace(work, rows=alone(1, False, work.rows))
+        rows = JoinedRows(plans, self._session, work)
+        return rows, rows.whole(read)
+
+    def _is_small(self, files: Sequence[Any]) -> bool:
+        """Whether one task is soon done with these files. Rows of several partitions are written by several."""
+        is_whole = self._transaction.snapshot().metadata().partitionColumns().isEmpty()
+        return is_whole and self._size <= _SMALL_SOURCE and _bytes(files) <= _SMALL_FILES
+
     def _touched(self, files: Sequence[Any]) -> Sequence[Any]:
         """The files that are written anew: those that have matches, or all where they are small."""
-        if sum(int(one.size()) for one in files) <= self._size:
+        if _bytes(files) <= self._size or (len(files) == 1 and self._is_small(files)):
             return files
         if self._size > LARGEST:
             raise LeftToDeltaError("gets more keys than every task can have")
@@ -151,11 +199,22 @@ class JoinedUpsert:
         return plans.logical.Filter(never, leaf)  # so that Spark joins nothing
 
 
+def _bytes(files: Sequence[Any]) -> int:
+    return sum(int(one.size()) for one in files)
+
+
 def joined_upsert(
-    plans: Plans, session: Any, merge: JavaPlan, *, size: int, source_read: int | None
+    plans: Plans,
+    session: Any,
+    merge: JavaPlan,
+    *,
+    size: int,
+    source_read: int | None,
+    may_hold: Callable[[str | None], bool],
 ) -> JoinedUpsert:
     """An analysed MERGE of an upsert, of a source that is kept and takes `size` bytes, as a change of the head of its
-    target; of that the source has read the version `source_read`, if it has read it at its head. Raises
+    target; of that the source has read the version `source_read`, if it has read it at its head. `may_hold`: whether a
+    file with these statistics can have its keys. Raises
     `LeftToDeltaError` if Delta's own MERGE should do it, and `LostRaceError` if that version is not head any more."""
     with plans.active(session):
         log = merge.targetFileIndex().deltaLog()
@@ -173,4 +232,7 @@ def joined_upsert(
         raise LeftToDeltaError("gets rows that are not kept")
     if [name for name, _ in work.columns] != list(snapshot.schema().fieldNames()):
         raise LeftToDeltaError("is asked for more than its columns")
-    return JoinedUpsert(plans, session, work, transaction, size=size, is_own_source=source_read is not None)
+    return JoinedUpsert(
+        plans, session, work, transaction,
+        size=size, is_own_source=source_read is not None, may_hold=may_hold,
+    )  # fmt: skip
