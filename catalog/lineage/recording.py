@@ -8,7 +8,7 @@ is not in its commit: it is told beside it.
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from datetime import datetime
+from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import Final
 
@@ -18,7 +18,7 @@ from lakewarden.catalog.lineage.streams.offsets import BatchKey, StreamReads, ba
 from lakewarden.catalog.lineage.versions import Effect, Version, history_of
 from lakewarden.catalog.model.rows import Confidence, LineageRow
 
-__all__ = ["NO_STREAMS", "rows_from", "rows_of_upserts"]
+__all__ = ["NO_STREAMS", "edge_of", "rows_from", "rows_of_upserts"]
 
 NO_STREAMS: Final[Mapping[BatchKey, StreamReads]] = MappingProxyType({})
 
@@ -65,6 +65,11 @@ def rows_of_upserts(table_id: str, history: Iterable[Version], *, at: datetime) 
         if version.query is not None:
             of_query = replace(version, run_id=version.query)
             yield from rows_of(table_id, of_query, at=at, confidence=Confidence.STREAM)
+
+
+def edge_of(row: LineageRow) -> LineageRow:
+    """The content of a row by which two rows are the same, regardless of time and lakewarden version."""
+    return replace(row, recorded_at=datetime.min.replace(tzinfo=UTC), output_parent=None)
 
 
 def _informed(version: Version, key: BatchKey, reads: StreamReads) -> Version:

@@ -6,7 +6,7 @@ as before leaves no trace, so that idle sweeps make no commit.
 
 from collections.abc import Mapping
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Final, Protocol
 
@@ -18,7 +18,7 @@ from lakewarden.catalog.formats.linked_folders import linked_folders
 from lakewarden.catalog.formats.port import LogProblem, Observation, ProbeResult, TableReader
 from lakewarden.catalog.formats.registry import reader_of
 from lakewarden.catalog.lineage.left_versions import goes_on, is_told, left_versions
-from lakewarden.catalog.lineage.recording import NO_STREAMS, rows_from
+from lakewarden.catalog.lineage.recording import NO_STREAMS, edge_of, rows_from
 from lakewarden.catalog.lineage.restores import is_rewound
 from lakewarden.catalog.lineage.reverted_reads import undone_reads
 from lakewarden.catalog.lineage.rewritten_logs import RewrittenLog, ended_logs, rewritten_log, told_apart
@@ -35,6 +35,7 @@ from lakewarden.catalog.model.rows import (
     TableRow,
     TableState,
 )
+from lakewarden.catalog.model.unread_lineage import is_lineage_unread
 from lakewarden.catalog.observation.health import health_of, schema_hash
 from lakewarden.catalog.observation.schemas import next_schema
 from lakewarden.catalog.policy.property_requests import has_new_requests, record_requests
@@ -212,12 +213,14 @@ class Observer:
     def _never_judged(self, governed: Governed, before: HealthRow | None, on_record: OnRecord) -> bool:
         """Whether the table has to be looked at though its log stands still. Its row (policy, name, location) or a
         scope's policy has changed, its schema, lineage or the place of its files is not on record, or an earlier
-        process reported late taint: that may have been lifted since. Looks of this process that left no trace count."""
+        process reported late taint: that may have been lifted since, or lineage is lost. Looks of this process that
+        left no trace count."""
         row = governed.row
         last = self._last.of(row.table_id)
         looked = None if last is None else last.at
         complete = row.source is Source.SELF or (on_record.complete and is_reach_known(row))
-        if before is None or (looked is None and not complete):
+        is_unread = is_lineage_unread(row.properties) and (last is None or last.failed is None)
+        if before is None or is_unread or (looked is None and not complete):
             return True
         if looked is None and any(one.check == READS_REVERTED for one in before.findings):
             return True
@@ -272,21 +275,24 @@ class Observer:
         now: datetime,
     ) -> tuple[tuple[LineageRow, ...], Mapping[int, datetime]]:
         """The rows of the versions that have none, and when these were committed."""
-        if isinstance(seen, LogProblem) or row.source is Source.SELF or on_record.has_lineage_of(seen):
+        if isinstance(seen, LogProblem) or row.source is Source.SELF:
+            return (), {}
+        is_unread = is_lineage_unread(row.properties)  # rows below the newest may be lost
+        if not is_unread and on_record.has_lineage_of(seen):
             return (), {}
         new = unrecorded(
             reader,
             row,
-            recorded=on_record.lineage,
+            recorded={} if is_unread else on_record.lineage,
             newest=seen.newest_version,
             head_id=seen.format_id,
             upto=seen.newest_version,
         )
         streams = NO_STREAMS if self._streams is None else self._streams.reads(row, new.commits)
         rows = rows_from(row.table_id, new.commits, format_id=new.format_id, at=now, streams=streams)
-        if new.anew:  # made anew, and perhaps seen by an earlier process
-            known = {_edge(one) for one in self._store.rows(LINEAGE).find(output_id=row.table_id)}
-            rows = tuple(one for one in rows if _edge(one) not in known)
+        if new.anew or is_unread:  # made anew, and perhaps seen by an earlier process
+            known = {edge_of(one) for one in self._store.rows(LINEAGE).find(output_id=row.table_id)}
+            rows = tuple(one for one in rows if edge_of(one) not in known)
         made_at = {one.version: one.committed_at for one in new.commits}
         logs = tuple(ended_logs(on_record.undone, (one.input_id for one in rows)))
         return told_apart(rows, logs, made_at), made_at
@@ -357,11 +363,6 @@ class Observer:
         since = reader.commits(seen.location, after=before.version, upto=seen.version)
         same = row.format_ids[-1:] == (seen.format_id,)
         return is_rewound(tuple(since), before=before.version if same else None, now=seen.version)
-
-
-def _edge(row: LineageRow) -> LineageRow:
-    """The content of a row by which two rows are the same, regardless of time and lakewarden version."""
-    return replace(row, recorded_at=datetime.min.replace(tzinfo=UTC), output_parent=None)
 
 
 def _requests(

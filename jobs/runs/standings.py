@@ -17,7 +17,7 @@ from lakewarden.catalog.lineage.inherited_retention import downstream_of, ids_by
 from lakewarden.catalog.model.arrow_columns import distinct_pairs
 from lakewarden.catalog.model.rollbacks import RollbackLock, rollback_locks, rollbacks_of
 from lakewarden.catalog.model.rows import RowKind, Source, TableRow, TableState
-from lakewarden.catalog.model.unread_lineage import is_lineage_unread
+from lakewarden.catalog.model.unread_lineage import awaits_lineage, is_lineage_unread
 from lakewarden.catalog.policy.effective import DownstreamPromise
 from lakewarden.catalog.policy.original_properties import is_looked_after
 from lakewarden.catalog.policy.scopes import Governed, govern, scopes_by_name
@@ -101,7 +101,7 @@ class StoredStandings:
         tables = self._store.rows(TABLES)
         if self._unread[0] != tables.at:
             rows = (tables.get(one) for one in _ids_unread(tables))
-            self._unread = (tables.at, tuple(row for row in rows if row is not None and is_looked_after(row)))
+            self._unread = (tables.at, tuple(row for row in rows if row is not None and awaits_lineage(row)))
         return next((row.name for row in self._unread[1] if row.table_id != table_id), None)
 
     def _locks(self) -> Mapping[str, RollbackLock]:

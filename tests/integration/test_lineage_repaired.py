@@ -6,6 +6,7 @@ import shutil
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from deltalake import CommitProperties, DeltaTable, write_deltalake
 
@@ -108,3 +109,29 @@ def test_who_leaves_makes_nobody_wait(estate: Estate, source: Path, tmp_path: Pa
     estate.must("tables", "drop", "db.derived", "--yes")
     assert vacuumed(estate).startswith(Outcome.SUCCEEDED)
     assert len(files(source)) == 1
+
+
+@pytest.mark.long
+def test_rows_that_were_lost_amid_others_are_read_again(estate: Estate, source: Path, tmp_path: Path) -> None:
+    derived = tmp_path / "lake" / "derived"
+    write_deltalake(str(derived), numbers(5), mode="append")
+    estate.must(*ONCE)
+    edge = [("input_id", "=", estate.row("db.t").table_id)]
+    lineage = estate.home / "system" / "lineage"
+    (lost,) = [one for one in lineage.rglob("*.parquet") if pq.read_table(one, filters=edge).num_rows]
+    assert len(list(lineage.rglob("*.parquet"))) > 1
+    lost.unlink()
+    estate.must("system", "repair", "--yes", "--accept-loss")
+    assert read_by_derived(estate) == []
+    assert "has not been read since lineage was repaired" in vacuumed(estate)
+    estate.must(*ONCE)
+    assert read_by_derived(estate) == [estate.row("db.t").table_id]
+    assert "has to keep more by now" in vacuumed(estate)
+
+
+@pytest.mark.long
+def test_without_rows_of_tables_there_is_nothing_to_read_again(estate: Estate, source: Path) -> None:
+    for name in ("tables", "lineage"):
+        shutil.rmtree(estate.home / "system" / name)
+    estate.must("system", "repair", "--yes", "--accept-loss")
+    assert "db.t" not in estate.must("tables", "list").out

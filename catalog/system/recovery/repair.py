@@ -86,14 +86,19 @@ def repair(
     stops = next((back[table] for table in back if _stops_everything(back[table])), None)
     if stops is not None and TABLES not in back:
         pause_everything(store, because=_how(stops, source), now=now, actor=note.actor)
-    is_unread = TABLES in back  # their rows come back so, as the last of all
+    # Rows of `lakewarden.tables` that come back are marked as they do, as the last of all. One that is missing, or has
+    # to be upgraded first, can be written when that is done: it is the last step.
+    marks = TABLES not in back and any(map(_forgets_lineage, plan.steps))
+    is_late = any(isinstance(step, CreateAgain) and TABLES in step.tables for step in plan.steps)
     for step in plan.steps:
         still()
-        if not is_unread and _forgets_lineage(step):
+        if marks and not is_late and _forgets_lineage(step):
             _say_unread(store, now=now, actor=note.actor)
-            is_unread = True
+            marks = False
         _carry_out(store, step, source, now=now, note=note)
         reach("system.repaired")
+    if marks:
+        _say_unread(store, now=now, actor=note.actor)
     if loses_rows_of_tables(plan):
         pause_everything(store, because=_WITHOUT_ROWS, now=now, actor=note.actor)
 
@@ -119,8 +124,8 @@ def _forgets_lineage(step: Step) -> bool:
 
 
 def _say_unread(store: SystemStore, *, now: datetime, actor: str) -> None:
-    """Before lineage goes back: what tables were made from is read from their logs again before anything is deleted by
-    it. Steps of `lakewarden.tables` come earlier."""
+    """As lineage goes back: what tables were made from is read from their logs again before anything is deleted by
+    it."""
     store.edit(
         TABLES,
         lambda rows: with_lineage_unread(rows.all(), now=now, actor=actor),
