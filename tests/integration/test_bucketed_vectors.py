@@ -21,6 +21,7 @@ from support.builders.delta_runs import DeltaTableOnDisk
 from support.crashes.crashes import points_of
 from support.crashes.in_process import killed_here
 from support.own_rows.delta_rows import delta_rows
+from support.servers.spark import set_to
 
 pytestmark = pytest.mark.spark
 
@@ -132,6 +133,18 @@ def test_a_statement_may_write_buckets_anew_and_vectors_go_with_them(tables: Buc
     tables.lw.sql(UPDATE, write="rewrite")
     assert rows_of(tables) == named({key: NEW.get(key, value) for key, value in ROWS.items() if key >= 10})
     assert len(tables.files("t")) == 4 and int(measures(tables)["numTargetRowsCopied"]) == 15
+
+
+@pytest.mark.long
+def test_a_file_without_statistics_has_those_that_a_vector_needs(tables: BucketedLake) -> None:
+    with set_to(tables.spark, {"spark.databricks.delta.stats.collect": "false"}):
+        tables.lw.sql("INSERT OVERWRITE t SELECT * FROM t")
+    tables.sql(UPDATE)
+    tables.sql("DELETE FROM t WHERE id < 4")
+    expected = ROWS | {key: NEW[key] for key in range(0, 40, 2)}
+    assert rows_of(tables) == named({key: value for key, value in expected.items() if key >= 4})
+    live = [one for one in DeltaReader().files(str(tables.folder / "t")) if one.has_deletion_vector]
+    assert live and all(one.rows is not None for one in live)
 
 
 @pytest.mark.long

@@ -4,7 +4,7 @@ snapshot has it without a job of Spark's; to put the state of the table together
 from collections.abc import Mapping
 from typing import Any, Final
 
-__all__ = ["bytes_of", "files_of", "numbers_of", "only_file"]
+__all__ = ["bytes_of", "files_of", "listed", "numbers_of", "only_file"]
 
 _EXPIRES: Final = "delta.setTransactionRetentionDuration"
 
@@ -38,11 +38,17 @@ def bytes_of(snapshot: Any) -> int | None:
     return int(known.get()) if known.isDefined() else None
 
 
-def only_file(snapshot: Any) -> Any | None:
-    """The `AddFile` of a version that has no other; None for any other version, and where its checksum does not say.
-    Checksums list the files of a table that has few."""
+def listed(snapshot: Any) -> tuple[Any, ...] | None:
+    """The `AddFile`s of a version, with their statistics; None where its checksum does not list them. It does of tables
+    that have few."""
     checksum = snapshot.checksumOpt()
-    listed = checksum.get().allFiles() if checksum.isDefined() else checksum
-    if not listed.isDefined() or listed.get().length() != 1 or int(checksum.get().numFiles()) != 1:
+    files = checksum.get().allFiles() if checksum.isDefined() else checksum
+    if not files.isDefined() or files.get().length() != int(checksum.get().numFiles()):
         return None
-    return listed.get().head()
+    return tuple(files.get().apply(place) for place in range(files.get().length()))
+
+
+def only_file(snapshot: Any) -> Any | None:
+    """The `AddFile` of a version that has no other; None for any other version, and where its checksum does not say."""
+    files = listed(snapshot) if files_of(snapshot) == 1 else None
+    return None if files is None else files[0]

@@ -49,7 +49,8 @@ class BucketedChange:
         self._plans, self._session, self._parts = plans, session, parts
         self._files = Replacement(plans, session, parts.merge, transaction)
         self._transaction = transaction
-        self._has_vectors = bool(parts.merge.shouldWritePersistentDeletionVectors(session, transaction))
+        is_asked = bool(parts.merge.shouldWritePersistentDeletionVectors(session, transaction))
+        self._has_vectors = is_asked and RowPlaces.can_tell(len(parts.table.every_file))
         self.told: Mapping[str, int] | None = None
         """What it did, as Delta's own MERGE says it; None where it was done before."""
 
@@ -128,14 +129,12 @@ class BucketedChange:
         plans, session = self._plans, self._session
         rows = MergedRows(plans, session, parts)
         _, read = self._read(parts)
-        places = RowPlaces.of(plans, [one for bucket in read.files for one in bucket])
+        places = RowPlaces.of(plans, read.every_file)
         marked = MarkedRows.of(plans, session, rows.marked(read, places))
         added = self._files.run(plans.frame(session, marked.rows), writes=rows.writes)
         taken, found = marked.found
         counts = rows.counts
-        if parts.only_deletes:
-            counts = {**counts, "delete": taken}
-        elif not rows.is_sound or taken != counts["update"] + counts["delete"]:
+        if taken != counts["update"] + counts["delete"] or not (parts.only_deletes or rows.is_sound):
             return False  # a row came out twice: it has several matches
         done = taken_rows(plans, session, self._transaction, places, found)
         self.told = {**told_of(counts, done.gone, added), **done.told("numTarget")}
@@ -190,12 +189,14 @@ def _every(table: BucketedTable) -> frozenset[int]:
 
 def settings_of(layout: BucketLayout) -> Mapping[str, str]:
     """What a session has to set for a bucketed change: no exchange is worth its while, none is decided on while it
-    runs, and it commits on the version that it has read or fails."""
+    runs, rows of vectors are told by their numbers in their files, and it commits on the version that it has read or
+    fails."""
     return {
         "spark.sql.adaptive.enabled": "false",
         "spark.sql.shuffle.partitions": str(layout.count),
         "spark.sql.requireAllClusterKeysForCoPartition": "false",
         "spark.sql.requireAllClusterKeysForDistribution": "false",
+        "spark.databricks.delta.deletionVectors.useMetadataRowIndex": "true",
         COMMIT_ATTEMPTS: "0",
     }
 

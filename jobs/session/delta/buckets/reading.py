@@ -12,6 +12,7 @@ from typing import Any, Final, Self
 
 from lakewarden.catalog.model.bucket_layout import BucketedFiles, BucketLayout, key_types, layout_in
 from lakewarden.jobs.session.delta.buckets.row_places import RowPlaces, row_number
+from lakewarden.jobs.session.delta.checksums import listed
 from lakewarden.jobs.session.delta.merges.merge_work import (
     VECTORS,
     LeftToDeltaError,
@@ -49,6 +50,11 @@ class BucketedTable:
         """The bytes of its largest bucket."""
         return max(sum(int(one.size()) for one in bucket) for bucket in self.files)
 
+    @property
+    def every_file(self) -> Sequence[Any]:
+        """Delta's `AddFile`s."""
+        return [one for bucket in self.files for one in bucket]
+
     def in_buckets(self, count: int) -> Self | None:
         """The same in another number of buckets; None if the one does not divide the other. Of more than there are (up
         to four times as many) several have the same files: each task takes its own rows out of them."""
@@ -77,7 +83,7 @@ class BucketedTable:
         """A plan that reads some columns, given as attributes of the `LogicalRelation` that it stands for, and in which
         `places` its rows are."""
         read = relation.relation()
-        has_vectors = any(_vector(one) is not None for bucket in self.files for one in bucket)
+        has_vectors = any(_vector(one) is not None for one in self.every_file)
         stored = list(needed)
         if places is not None or has_vectors:
             stored.append(row_number(plans) if places is None else places.row)
@@ -184,7 +190,7 @@ def checked(
 
 
 def _by_bucket(snapshot: Any, layout: BucketLayout) -> tuple[Sequence[Any], ...]:
-    files = list(snapshot.allFiles().collect())
+    files = listed(snapshot) or tuple(snapshot.allFiles().collect())
     found = BucketedFiles.of(layout, files, lambda one: str(one.path()))
     if found.strays:
         raise LeftToDeltaError(f"has {len(found.strays)} files in no bucket")

@@ -10,13 +10,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Self
 
-from lakewarden.jobs.session.delta.merges.merge_work import LeftToDeltaError
 from lakewarden.jobs.session.delta.merges.plan_pieces import attribute, column
 from lakewarden.jobs.session.plans import JavaPlan, Plans, kind
 
 __all__ = ["MarkedRows", "RowPlaces", "TakenRows", "row_number", "taken_rows"]
 
-_MOST_FILES: Final = 10_000
+_MOST_FILES: Final = 2_000
 """Each task has a bitmap for each file before the last one that it marks rows of."""
 _BITS: Final = 32
 _ROW: Final = "_tmp_metadata_row_index"
@@ -30,6 +29,7 @@ _MARK: Final = 1681511377
 _NUMBER: Final = struct.Struct("<i")
 _TOLD: Final = ("DeletionVectorsAdded", "DeletionVectorsRemoved", "DeletionVectorsUpdated")
 _OBSERVER: Final = "CollectMetricsExec"
+_UTIL: Final = "org.apache.spark.util"
 
 
 def row_number(plans: Plans) -> Any:
@@ -50,11 +50,14 @@ class RowPlaces:
     numbers: Mapping[str, int] = field(repr=False)
     """The number of a file, by its path."""
 
+    @staticmethod
+    def can_tell(files: int) -> bool:
+        """Whether rows of so many files are marked. A table with more is written anew, which leaves it with fewer."""
+        return files <= _MOST_FILES
+
     @classmethod
     def of(cls, plans: Plans, files: Sequence[Any]) -> Self:
-        """Those of files. Raises `LeftToDeltaError` if there are too many."""
-        if len(files) > _MOST_FILES:
-            raise LeftToDeltaError(f"has more than {_MOST_FILES} files with rows that might go")
+        """Those of files."""
         return cls(
             files=tuple(files),
             row=row_number(plans),
@@ -90,6 +93,7 @@ class MarkedRows:
         execution = frame._jdf.queryExecution()
         physical = execution.executedPlan()
         (observer,) = [node for node in plans.nodes(physical) if kind(node) == _OBSERVER]
+        _keep_to_itself(plans, int(observer.accumulatorId()))
         none, nothing = plans.nothing, plans.scala_sequence(())
         rows = plans.sql.execution.LogicalRDD(
             execution.analyzed().output(), execution.toRdd(), physical.outputPartitioning(), nothing, False, none,
@@ -102,6 +106,14 @@ class MarkedRows:
         """How many rows were marked, and the set of their places. Known when the rows have been read."""
         told = self.observer.collectedMetrics().getStruct(0)
         return int(told.getLong(0)), bytes(told.get(2))
+
+
+def _keep_to_itself(plans: Plans, number: int) -> None:
+    """Have Spark not tell its listeners of a set as it grows: of an accumulator with a name, it writes out the whole
+    value for each task that ends, on the thread that schedules all jobs."""
+    found = plans.class_named(f"{_UTIL}.AccumulatorContext").get(number).get()
+    unnamed = plans.class_named(f"{_UTIL}.AccumulatorMetadata")(number, plans.nothing, False)
+    getattr(found, "metadata_$eq")(unnamed)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -130,26 +142,59 @@ def taken_rows(plans: Plans, session: Any, transaction: Any, places: RowPlaces, 
         before = plans.optional(None if vector is None else vector.serializeToBase64())
         data.append(commands.DeletionVectorData(str(one.path()), before, bitmap, count))
         files.append(one)
-    metadata = snapshot.metadata()
     write = commands.DeletionVectorWriter.createMapperToStoreDeletionVectors(
         session, log.newDeltaHadoopConf(), log.dataPath(),
-        plans.sql.delta.util.Utils.getRandomPrefixLength(metadata),
+        plans.sql.delta.util.Utils.getRandomPrefixLength(snapshot.metadata()),
     )  # fmt: skip
     written = plans.sequence(write.apply(plans.scala_sequence(data).iterator()).toSeq())
     touched = [
         commands.TouchedFileWithDV(str(one.path()), one, new.deletionVector(), new.matchedRowCount())
         for one, new in zip(files, written, strict=True)
     ]
-    length = plans.sql.delta.stats.StatsCollectionUtils.getDataSkippingStringPrefixLength(session, metadata)
-    done = commands.DMLWithDeletionVectorsHelper.processUnmodifiedData(
+    made = _plainly if all(_has_plain_statistics(plans, one) for one in files) else _by_statistics
+    actions, told = made(plans, session, snapshot, touched)
+    gone = tuple(one for one, now in zip(files, touched, strict=True) if now.isFullyReplaced())
+    return TakenRows(actions=actions, gone=gone, vectors=dict(zip(_TOLD, told, strict=True)))
+
+
+def _has_plain_statistics(plans: Plans, file: Any) -> bool:
+    """Whether a file has statistics that hold as bounds when more of its rows go: the number of its rows is there, and
+    its NULLs were counted with all rows, or are counted so already."""
+    is_wide = plans.option(file.tightBounds()) is False
+    return plans.option(file.numPhysicalRecords()) is not None and (file.deletionVector() is None or is_wide)
+
+
+def _plainly(
+    plans: Plans, session: Any, snapshot: Any, touched: Sequence[Any]
+) -> tuple[tuple[Any, ...], tuple[int, int, int]]:
+    """Files with their new vectors, and as they were; how many vectors were added, removed and updated."""
+    actions, added, removed, updated = list[Any](), 0, 0, 0
+    for one in touched:
+        old = one.fileLogEntry()
+        has_some = old.deletionVector() is not None
+        if one.isFullyReplaced():
+            actions.append(old.remove())
+            removed += has_some
+            continue
+        pair = old.removeRows(one.newDeletionVector(), True, True)
+        actions += (pair._1(), pair._2())
+        added, updated = added + (not has_some), updated + has_some
+    return tuple(actions), (added, removed, updated)
+
+
+def _by_statistics(
+    plans: Plans, session: Any, snapshot: Any, touched: Sequence[Any]
+) -> tuple[tuple[Any, ...], tuple[int, int, int]]:
+    """The same by Delta's own statements' code, which looks for statistics in the log and in the files: jobs of
+    Spark's."""
+    delta = plans.sql.delta
+    length = delta.stats.StatsCollectionUtils.getDataSkippingStringPrefixLength(session, snapshot.metadata())
+    done = delta.commands.DMLWithDeletionVectorsHelper.processUnmodifiedData(
         session, plans.scala_sequence(touched), snapshot, length
     )
     told = done._2()
-    return TakenRows(
-        actions=tuple(plans.sequence(done._1())),
-        gone=tuple(one for one, now in zip(files, touched, strict=True) if now.isFullyReplaced()),
-        vectors={name: int(told.apply(f"num{name}")) for name in _TOLD},
-    )
+    added, removed, updated = (int(told.apply(f"num{name}")) for name in _TOLD)
+    return tuple(plans.sequence(done._1())), (added, removed, updated)
 
 
 def _bitmaps(plans: Plans, marked: bytes) -> Iterator[tuple[int, bytes, int]]:
@@ -161,12 +206,13 @@ def _bitmaps(plans: Plans, marked: bytes) -> Iterator[tuple[int, bytes, int]]:
     roaring = plans.class_named("org.roaringbitmap.RoaringBitmap")
     buffers = plans.class_named("java.nio.ByteBuffer")
     little = plans.class_named("java.nio.ByteOrder").LITTLE_ENDIAN
-    start = _HEAD.size - _NUMBER.size
+    start, whole = _HEAD.size - _NUMBER.size, buffers.wrap(marked).order(little)
     for _ in range(count):
         (number,) = _NUMBER.unpack_from(marked, start)
         start += _NUMBER.size
         one = roaring()
-        one.deserialize(buffers.wrap(marked[start:]).order(little))
+        whole.position(start)
+        one.deserialize(whole)
         size = int(one.serializedSizeInBytes())
         rows = int(one.getLongCardinality())
         if rows:

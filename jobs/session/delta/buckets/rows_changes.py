@@ -54,42 +54,46 @@ class RowsChange:
         """None for all rows."""
         self._is_update = kind(command) == _UPDATE
         self._read, self._kept = (metric(plans, name) for name in _COUNTED)
-        self._has_vectors = bool(command.shouldWritePersistentDeletionVectors(session, transaction))
+        is_asked = bool(command.shouldWritePersistentDeletionVectors(session, transaction))
+        self._has_vectors = is_asked and RowPlaces.can_tell(len(table.every_file))
 
     def run(self) -> DataFrame | None:
-        """Do it; None, and nothing was changed, where a row is not in its bucket. Raises what Spark and Delta raise,
-        also after a race that was lost."""
+        """Do it; None, and nothing was changed, where rows turn out not to be as they should. Raises what Spark and
+        Delta raise, also after a race that was lost."""
         with self._plans.active(self._session):
             try:
-                self._run()
+                done = self._run()
             except (PySparkException, Py4JJavaError) as error:
                 if WRONG_BUCKET in str(error):
                     return None
                 raise
-        return self._plans.spark.range(0)
+        return self._plans.spark.range(0) if done else None
 
-    def _run(self) -> None:
+    def _run(self) -> bool:
         if self._files.is_done:
-            return
+            return True
         maybe = self._table.only(self._maybe())
         if self._has_vectors and self._condition is not None:
-            self._mark(maybe)
+            if not self._mark(maybe):
+                return False
         else:
             touched = self._touched(maybe)
             if touched:
                 changed = self._table.only(touched)
                 added = self._files.written(self._plans.frame(self._session, self._rows(changed)))
-                old = [one for bucket in changed.files for one in bucket]
+                old = changed.every_file
                 self._commit([one.remove() for one in old], added, self._told(old, added))
         self._files.recache()
+        return True
 
-    def _mark(self, table: BucketedTable) -> None:
-        """Take such rows away by vectors, and write them as they will be beside the others."""
+    def _mark(self, table: BucketedTable) -> bool:
+        """Take such rows away by vectors, and write them as they will be beside the others. Whether each was marked."""
         plans, session = self._plans, self._session
-        places = RowPlaces.of(plans, [one for bucket in table.files for one in bucket])
+        places = RowPlaces.of(plans, table.every_file)
         read = self._leaf_of(table, self._columns, places)
         such = plans.logical.Filter(self._condition, plans.logical.Filter(counted(plans, self._read), read))
-        plan = places.marked(plans, such)
+        changed = metric(plans, "rowsChanged")
+        plan = places.marked(plans, plans.logical.Filter(counted(plans, changed), such))
         if self._is_update:
             new = zip(
                 plans.sequence(self._leaf.output()),
@@ -101,12 +105,15 @@ class RowsChange:
         marked = MarkedRows.of(plans, session, plans.frame(session, plan))
         added = self._files.run(plans.frame(session, marked.rows), writes=self._is_update)
         count, found = marked.found
+        if count != int(changed.value()):
+            return False
         if count:
             done = taken_rows(plans, session, self._transaction, places, found)
             self._kept.set(int(self._read.value()) - count)
             told = {**self._told(done.gone, added), "numCopiedRows": 0, **done.told()}
             reach("buckets.marked")
             self._commit(done.actions, added, told)
+        return True
 
     def _maybe(self) -> frozenset[int]:
         """The buckets that may have such rows."""

@@ -72,7 +72,8 @@ class JoinedRows:
         parts, plans, logical = self._work, self._plans, self._plans.logical
         if parts.only_deletes:
             joined = self._joined("LeftSemi", parts.merge.target(), self._source(), parts.condition)
-            return mark(logical.Project(plans.scala_sequence(places), joined))
+            gone = logical.Filter(counted(plans, self._metrics["delete"]), joined)
+            return mark(logical.Project(plans.scala_sequence(places), gone))
         needed = self._needed()
         acted, action = self._acted([*(old for _, old in parts.columns if needed.contains(old)), *places])
         told = self._told(action, frozenset({0}), frozenset(), is_marked=True)
