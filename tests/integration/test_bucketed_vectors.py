@@ -113,6 +113,8 @@ def test_changes_mark_rows_and_write_changed_ones_alone_into_their_buckets(table
         key: "m" if key % 2 == 0 else value for key, value in expected.items() if key % 2 or key <= 20
     }
     assert rows_of(tables) == named(expected | {key: NEW[key] for key in range(30, 50, 2)})
+    whole = "MERGE INTO t USING s ON t.id = s.id WHEN MATCHED AND s.id = 30 THEN UPDATE SET *"
+    assert tables.because(whole) == "", "its key is what it was"
     tables.sql("UPDATE t SET v = 'alone' WHERE id < 3")
     tables.sql("DELETE FROM t WHERE id = 5")
     told = measures(tables)

@@ -71,12 +71,17 @@ def merge_parts(
     work = work_of(plans, merge, snapshot)
     mine = table_of(plans, snapshot, layout)
     columns, matched, inserts = work.columns, work.matched, work.inserts
+    parts = list(_conjuncts(merge.condition()))
+    keys = _keys(parts, mine, columns, merge.source().outputSet())
     for one in matched:
         if one.does != "delete":
             told = zip(columns, one.values, strict=True)
-            require_keys_kept(mine, [(name, old, new) for (name, old), new in told])
-    parts = list(_conjuncts(merge.condition()))
-    keys = _keys(parts, mine, columns, merge.source().outputSet())
+            others = [
+                (name, old, new)
+                for (name, old), new in told
+                if not _is_matched_by(plans, mine, name, new, keys)
+            ]
+            require_keys_kept(mine, others)
     for one in inserts:
         _require_keys_inserted(plans, mine, columns, one, keys)
     asked = [*parts, *(one.condition for one in (*matched, *inserts) if one.condition is not None)]
@@ -152,6 +157,15 @@ def _require_keys_inserted(
     for name, key in zip(table.layout.columns, keys, strict=True):
         if not _bare(plans, new[name.lower()]).semanticEquals(_bare(plans, key)):
             raise LeftToDeltaError(f"gets rows with another {name} than they are matched by")
+
+
+def _is_matched_by(plans: Plans, table: BucketedTable, name: str, new: Any, keys: Sequence[Any]) -> bool:
+    """Whether a bucket column gets what its row is matched by, as `UPDATE SET *` does it."""
+    pairs = zip(table.layout.columns, keys, strict=True)
+    bare = _bare(plans, new)
+    return any(
+        name.lower() == column.lower() and bare.semanticEquals(_bare(plans, key)) for column, key in pairs
+    )
 
 
 def _bare(plans: Plans, value: Any) -> Any:
