@@ -18,7 +18,7 @@ from lakewarden.catalog.formats.iceberg.contents import TableContents
 from lakewarden.catalog.formats.iceberg.errors import BrokenMetadataError
 from lakewarden.catalog.formats.iceberg.metadata import TableMetadata, TableSnapshot, parse_metadata
 from lakewarden.catalog.formats.iceberg.pointer import FOLDER, HINT, number_of
-from lakewarden.catalog.formats.iceberg.released import EXPIRING, Expired, named_by_all
+from lakewarden.catalog.formats.iceberg.released import EXPIRING, Expired, Unfinished, named_by_all
 from lakewarden.catalog.storage.file_store import FileEntry
 
 __all__ = ["Shown", "first_shown", "forgotten", "interrupted", "last_shown", "own_files", "why_forgotten"]
@@ -78,23 +78,36 @@ def _line(metadata: TableMetadata, contents: TableContents) -> Iterator[str]:
             return
 
 
-def interrupted(metadata: TableMetadata, contents: TableContents) -> Iterator[Expired]:
-    """The snapshots whose files an expiry of ours has not all deleted.
+def interrupted(metadata: TableMetadata, contents: TableContents) -> Unfinished:
+    """The snapshots whose files an expiry of ours has not all deleted, and those that were there after it and are not
+    any more: whoever took them out, that expiry did not.
 
     Only where the expiry is the very next commit after the metadata that it was decided on: a catalog that does not
     compare may have put it on top of another commit, and then what else it took out (a tag that had just come) nobody
     decided on. What cannot be told so, and what cannot be read any more, a listing finds later.
     """
+    ours, since = dict[int, Expired](), dict[int, Expired]()
     for path in _expiring(metadata):
         try:
             told = parse_metadata(contents.read_own(path, by=EXPIRING), path)
-            is_next = told.uuid == metadata.uuid and path in _expiring(_after(path, metadata, contents))
+            after = _after(path, metadata, contents) if told.uuid == metadata.uuid else None
         except BrokenMetadataError:
             continue
-        theirs = contents.of(told)
-        for snapshot in told.snapshots.values() if is_next else ():
-            if snapshot.id not in metadata.snapshots:
-                yield snapshot, theirs
+        if after is not None and path in _expiring(after):
+            ours |= _missing(told, contents, (metadata, after))
+            since |= _missing(after, contents, (metadata,))
+    later = tuple(one for key, one in since.items() if key not in ours)
+    return Unfinished(expired=tuple(ours.values()), since=later)
+
+
+def _missing(
+    told: TableMetadata, contents: TableContents, later: Collection[TableMetadata]
+) -> Iterator[tuple[int, Expired]]:
+    """The snapshots of one metadata that none of the later ones has, by their ids."""
+    theirs = contents.of(told)
+    for snapshot in told.snapshots.values():
+        if not any(snapshot.id in one.snapshots for one in later):
+            yield snapshot.id, (snapshot, theirs)
 
 
 def _expiring(metadata: TableMetadata | None) -> list[str]:

@@ -254,8 +254,8 @@ class IcebergReader:
     def _stones(
         self, loaded: "_Loaded", beside: frozenset[str], written: WrittenAt = lambda _: None
     ) -> tuple[Tombstone, ...]:
-        now, expired = self._clock.now(), interrupted(loaded.metadata, loaded.contents)
-        return tombstones_of(loaded.metadata, loaded.contents, beside, now, expired, written)
+        now, unfinished = self._clock.now(), interrupted(loaded.metadata, loaded.contents)
+        return tombstones_of(loaded.metadata, loaded.contents, beside, now, unfinished, written)
 
     def _load(self, location: str, known: KnownManifests | None = None) -> "_Loaded":
         """Head's metadata, with what is `known` of its manifests (None: what this reader knows). Raises

@@ -29,6 +29,7 @@ __all__ = [
     "SNAPSHOT_AGE",
     "UNDO_TAGS",
     "Expired",
+    "Unfinished",
     "WrittenAt",
     "expiring",
     "held",
@@ -53,6 +54,16 @@ Expired = tuple[TableSnapshot, TableContents]
 """A snapshot that the table has no more, and the way to its files."""
 WrittenAt = Callable[[TableSnapshot], datetime | None]
 """When a snapshot was written by the clock of its storage; None: not asked, or it cannot be told."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Unfinished:
+    """Expiries of ours whose files are not all deleted."""
+
+    expired: Sequence[Expired]
+    """What they took out."""
+    since: Sequence[Expired]
+    """What the table had after them and has no more. Nobody decided that its files may go with theirs."""
 
 
 def held(metadata: TableMetadata, now: datetime) -> Mapping[int, TableSnapshot]:
@@ -173,22 +184,33 @@ def tombstones_of(
     contents: TableContents,
     live: Collection[str],
     now: datetime,
-    expired: Iterable[Expired] = (),
+    unfinished: Unfinished | None = None,
     written: WrittenAt = lambda _: None,
 ) -> tuple[Tombstone, ...]:
-    """The files that no held snapshot has (`live` are `side_files`). Of `expired` snapshots, those that are not deleted
-    yet: what cannot be read of them any more was."""
+    """The files that no held snapshot has (`live` are `side_files`). Of expiries that are `unfinished`, those that are
+    not deleted yet: what cannot be read of them any more was."""
     stay, left = held(metadata, now), _left_at(metadata, written)
-    found: dict[str, Tombstone] = {}
-    for snapshot, theirs in expired:
-        with suppress(BrokenMetadataError):
-            found |= _stones([(snapshot, _Left(version=None, at=snapshot.at))], theirs, lenient=True)
+    found = {} if unfinished is None else _left_over(unfinished)
     loose = [one for one in metadata.snapshots.values() if one.id not in stay]
     moments = [
         (one, _Left(version=one.sequence + 1 if one.sequence else None, at=left[one.id])) for one in loose
     ]
     found |= _stones(moments, contents)
     return tuple(one for path, one in found.items() if path not in live)
+
+
+def _left_over(unfinished: Unfinished) -> dict[str, Tombstone]:
+    """What expiries have left of the files that they released, by path; none of them where nobody can tell what else
+    was needed then."""
+    try:
+        needed = {path for one, theirs in unfinished.since for path in _named_by((one,), theirs)}
+    except BrokenMetadataError:
+        return {}
+    found: dict[str, Tombstone] = {}
+    for snapshot, theirs in unfinished.expired:
+        with suppress(BrokenMetadataError):
+            found |= _stones([(snapshot, _Left(version=None, at=snapshot.at))], theirs, lenient=True)
+    return {path: one for path, one in found.items() if path not in needed}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -235,6 +235,34 @@ def test_an_expiry_on_top_of_another_commit_deletes_nothing(
     assert table.gone() == ({} if between else dict.fromkeys(whole))
 
 
+@pytest.mark.parametrize("is_next", [True, False], ids=["of ours", "on top of a tag"])
+def test_an_expiry_is_no_reason_to_delete_what_went_by_a_later_one(tmp_path: Path, is_next: bool) -> None:
+    """What the later one took out was there after the first: only if the later one decided on it may its files go."""
+    table = Table(tmp_path / "t")
+    whole, writer, all_four = table.gone(), table.writer, list(table.writer.snapshots)
+    first = f"metadata/{writer.head.name}"
+    writer.snapshots = all_four[1:]
+    writer.properties[EXPIRING] = first
+    writer.publish()
+    assert set(table.gone()) == {"a", "b"} == set(whole), "b: of the second one, which may expire, too"
+    later = f"metadata/{writer.head.name}"
+    if not is_next:
+        table.refer(audit={"type": "tag", "snapshot-id": table.ids[1]})
+        assert table.gone() == {}, "the tagged one has both"
+        writer.more.clear()
+    writer.snapshots = all_four[-1:]
+    writer.properties[EXPIRING] = f"{first}\n{later}"
+    writer.publish()
+    lists = {f"metadata/snap-{one}.avro" for one in table.ids[:3]}
+    gone = {one.path for one in table.reader.tombstones(table.location)}
+    if is_next:
+        assert gone >= lists | set(whole)
+    else:
+        assert gone & (lists | set(whole)) == {f"metadata/snap-{table.ids[0]}.avro"}, "the first one's own"
+        (writer.metadata / f"{table.ids[1]}-m0.avro").unlink()
+        assert table.gone() == {} and table.metadata_gone() == 0, "nobody can tell what the others had"
+
+
 def test_what_no_metadata_tells_of_the_moment_of_an_expiry_deletes_nothing(tmp_path: Path) -> None:
     table = Table(tmp_path / "t")
     before = table.writer.head
