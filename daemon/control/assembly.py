@@ -212,6 +212,7 @@ def _recorder(
         notifier=notifier,
         metrics=metrics,
         questions=questions,
+        entries=services.entries,
     )
 
 

@@ -10,9 +10,10 @@ from enum import Enum
 from functools import partial
 from typing import Final, assert_never
 
-from lakewarden.catalog.errors import NotFoundError, UnreadableError
+from lakewarden.catalog.errors import LakewardenError, NotFoundError, UnavailableError, UnreadableError
 from lakewarden.catalog.failpoints import reach
-from lakewarden.catalog.model.rows import Outcome, RunRow, TableRow
+from lakewarden.catalog.metastore.taken_entries import TakenEntries
+from lakewarden.catalog.model.rows import Outcome, RunRow, TableRow, TableState
 from lakewarden.catalog.policy.access import DAEMON_NAME, Actor, Caller, Role
 from lakewarden.catalog.registry.convert import conversion_failed, converted
 from lakewarden.catalog.registry.owed_properties import given_back
@@ -25,6 +26,7 @@ from lakewarden.catalog.system.port import RUNS, Fence, SystemStore
 from lakewarden.catalog.units import count_of
 from lakewarden.daemon.fleet.fleet_cache import FleetCache
 from lakewarden.daemon.fleet.questions import Questions
+from lakewarden.daemon.telemetry.log import get_log
 from lakewarden.daemon.telemetry.metrics import Metrics
 from lakewarden.daemon.telemetry.webhook import Event, EventKind, Notifier
 from lakewarden.jobs.actions.registry import SPECS, decode
@@ -116,6 +118,8 @@ class RunRecorder:
     metrics: Metrics
     questions: Questions = field(default_factory=Questions)
     """Asks disks in time."""
+    entries: TakenEntries | None = None
+    """The entries of tables that are purged; None: no catalog keeps any."""
 
     def record(self, fence: Fence, attempt: Attempt) -> tuple[RunRow, ...]:
         """Record every finished run. Returns their rows.
@@ -169,8 +173,26 @@ class RunRecorder:
                 given_back(self.registry, row.table_id, message, is_for=partial(_is_for, row))
             case Settlement.PURGED:
                 purged(self.registry, row.table_id, actor=DAEMON, is_for=partial(_is_for, row))
+            case Settlement.NOT_PURGED:
+                self._put_back(self.registry.get(row.table_id))
             case _:
                 assert_never(settlement)
+
+    def _put_back(self, table: TableRow) -> None:
+        """Whoever stopped the deletion looked for the entry maybe before its worker, which was killed since, took it
+        away. Raises `UnavailableError`."""
+        if self.entries is None or table.state in (TableState.PURGING, TableState.PURGED):
+            return
+        try:
+            self.entries.put_back(table.location or "", table.table_id)
+        except UnavailableError:
+            raise
+        except LakewardenError as error:
+            get_log("cycle").warning(
+                "the entry in its catalog is still called by a name of ours",
+                table=table.name,
+                because=str(error),
+            )
 
     def _tell(self, row: RunRow, *, retry: bool) -> None:
         if row.error_class == "ConsentError":

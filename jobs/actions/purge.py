@@ -110,7 +110,7 @@ def _stuck(row: TableRow, past: Past) -> str:
 
 
 def _settles(run: RunRow, tried_again: bool) -> Settlement | None:
-    return Settlement.PURGED if run.outcome is Outcome.SUCCEEDED else None
+    return Settlement.PURGED if run.outcome is Outcome.SUCCEEDED else Settlement.NOT_PURGED
 
 
 PURGE: Final = Spec(

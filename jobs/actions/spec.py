@@ -115,12 +115,13 @@ class Foreseeable:
 
 
 class Settlement(Enum):
-    """What a finished run changes in its table's row."""
+    """What a finished run changes in its table's row, or in its entry."""
 
     CONVERTED = "it is a table with a log"
     NOT_CONVERTED = "it could not be converted"
     GIVEN_BACK = "a dropped table has its properties back"
     PURGED = "its files are gone"
+    NOT_PURGED = "where its deletion was stopped, its entry in a catalog has its name back"
 
 
 Rule = Callable[[TableView, World, datetime], Answer]

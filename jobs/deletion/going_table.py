@@ -68,6 +68,7 @@ class GoingEntry:
             _refuse(entries.naming(*self._which, kept=True), self._name)
             if self.file is None:
                 raise PreconditionError(f"Nobody noted which metadata file of {self._name} may go.")
+            self.ctx.require_allowed()  # the question before took as long as there are tables
             entries.take(*self._which, self.file)
             reach("purge.entry_taken")
         self.follow()

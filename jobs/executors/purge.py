@@ -301,12 +301,14 @@ def _refuse_inner(ctx: JobContext, inner: Sequence[str]) -> None:
 
 
 def _unmark(going: _Going) -> None:
-    """A deletion that was stopped before its first file has not begun. Whoever lost his claim leaves that to whoever
-    has it now."""
+    """A deletion that was stopped before its first file has not begun; without its mark, its owner has stopped it, who
+    looked for the entry maybe before it was taken away. Whoever lost his claim leaves that to whoever has it now."""
     if not _is_ours(going.ctx):
         return
     begun = Begun.at(going.store, going.ctx.target.table_id)
-    if begun is not None and not begun.started and going.entry.put_back():
+    if begun is None:
+        going.entry.put_back()
+    elif not begun.started and going.entry.put_back():
         going.store.delete(MARKER)
 
 

@@ -5,6 +5,7 @@ import itertools
 import json
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,10 +13,13 @@ from deltalake import write_deltalake
 
 from lakewarden.catalog import failpoints
 from lakewarden.catalog.failpoints import reach
+from lakewarden.catalog.metastore.taken_entries import TakenEntries
 from lakewarden.catalog.model.pending_purge import MARKER
 from lakewarden.catalog.model.rows import Outcome, TableState
 from lakewarden.catalog.named_catalogs.rest_catalog import RestCatalog
 from lakewarden.catalog.state.port import Result
+from lakewarden.daemon.control.assembly import build_daemon
+from lakewarden.daemon.control.cycle import Cycle
 from lakewarden.daemon.process.embedded_metastore import EmbeddedMetastore
 from lakewarden.jobs.deletion import batches
 from support.builders.estate import AHEAD, numbers
@@ -440,6 +444,64 @@ def test_a_stop_gives_the_entry_its_name_back(
         estate.must("tables", "undrop", catalogued.name)
         shown = estate.must("tables", "show", catalogued.name, "-o", "json").json
         assert (shown["state"], shown["version"]) == ("active", 3)
+
+
+@pytest.mark.few(1)
+@pytest.mark.parametrize("catalogued", mostly_long(CATALOGUED, ["sql"]), indirect=True)
+@pytest.mark.parametrize("when", ["take", "naming"])
+def test_who_stops_it_before_its_entry_is_taken_away_keeps_the_name(
+    estate: GoingEstate, catalogued: GoingTable, when: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Many tables take long to be asked for their names; and nothing compares when a worker was allowed to go on."""
+    before = listed(catalogued.root)
+    estate.order(catalogued)
+    taken = stopped_at(estate, catalogued, when, monkeypatch)
+    refused(estate.attempt(catalogued))
+    assert taken == ([] if when == "naming" else [catalogued.name])
+    assert estate.is_state(catalogued.name, TableState.DROPPED) and is_whole(estate, catalogued, before)
+
+
+@pytest.mark.long
+def test_whose_worker_is_killed_after_a_stop_has_its_name_from_the_daemon(
+    estate: GoingEstate, catalogued: GoingTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = listed(catalogued.root)
+    estate.order(catalogued)
+    stopped_at(estate, catalogued, "take", monkeypatch)
+    killed_here("purge.entry_taken", lambda: estate.attempt(catalogued))
+    estate.give_up()
+    assert estate.entries(catalogued) == ([], True)
+    services = estate.services
+    parts = build_daemon(services, pages=False).parts.cycle.parts
+    cycle = Cycle(replace(parts, require=lambda fence: None))
+    assert cycle.run(services.store.raise_fence("test", at_least=1), may_plan=False).trouble is None
+    assert estate.is_state(catalogued.name, TableState.DROPPED) and is_whole(estate, catalogued, before)
+
+
+def stopped_at(
+    estate: GoingEstate, table: GoingTable, method: str, monkeypatch: pytest.MonkeyPatch
+) -> list[str]:
+    """The table's owner stops its deletion once a worker has asked for its names for the first time, or before he takes
+    its entry away. Returns its name once the entry is taken away after all."""
+    naming, take, done = TakenEntries.naming, TakenEntries.take, list[str]()
+
+    def stop(now: str) -> None:
+        if now == method and estate.is_state(table.name, TableState.PURGING):
+            estate.must("tables", "drop", estate.row(table.name).table_id, "--yes")
+
+    def named(entries: TakenEntries, location: str, table_id: str, *, kept: bool) -> tuple[str, ...]:
+        found = naming(entries, location, table_id, kept=kept)
+        stop("naming")
+        return found
+
+    def taken(entries: TakenEntries, location: str, table_id: str, file: str) -> None:
+        stop("take")
+        take(entries, location, table_id, file)
+        done.append(table.name)
+
+    monkeypatch.setattr(TakenEntries, "naming", named)
+    monkeypatch.setattr(TakenEntries, "take", taken)
+    return done
 
 
 REFUSALS = {

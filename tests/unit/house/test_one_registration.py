@@ -53,7 +53,8 @@ def test_the_caretaker_does_what_the_registry_says_it_does() -> None:
         (Action.PROPERTIES, Outcome.SUCCEEDED, False, 4, None),
         (Action.PROPERTIES, Outcome.FAILED, False, None, None),
         (Action.PURGE, Outcome.SUCCEEDED, False, 4, Settlement.PURGED),
-        (Action.PURGE, Outcome.SKIPPED, False, 4, None),
+        (Action.PURGE, Outcome.SKIPPED, False, 4, Settlement.NOT_PURGED),
+        (Action.PURGE, Outcome.ABANDONED, True, 4, Settlement.NOT_PURGED),
         (Action.VACUUM, Outcome.SUCCEEDED, False, 4, None),
     ],
 )

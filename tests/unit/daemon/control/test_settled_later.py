@@ -5,10 +5,14 @@ import uuid
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 
+from lakewarden.catalog.errors import ConflictError, LakewardenError, UnavailableError
 from lakewarden.catalog.formats.port import Head
+from lakewarden.catalog.metastore.table_heads import TableHeads
+from lakewarden.catalog.metastore.taken_entries import TakenEntries
 from lakewarden.catalog.model.pending_purge import PURGE_AFTER, PURGE_HEAD, PURGE_VERSION
 from lakewarden.catalog.model.rows import Action, Outcome, TableRow, TableState
 from lakewarden.catalog.policy.original_properties import OriginalProperty, is_leaving, kept_of
@@ -17,6 +21,7 @@ from lakewarden.catalog.registry.governance import governed
 from lakewarden.catalog.registry.removal import drop, undrop
 from lakewarden.catalog.state.port import Result, RunRequest
 from lakewarden.catalog.system.port import TABLES
+from lakewarden.daemon.control.cycle import Cycle
 from lakewarden.jobs.actions.convert import conversion_action
 from lakewarden.jobs.actions.purge import Purge
 from lakewarden.jobs.actions.registry import encode
@@ -58,10 +63,8 @@ def waiting(row: TableRow, version: int) -> TableRow:
     return replace(row, state=TableState.PURGING, properties={**row.properties, **marks})
 
 
-@pytest.mark.parametrize("version", [3, 4], ids=["the same purge", "another one"])
-def test_a_purge_settles_only_the_purge_that_it_was_queued_for(world: World, version: int) -> None:
-    row = waiting(world.add("db.t"), 3)
-    world.store.edit(TABLES, lambda _: [row], because="drop --purge")
+def ended(world: World, row: TableRow, result: Result) -> None:
+    """A run of its purge."""
     action = Purge(requires=Head(3, "h3"), files=1, bytes=1)
     request = RunRequest(
         run_id=uuid.uuid4().hex,
@@ -75,10 +78,57 @@ def test_a_purge_settles_only_the_purge_that_it_was_queued_for(world: World, ver
         rank=1.0,
     )
     world.queue.enqueue([request])
-    world.work(Result(outcome=Outcome.SUCCEEDED, message="its folder is gone already"))
+    world.work(result)
+
+
+@pytest.mark.parametrize("version", [3, 4], ids=["the same purge", "another one"])
+def test_a_purge_settles_only_the_purge_that_it_was_queued_for(world: World, version: int) -> None:
+    row = waiting(world.add("db.t"), 3)
+    world.store.edit(TABLES, lambda _: [row], because="drop --purge")
+    ended(world, row, Result(outcome=Outcome.SUCCEEDED, message="its folder is gone already"))
     world.store.edit(TABLES, lambda _: [waiting(row, version)], because="dropped, undropped, dropped again")
     world.sweep()
     assert world.row("db.t").state is (TableState.PURGED if version == 3 else TableState.PURGING)
+
+
+class Entries(TakenEntries):
+    """Of tables whose names catalogs have; `trouble` is raised, once each."""
+
+    asked: ClassVar[list[str]]
+    trouble: ClassVar[list[LakewardenError]]
+
+    def put_back(self, location: str, table_id: str) -> None:
+        self.asked.append(table_id)
+        if self.trouble:
+            raise self.trouble.pop()
+
+
+@pytest.mark.parametrize(
+    ("state", "trouble", "asked", "recorded"),
+    [
+        (TableState.DROPPED, None, 1, 1),
+        (TableState.ACTIVE, None, 1, 1),
+        (TableState.PURGING, None, 0, 1),
+        (TableState.PURGED, None, 0, 1),
+        (TableState.DROPPED, UnavailableError("The catalog does not answer."), 2, 2),
+        (TableState.DROPPED, ConflictError("Another table has the name."), 1, 1),
+    ],
+    ids=["stopped", "undropped", "waiting", "purged", "away", "taken"],
+)
+def test_the_entry_of_a_table_whose_deletion_was_stopped_gets_its_name_back_when_the_run_has_ended(
+    world: World, state: TableState, trouble: LakewardenError | None, asked: int, recorded: int
+) -> None:
+    parts, row = world.cycle.parts, replace(waiting(world.add("db.t"), 3), state=state)
+    Entries.asked, Entries.trouble = [], [] if trouble is None else [trouble]
+    heads = TableHeads(lambda: None, lambda: world.store.rows(TABLES))
+    entries = Entries(heads=heads, metastore=lambda: None)
+    world.cycle = Cycle(replace(parts, recorder=replace(parts.recorder, entries=entries)))
+    world.store.edit(TABLES, lambda _: [row], because="stopped")
+    ended(world, row, Result(outcome=Outcome.ABANDONED, message="Its worker was lost."))
+    for _ in range(recorded):
+        assert world.queue.finished(9)
+        world.sweep(may_plan=False)
+    assert (Entries.asked, world.queue.finished(9)) == ([row.table_id] * asked, ())
 
 
 def test_a_conversion_that_failed_leaves_the_row_of_the_one_that_was_asked_for_meanwhile(
