@@ -12,7 +12,6 @@ from lakewarden.catalog.lineage.stream_batches import StreamHarvest
 from lakewarden.catalog.lineage.streams.session_notes import StreamNotes
 from lakewarden.catalog.lineage.write_notes import WriteNotes
 from lakewarden.catalog.state.hint_spool import Spool, drain
-from lakewarden.catalog.system.port import SystemStore
 from lakewarden.daemon.control.cycle import Cycle, CycleParts
 from lakewarden.daemon.control.hints import HintSource
 from lakewarden.daemon.control.leadership import Leadership
@@ -44,6 +43,7 @@ from lakewarden.daemon.workers.host import HostParts, WorkerHost
 from lakewarden.daemon.workers.lost_runs import Reaper
 from lakewarden.daemon.workers.pool import WorkerPool
 from lakewarden.jobs.engines.registry import engine_formats
+from lakewarden.jobs.runs.host_clock import HostClock
 from lakewarden.jobs.runs.standings import StoredStandings
 
 __all__ = ["build_daemon", "build_worker_host", "holder_name"]
@@ -175,7 +175,7 @@ def _cycle(
             reaper=_reaper(services, pool, questions),
             recorder=recorder,
             hints=_hint_source(services, cache, questions),
-            caretaker=_caretaker(store, cache, recorder, clock, vitals),
+            caretaker=_caretaker(services, cache, recorder, vitals),
             registry=services.registry,
             metrics=metrics,
             budget=services.budget,
@@ -273,10 +273,14 @@ def _write_clerk(services: Services, cache: FleetCache, questions: Questions) ->
     )
 
 
-def _caretaker(
-    store: SystemStore, cache: FleetCache, recorder: RunRecorder, clock: Clock, vitals: Vitals
-) -> Caretaker:
-    standings = StoredStandings(store)
+def _caretaker(services: Services, cache: FleetCache, recorder: RunRecorder, vitals: Vitals) -> Caretaker:
+    store, clock = services.store, services.clock
     return Caretaker(
-        store=store, cache=cache, recorder=recorder, clock=clock, standings=standings, beat=vitals.beat
+        store=store,
+        cache=cache,
+        recorder=recorder,
+        clock=clock,
+        standings=StoredStandings(store),
+        clocks=HostClock(own=clock, database=services.leases.now, host=socket.gethostname()),
+        beat=vitals.beat,
     )

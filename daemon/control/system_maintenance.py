@@ -25,6 +25,7 @@ from lakewarden.jobs.actions.registry import SPECS
 from lakewarden.jobs.actions.vacuum import Vacuum
 from lakewarden.jobs.planning.planner import PlannedRun, request_for
 from lakewarden.jobs.runs.guard import RunGuard, Standings
+from lakewarden.jobs.runs.host_clock import HostClock
 
 __all__ = ["Caretaker"]
 
@@ -42,6 +43,8 @@ class Caretaker:
     recorder: RunRecorder
     clock: Clock
     standings: Standings
+    clocks: HostClock
+    """Compares this host's clock with the control database's: what is old is old by both."""
     beat: Callable[[], None] = lambda: None
     """Says that the main loop goes on."""
 
@@ -80,11 +83,13 @@ class Caretaker:
         return row
 
     def _tend(self, action: AnyAction, request: RunRequest, fence: Fence) -> Cared:
+        clock = self.clocks.earlier() if SPECS[request.action].by_age else self.clock
         guard = RunGuard(
             action=action,
             standings=self.standings,
             claim=_nothing,  # that nobody else leads the fence tells
-            clock=self.clock,
+            clock=clock,
+            clocks=self.clocks.require_agreeing,
             ordered=request.is_ordered,
         )
         table = self._table(request.location)
@@ -108,15 +113,14 @@ class Caretaker:
                 )
             case Vacuum():
                 keep = timedelta(seconds=action.retention_seconds)
-                now = self.clock.now()
-                return vacuum(self.store, table, retention=keep, now=now, note=note, proceed=proceed)
+                return vacuum(self.store, table, retention=keep, now=clock.now(), note=note, proceed=proceed)
             case LogCare():
                 return tend_log(
                     self.store,
                     table,
                     checkpoint=action.checkpoint,
                     keep=timedelta(seconds=action.retention_seconds),
-                    now=self.clock.now(),
+                    now=clock.now(),
                     note=note,
                     proceed=proceed,
                 )

@@ -10,6 +10,7 @@ from lakewarden.catalog.clock import SystemClock
 from lakewarden.catalog.errors import PreconditionError
 from lakewarden.catalog.model.rows import Outcome, TableState
 from lakewarden.catalog.state.port import Result
+from lakewarden.daemon.control.assembly import build_daemon
 from lakewarden.jobs.actions.answers import AnyAction
 from lakewarden.jobs.engines.registry import InstalledTools
 from lakewarden.jobs.runs.host_clock import HostClock
@@ -125,3 +126,14 @@ def test_every_worker_compares(estate: Estate, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(SystemClock, "now", lambda self: right(self) + timedelta(days=1))
     with pytest.raises(PreconditionError, match="ahead of the control database's"):
         runner.clocks.require_agreeing()
+
+
+def test_the_daemon_compares_before_it_deletes_of_its_own_tables(
+    estate: Estate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clocks = build_daemon(estate.services, pages=False).parts.cycle.parts.caretaker.clocks
+    clocks.require_agreeing()
+    right = SystemClock.now
+    monkeypatch.setattr(SystemClock, "now", lambda self: right(self) - timedelta(days=1))
+    with pytest.raises(PreconditionError, match="behind the control database's"):
+        clocks.require_agreeing()

@@ -30,6 +30,7 @@ from lakewarden.daemon.telemetry.metrics import Metrics
 from lakewarden.daemon.telemetry.webhook import Event
 from lakewarden.daemon.workers.lost_runs import Reaper
 from lakewarden.jobs.actions.budget import Budget
+from lakewarden.jobs.runs.host_clock import HostClock
 from lakewarden.jobs.runs.standings import StoredStandings
 from support.builders.commits import changed
 from support.builders.tables import FakeInspector, FakeReader, observation
@@ -133,6 +134,7 @@ class World:
                     recorder=recorder,
                     clock=self.clock,
                     standings=StoredStandings(self.store),
+                    clocks=HostClock(own=self.clock, database=self.leases.now, host="here"),
                 ),
                 registry=registry,
                 metrics=self.metrics,

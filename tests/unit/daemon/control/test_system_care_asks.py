@@ -22,11 +22,14 @@ from lakewarden.daemon.control.system_maintenance import Caretaker
 from lakewarden.daemon.fleet.fleet_cache import FleetCache
 from lakewarden.jobs.actions.answers import Due
 from lakewarden.jobs.actions.costs import Estimate
+from lakewarden.jobs.actions.log_care import LogCare
 from lakewarden.jobs.actions.vacuum import Vacuum
 from lakewarden.jobs.planning.planner import PlannedRun
+from lakewarden.jobs.runs.host_clock import HostClock
 from lakewarden.jobs.runs.standings import StoredStandings
 from support.builders.daemons import World
 from support.builders.system_samples import NOW, sample
+from support.fakes.clock import ManualClock
 
 LONG = 3650 * 86_400
 LATER = datetime.now(UTC) + timedelta(days=40)
@@ -60,12 +63,20 @@ def caretaker(store: DeltaSystemStore) -> Caretaker:
     )
 
 
-def planned(store: DeltaSystemStore) -> PlannedRun:
+def on_a_host(store: DeltaSystemStore, database: datetime, apart: timedelta) -> Caretaker:
+    """Whose clock is so much ahead of the database's."""
+    clock = ManualClock(moment=database + apart)
+    return replace(
+        caretaker(store), clock=clock, clocks=HostClock(own=clock, database=lambda: database, host="node-7")
+    )
+
+
+def planned(store: DeltaSystemStore, action: LogCare | None = None) -> PlannedRun:
     return PlannedRun(
         table_id=system_table_id(RUNS.name),
         name="lakewarden.runs",
         location=store.location(RUNS),
-        due=Due(action=Vacuum(requires=Head(4), retention_seconds=LONG), because="it is due"),
+        due=Due(action=action or Vacuum(requires=Head(4), retention_seconds=LONG), because="it is due"),
         estimate=Estimate(files=1, bytes=1, seconds=1.0),
         rank=1.0,
     )
@@ -82,6 +93,37 @@ def forbid(store: DeltaSystemStore, **why: str) -> None:
 def test_the_counter_proof_an_allowed_vacuum_deletes(store: DeltaSystemStore, orphan: Path) -> None:
     row = caretaker(store).take(planned(store), store.raise_fence("daemon-1", at_least=1))
     assert row.outcome is Outcome.SUCCEEDED and not orphan.exists()
+
+
+@pytest.mark.parametrize("care", ["vacuum", "log"])
+@pytest.mark.parametrize("apart", [timedelta(days=30), -timedelta(minutes=6)], ids=["ahead", "behind"])
+def test_a_daemon_whose_clock_is_wrong_deletes_nothing(
+    store: DeltaSystemStore, orphan: Path, tmp_path: Path, apart: timedelta, care: str
+) -> None:
+    DeltaTable(str(tmp_path / "runs")).create_checkpoint()
+    before = {path for path in (tmp_path / "runs").rglob("*") if path.is_file()}
+    at = LATER + timedelta(seconds=LONG)
+    wrong = on_a_host(store, at, apart)
+    action = LogCare(requires=Head(4), checkpoint=False, retention_seconds=LONG) if care == "log" else None
+    row = wrong.take(planned(store, action), store.raise_fence("daemon-1", at_least=1))
+    assert row.outcome is Outcome.FAILED and "The clock of node-7 is " in (row.message or ""), row
+    assert before <= {path for path in (tmp_path / "runs").rglob("*") if path.is_file()}
+    right = on_a_host(store, at, timedelta(0))
+    row = right.take(planned(store, action), store.raise_fence("daemon-1", at_least=2))
+    assert row.outcome is Outcome.SUCCEEDED, "the counter-proof"
+
+
+@pytest.mark.parametrize("apart", [4, -4], ids=["ahead", "behind"])
+def test_what_is_young_by_the_databases_clock_or_the_hosts_is_young(
+    store: DeltaSystemStore, orphan: Path, apart: int
+) -> None:
+    """So far apart as clocks may be."""
+    keep, made = timedelta(seconds=LONG), datetime(2020, 1, 1, tzinfo=UTC)
+    os.utime(orphan, (made.timestamp(),) * 2)
+    older = made + keep + timedelta(minutes=2)
+    host = on_a_host(store, older if apart < 0 else older - timedelta(minutes=4), timedelta(minutes=apart))
+    row = host.take(planned(store), store.raise_fence("daemon-1", at_least=1))
+    assert row.outcome is Outcome.SKIPPED and orphan.exists(), row
 
 
 @pytest.mark.parametrize("why", [{"hold": "case 4711"}, {"paused": "look first"}], ids=["hold", "pause"])
