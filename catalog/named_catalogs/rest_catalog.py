@@ -15,6 +15,8 @@ from lakewarden.catalog.storage.place import Moment
 
 __all__ = ["RestCatalog"]
 
+_Listed = tuple[tuple[str, ...], str]
+"""A table as a server lists it: its namespace's parts, and its name. Each may have dots."""
 _GONE: Final = frozenset({"NoSuchTableException", "NoSuchNamespaceException"})
 """What a server says of what is not there. Any other 404 may be a proxy's, or a wrong address."""
 _DONE: Final = (200, 202, 204)
@@ -36,14 +38,15 @@ class RestCatalog:
 
     def __init__(self, declared: CatalogDeclaration) -> None:
         self._declared = declared
-        self._seen: dict[tuple[str, str], tuple[str, str]] = {}
+        self._seen: dict[_Listed, tuple[str, str]] = {}
         self._prefix: str | None = None
         self._token: str | None = None
         self._lock = threading.Lock()
 
     def metadata_files(self, namespace: str, tables: Sequence[str]) -> Mapping[str, str]:
         with self._session() as session:
-            found = ((table, self._file(session, namespace, table)) for table in tables)
+            parts = tuple(namespace.split("."))
+            found = ((table, self._file(session, parts, table)) for table in tables)
             return {table: file for table, file in found if file is not None}
 
     def naming(self, location: str) -> tuple[str, ...]:
@@ -52,36 +55,50 @@ class RestCatalog:
     def naming_in(self, namespace: str | None, location: str) -> tuple[str, ...]:
         with self._session() as session:
             if namespace is None:
-                told = self.entries()
-                if told.untold is not None:
-                    raise told.untold
-                names = tuple(told.files)
+                listed, untold = self._all(session)
+                if untold is not None:
+                    raise untold
             else:
-                names = tuple(self._tables(session, tuple(namespace.split("."))))
-            now, split = Moment(), ((one, *one.rpartition(".")[::2]) for one in names)
-            files = ((one, self._file(session, space, table)) for one, space, table in split)
+                listed = dict.fromkeys(self._tables(session, tuple(namespace.split("."))))
+            now, files = Moment(), {one: self._file(session, *one) for one in listed}
+            self._require_gone(session, [one for one, file in files.items() if file is None])
             return tuple(
-                f"{self._declared.name}.{one}"
-                for one, file in files
+                f"{self._declared.name}.{_spelled(one)}"
+                for one, file in files.items()
                 if file is not None and lies_in(file, location, now)
             )
 
     def entries(self) -> CatalogEntries:
-        found: dict[str, None] = {}
-        untold: EntryAwayError | None = None
         with self._session() as session:
-            left = list(self._inside(session, ()))
-            while left:
-                namespace = left.pop()
-                try:
-                    found |= dict.fromkeys(self._tables(session, namespace))
-                except EntryAwayError as error:
-                    untold = error
-                try:
-                    left += list(self._inside(session, namespace))
-                except EntryAwayError as error:
-                    untold = error
-        return CatalogEntries(files=found, untold=untold)
+            listed, untold = self._all(session)
+        return CatalogEntries(
+            files=dict.fromkeys(".".join((*space, name)) for space, name in listed), untold=untold
+        )
+
+    def _all(self, session: RestSession) -> tuple[dict[_Listed, None], EntryAwayError | None]:
+        """The tables of all namespaces, and why those of some are not among them."""
+        found: dict[_Listed, None] = {}
+        untold: EntryAwayError | None = None
+        left = list(self._inside(session, ()))
+        while left:
+            namespace = left.pop()
+            try:
+                found |= dict.fromkeys(self._tables(session, namespace))
+            except EntryAwayError as error:
+                untold = error
+            try:
+                left += list(self._inside(session, namespace))
+            except EntryAwayError as error:
+                untold = error
+        return found, untold
+
+    def _require_gone(self, session: RestSession, absent: Sequence[_Listed]) -> None:
+        """Raise `EntryAwayError` where the server still lists a table that it has just said is not there."""
+        for namespace in dict.fromkeys(space for space, _ in absent):
+            listed = frozenset(self._tables(session, namespace))
+            for one in absent:
+                if one in listed:
+                    raise self._odd(f"lists {_spelled(one)} and says that it is not there", EntryAwayError)
 
     @property
     def takes_entries(self) -> bool:
@@ -111,7 +128,7 @@ class RestCatalog:
             raise self._odd(f"{_answers(answer)} when told to drop {namespace}.{table}", EntryAwayError)
 
     def _require_named(self, session: RestSession, namespace: str, table: str, file: str) -> None:
-        if self._file(session, namespace, table) != file:
+        if self._file(session, tuple(namespace.split(".")), table) != file:
             raise ConflictError(
                 f"The entry {namespace}.{table} of the catalog {self._declared.name} does not name {file} any more."
             )
@@ -140,13 +157,13 @@ class RestCatalog:
             )
         raise self._odd(f"{_answers(answer)} when told to rename {namespace}.{table}", EntryAwayError)
 
-    def _file(self, session: RestSession, namespace: str, table: str) -> str | None:
+    def _file(self, session: RestSession, namespace: tuple[str, ...], table: str) -> str | None:
         key = (namespace, table)
         with self._lock:
             known = self._seen.get(key)
-        path = f"{_place(namespace.split('.'))}/tables/{quote(table, safe='')}?snapshots=refs"
+        path = f"{_place(namespace)}/tables/{quote(table, safe='')}?snapshots=refs"
         headers = {} if known is None else {"If-None-Match": known[0]}
-        of = f"{namespace}.{table}"
+        of = _spelled(key)
         answer = self._get(session, path, headers, of=of)
         if answer is None:
             return None
@@ -160,11 +177,11 @@ class RestCatalog:
                 self._seen[key] = (answer.etag, file)
         return file
 
-    def _tables(self, session: RestSession, namespace: tuple[str, ...]) -> Iterator[str]:
+    def _tables(self, session: RestSession, namespace: tuple[str, ...]) -> Iterator[_Listed]:
         for one in self._listed(
             session, f"{_place(namespace)}/tables", "identifiers", of=f"the tables of {'.'.join(namespace)}"
         ):
-            yield f"{'.'.join(one['namespace'])}.{one['name']}"
+            yield tuple(one["namespace"]), one["name"]
 
     def _inside(self, session: RestSession, parent: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
         query = f"?{urlencode({'parent': _LEVELS.join(parent)})}" if parent else ""
@@ -245,6 +262,11 @@ class RestCatalog:
 
 def _answers(answer: RestAnswer) -> str:
     return f"answers {answer.status} ({answer.error or 'without a reason'})"
+
+
+def _spelled(listed: _Listed) -> str:
+    """`namespace.table`; what has a dot itself, in backquotes: it is no other table's name."""
+    return ".".join(f"`{one}`" if "." in one else one for one in (*listed[0], listed[1]))
 
 
 def _place(namespace: Sequence[str]) -> str:

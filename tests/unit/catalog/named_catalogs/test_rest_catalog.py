@@ -47,6 +47,37 @@ def test_all_tables_of_all_namespaces_are_listed_page_by_page(server: FakeRestSe
     assert (sorted(told.files), told.untold) == (["a.b.odd name", "db.t", "db.u"], None)
 
 
+@pytest.mark.parametrize("namespace", ["a.b", None], ids=["of its namespace", "of all"])
+def test_tables_that_name_a_folder_are_found_whatever_they_are_called(
+    server: FakeRestServer, namespace: str | None
+) -> None:
+    server.tables |= {
+        (("a", "b"), "t.old"): "file:/u/2.json",
+        (("a", "b", "c.d"), "t"): "file:/u/3.json",
+        (("a",), "b.odd name"): "file:/u/4.json",
+    }
+    found = set(catalog(server).naming_in(namespace, "file:///u"))
+    of_namespace = {"prod.a.b.odd name", "prod.a.b.`t.old`"}
+    others = {"prod.a.b.`c.d`.t", "prod.a.`b.odd name`"}
+    assert found == (of_namespace if namespace else of_namespace | others)
+
+
+@pytest.mark.parametrize("namespace", ["a.b", None], ids=["of its namespace", "of all"])
+def test_a_table_that_is_listed_and_not_told_of_may_name_the_folder(
+    server: FakeRestServer, namespace: str | None
+) -> None:
+    server.tables[(("a", "b"), "u")] = "file:/u/2.json"
+    server.odd = {"/tables/u": (404, "NoSuchTableException")}
+    with pytest.raises(EntryAwayError, match="The catalog prod lists a.b.u and says that it is not there."):
+        catalog(server).naming_in(namespace, "file:///u")
+
+
+def test_a_table_that_goes_while_all_are_asked_for_names_nothing(server: FakeRestServer) -> None:
+    server.tables[(("a", "b"), "u")] = "file:/u/2.json"
+    server.before["/tables/u"] = lambda: server.point("a.b.u", None)
+    assert catalog(server).naming_in(None, "file:///u") == ("prod.a.b.odd name",)
+
+
 @pytest.mark.parametrize("refused", ["/db/tables", "/v1/lake/namespaces/a/tables"])
 def test_a_namespace_that_may_not_be_listed_keeps_back_its_own_tables_alone(
     server: FakeRestServer, refused: str
