@@ -58,9 +58,11 @@ class BucketedChange:
         """Return if the rows of the table are left where they are. Raises `LeftToDeltaError`; so does `run`, before it
         writes anything."""
         with self._plans.active(self._session):
-            MergedRows(self._plans, self._session, self._parts).frame(
-                self._parts.table, _every(self._parts.table)
-            )
+            table, rows = self._parts.table, MergedRows(self._plans, self._session, self._parts)
+            if self._has_vectors:
+                rows.marked(table, RowPlaces.of(self._plans, table.every_file))
+            else:
+                rows.frame(table, _every(table))
 
     @property
     def reads(self) -> tuple[Read, ...]:

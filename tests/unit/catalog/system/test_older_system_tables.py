@@ -13,6 +13,7 @@ from lakewarden.catalog import failpoints
 from lakewarden.catalog.errors import FencedError
 from lakewarden.catalog.model.pending_purge import PURGE_AFTER, PURGE_HEAD, PURGE_VERSION
 from lakewarden.catalog.model.rows import RollbackState, TableState
+from lakewarden.catalog.model.unread_lineage import LINEAGE_UNREAD
 from lakewarden.catalog.storage.file_store import StorageOptions, canonical
 from lakewarden.catalog.system.commits import Note
 from lakewarden.catalog.system.own_rows import system_rows
@@ -81,7 +82,8 @@ class Home:
     def require_settled(self) -> None:
         rows = self.opened().rows(TABLES)
         back = rows.get(self.waiting.table_id)
-        assert back is not None and back.state is TableState.DROPPED and back.properties == {}
+        assert back is not None and back.state is TableState.DROPPED
+        assert back.properties == {LINEAGE_UNREAD: NOW.isoformat()}
         (everything,) = rows.find(name="*")
         assert (everything.paused or "").startswith("an older lakewarden.")
         (rollback,) = self.opened().rows(ROLLBACKS).all()
