@@ -17,7 +17,7 @@ from lakewarden.jobs.runs.host_clock import HostClock
 from lakewarden.jobs.runs.worker_config import WorkerConfig
 from lakewarden.jobs.worker import process
 from lakewarden.jobs.worker.run_lines import RunLines
-from support.builders.estate import Estate, overwritten
+from support.builders.estate import Estate, managed_lake
 from support.fakes.clock import ManualClock
 
 AHEAD = timedelta(days=30)
@@ -26,12 +26,7 @@ AHEAD = timedelta(days=30)
 @pytest.fixture
 def folder(estate: Estate, tmp_path: Path) -> Path:
     """`db.t` has three files that a vacuum would delete, if a month had passed."""
-    place = tmp_path / "lake" / "t"
-    overwritten(place)
-    (tmp_path / "lake" / "beside").mkdir()
-    estate.must("tables", "register", str(place), "--name", "db.t")
-    estate.must("tables", "policy", "set", "db.t", "mode=manage")
-    return place
+    return managed_lake(estate, tmp_path / "lake")
 
 
 def files(folder: Path) -> int:

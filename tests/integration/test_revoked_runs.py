@@ -23,18 +23,13 @@ from lakewarden.jobs.rollback.step_check import require_same_head
 from lakewarden.jobs.worker.runner import Finished
 from support.builders.callers import actor
 from support.builders.clones import shallow_clone
-from support.builders.estate import Estate, numbers, overwritten, rows
+from support.builders.estate import Estate, managed_lake, numbers, overwritten, rows
 
 
 @pytest.fixture
 def folder(estate: Estate, tmp_path: Path) -> Path:
     """`db.t`, managed, with files that a vacuum would delete."""
-    place = tmp_path / "lake" / "t"
-    overwritten(place)
-    (tmp_path / "lake" / "beside").mkdir()
-    estate.must("tables", "register", str(place), "--name", "db.t")
-    estate.must("tables", "policy", "set", "db.t", "mode=manage")
-    return place
+    return managed_lake(estate, tmp_path / "lake")
 
 
 def files(folder: Path) -> set[str]:

@@ -32,7 +32,7 @@ from support.fakes.engine import FakeEngine
 from support.fakes.tools import OneFormat
 from support.processes.commands import Cli, Said, caller
 
-__all__ = ["AHEAD", "Estate", "made_estate", "numbers", "overwritten", "rows"]
+__all__ = ["AHEAD", "Estate", "made_estate", "managed_lake", "numbers", "overwritten", "rows"]
 
 AHEAD = timedelta(days=30)
 """How far the clock of a worker is ahead, so that every retention has passed."""
@@ -161,3 +161,13 @@ def made_estate(
     made = Estate(folder / "home", caller(folder / "home", monkeypatch, captured), ahead=AHEAD)
     made.must("init")
     return made
+
+
+def managed_lake(estate: Estate, lake: Path) -> Path:
+    """The folder of `db.t`, managed, with files that a vacuum would delete; another folder is beside it."""
+    place = lake / "t"
+    overwritten(place)
+    (lake / "beside").mkdir()
+    estate.must("tables", "register", str(place), "--name", "db.t")
+    estate.must("tables", "policy", "set", "db.t", "mode=manage")
+    return place

@@ -32,7 +32,7 @@ from lakewarden.jobs.session.delta.buckets.reading import (
     BucketedTable,
     checked,
 )
-from lakewarden.jobs.session.delta.buckets.row_places import MarkedRows, RowPlaces, taken_rows
+from lakewarden.jobs.session.delta.buckets.row_places import MarkedRows, RowPlaces, marks_rows, taken_rows
 from lakewarden.jobs.session.delta.delta_reads import delta_read
 from lakewarden.jobs.session.delta.merges.merge_work import operation_of, told_of
 from lakewarden.jobs.session.delta.merges.plan_pieces import Replacement, column, used
@@ -49,8 +49,7 @@ class BucketedChange:
         self._plans, self._session, self._parts = plans, session, parts
         self._files = Replacement(plans, session, parts.merge, transaction)
         self._transaction = transaction
-        is_asked = bool(parts.merge.shouldWritePersistentDeletionVectors(session, transaction))
-        self._has_vectors = is_asked and RowPlaces.can_tell(len(parts.table.every_file))
+        self._has_vectors = marks_rows(parts.merge, session, transaction, parts.table.every_file)
         self.told: Mapping[str, int] | None = None
         """What it did, as Delta's own MERGE says it; None where it was done before."""
 

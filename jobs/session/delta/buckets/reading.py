@@ -18,7 +18,7 @@ from lakewarden.jobs.session.delta.merges.merge_work import (
     LeftToDeltaError,
     require_known_features,
 )
-from lakewarden.jobs.session.delta.merges.plan_pieces import attribute
+from lakewarden.jobs.session.delta.merges.plan_pieces import attribute, leaf_of
 from lakewarden.jobs.session.plans import JavaPlan, Plans
 from lakewarden.jobs.sql.compile.values import quoted
 
@@ -83,22 +83,19 @@ class BucketedTable:
         """A plan that reads some columns, given as attributes of the `LogicalRelation` that it stands for, and in which
         `places` its rows are."""
         read = relation.relation()
-        has_vectors = any(_vector(one) is not None for one in self.every_file)
+        has_vectors = any(one.deletionVector() is not None for one in self.every_file)
         stored = list(needed)
         if places is not None or has_vectors:
             stored.append(row_number(plans) if places is None else places.row)
         if has_vectors:
             stored.append(attribute(plans, _DELETED, plans.sql.types.DataTypes.ByteType))
         of_file = () if places is None else (places.file,)
-        rdd = self._rdd(plans, session, read, (stored, of_file), places)
+        format_ = self._with_vectors(plans, read.fileFormat()) if has_vectors else read.fileFormat()
+        rdd = self._rdd(plans, session, read, format_, (stored, of_file), places)
         partitioning = plans.sql.catalyst.plans.physical.HashPartitioning(
             plans.scala_sequence(_keys(self.layout, needed)), self.layout.count
         )
-        none = plans.nothing
-        plan = plans.sql.execution.LogicalRDD(
-            plans.scala_sequence((*stored, *of_file)), rdd, partitioning, plans.scala_sequence(()), False, none,
-            session, none, none,
-        )  # fmt: skip
+        plan = leaf_of(plans, session, (*stored, *of_file), rdd, partitioning)
         if not has_vectors:
             return plan
         return plans.frame(session, plan).where(f"{quoted(_DELETED)} = 0")._jdf.queryExecution().analyzed()
@@ -108,6 +105,7 @@ class BucketedTable:
         plans: Plans,
         session: Any,
         read: Any,
+        format_: Any,
         columns: tuple[Sequence[Any], Sequence[Any]],
         places: RowPlaces | None,
     ) -> Any:
@@ -116,8 +114,6 @@ class BucketedTable:
         options = {**plans.texts(read.options()), _BATCHES: "false"}
         schema, of_file = (types.fromAttributes(plans.scala_sequence(one)) for one in columns)
         nothing, no_map = plans.scala_sequence(()), plans.scala_map(())
-        is_asked = any(str(one.name()) == _DELETED for one in columns[0])
-        format_ = self._with_vectors(plans, read.fileFormat()) if is_asked else read.fileFormat()
         reader = format_.buildReaderWithPartitionValues(
             session, read.dataSchema(), of_file, schema, nothing, plans.scala_map(options.items()),
             session.sessionState().newHadoopConfWithOptions(read.options()),
@@ -197,14 +193,9 @@ def _by_bucket(snapshot: Any, layout: BucketLayout) -> tuple[Sequence[Any], ...]
     return found.placed
 
 
-def _vector(file: Any) -> Any | None:
-    """What Delta has on record of the rows of a file that are deleted."""
-    return file.deletionVector()
-
-
 def _told_of_vector(plans: Plans, file: Any) -> Iterable[tuple[str, Any]]:
     """What Delta's reader is told of a file's vector."""
-    vector, delta = _vector(file), plans.sql.delta
+    vector, delta = file.deletionVector(), plans.sql.delta
     if vector is None:
         return ()
     names = delta.DeltaParquetFileFormat

@@ -10,10 +10,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Self
 
-from lakewarden.jobs.session.delta.merges.plan_pieces import attribute, column
+from lakewarden.jobs.session.delta.merges.plan_pieces import attribute, column, leaf_of
 from lakewarden.jobs.session.plans import JavaPlan, Plans, kind
 
-__all__ = ["MarkedRows", "RowPlaces", "TakenRows", "row_number", "taken_rows"]
+__all__ = ["MarkedRows", "RowPlaces", "TakenRows", "marks_rows", "row_number", "taken_rows"]
 
 _MOST_FILES: Final = 2_000
 """Each task has a bitmap for each file before the last one that it marks rows of."""
@@ -30,6 +30,13 @@ _NUMBER: Final = struct.Struct("<i")
 _TOLD: Final = ("DeletionVectorsAdded", "DeletionVectorsRemoved", "DeletionVectorsUpdated")
 _OBSERVER: Final = "CollectMetricsExec"
 _UTIL: Final = "org.apache.spark.util"
+
+
+def marks_rows(command: Any, session: Any, transaction: Any, files: Sequence[Any]) -> bool:
+    """Whether a statement of Delta's takes rows of a table with these files away by vectors, as Delta itself decides
+    it. A table with very many is written anew, which leaves it with fewer."""
+    is_asked = bool(command.shouldWritePersistentDeletionVectors(session, transaction))
+    return is_asked and len(files) <= _MOST_FILES
 
 
 def row_number(plans: Plans) -> Any:
@@ -49,11 +56,6 @@ class RowPlaces:
     """The number of its file, above the bits of that of the row."""
     numbers: Mapping[str, int] = field(repr=False)
     """The number of a file, by its path."""
-
-    @staticmethod
-    def can_tell(files: int) -> bool:
-        """Whether rows of so many files are marked. A table with more is written anew, which leaves it with fewer."""
-        return files <= _MOST_FILES
 
     @classmethod
     def of(cls, plans: Plans, files: Sequence[Any]) -> Self:
@@ -94,11 +96,8 @@ class MarkedRows:
         physical = execution.executedPlan()
         (observer,) = [node for node in plans.nodes(physical) if kind(node) == _OBSERVER]
         _keep_to_itself(plans, int(observer.accumulatorId()))
-        none, nothing = plans.nothing, plans.scala_sequence(())
-        rows = plans.sql.execution.LogicalRDD(
-            execution.analyzed().output(), execution.toRdd(), physical.outputPartitioning(), nothing, False, none,
-            session, none, none,
-        )  # fmt: skip
+        columns = plans.sequence(execution.analyzed().output())
+        rows = leaf_of(plans, session, columns, execution.toRdd(), physical.outputPartitioning())
         return cls(rows=rows, observer=observer)
 
     @property
@@ -151,8 +150,8 @@ def taken_rows(plans: Plans, session: Any, transaction: Any, places: RowPlaces, 
         commands.TouchedFileWithDV(str(one.path()), one, new.deletionVector(), new.matchedRowCount())
         for one, new in zip(files, written, strict=True)
     ]
-    made = _plainly if all(_has_plain_statistics(plans, one) for one in files) else _by_statistics
-    actions, told = made(plans, session, snapshot, touched)
+    is_plain = all(_has_plain_statistics(plans, one) for one in files)
+    actions, told = _plainly(touched) if is_plain else _by_statistics(plans, session, snapshot, touched)
     gone = tuple(one for one, now in zip(files, touched, strict=True) if now.isFullyReplaced())
     return TakenRows(actions=actions, gone=gone, vectors=dict(zip(_TOLD, told, strict=True)))
 
@@ -164,9 +163,7 @@ def _has_plain_statistics(plans: Plans, file: Any) -> bool:
     return plans.option(file.numPhysicalRecords()) is not None and (file.deletionVector() is None or is_wide)
 
 
-def _plainly(
-    plans: Plans, session: Any, snapshot: Any, touched: Sequence[Any]
-) -> tuple[tuple[Any, ...], tuple[int, int, int]]:
+def _plainly(touched: Sequence[Any]) -> tuple[tuple[Any, ...], tuple[int, int, int]]:
     """Files with their new vectors, and as they were; how many vectors were added, removed and updated."""
     actions, added, removed, updated = list[Any](), 0, 0, 0
     for one in touched:

@@ -23,7 +23,7 @@ from lakewarden.jobs.session.delta.buckets.reading import (
     checked,
     table_of,
 )
-from lakewarden.jobs.session.delta.buckets.row_places import MarkedRows, RowPlaces, taken_rows
+from lakewarden.jobs.session.delta.buckets.row_places import MarkedRows, RowPlaces, marks_rows, taken_rows
 from lakewarden.jobs.session.delta.delta_reads import delta_index
 from lakewarden.jobs.session.delta.merges.merge_work import LeftToDeltaError, require_same_schema
 from lakewarden.jobs.session.delta.merges.plan_pieces import Replacement, column, counted, metric, used
@@ -54,8 +54,7 @@ class RowsChange:
         """None for all rows."""
         self._is_update = kind(command) == _UPDATE
         self._read, self._kept = (metric(plans, name) for name in _COUNTED)
-        is_asked = bool(command.shouldWritePersistentDeletionVectors(session, transaction))
-        self._has_vectors = is_asked and RowPlaces.can_tell(len(table.every_file))
+        self._has_vectors = marks_rows(command, session, transaction, table.every_file)
 
     def run(self) -> DataFrame | None:
         """Do it; None, and nothing was changed, where rows turn out not to be as they should. Raises what Spark and

@@ -5,7 +5,7 @@ from typing import Any
 
 from lakewarden.jobs.session.plans import Plans
 
-__all__ = ["Replacement", "attribute", "column", "counted", "metric", "used"]
+__all__ = ["Replacement", "attribute", "column", "counted", "leaf_of", "metric", "used"]
 
 
 def metric(plans: Plans, name: str, value: int = 0) -> Any:
@@ -32,6 +32,14 @@ def attribute(plans: Plans, name: str, type_: Any) -> Any:
     expressions = plans.sql.catalyst.expressions
     new, nothing = expressions.NamedExpression.newExprId(), plans.scala_sequence(())
     return expressions.AttributeReference(name, type_, True, plans.sql.types.Metadata.empty(), new, nothing)
+
+
+def leaf_of(plans: Plans, session: Any, columns: Sequence[Any], rdd: Any, partitioning: Any) -> Any:
+    """A plan of the rows of an RDD, in no order."""
+    none, nothing = plans.nothing, plans.scala_sequence(())
+    return plans.sql.execution.LogicalRDD(
+        plans.scala_sequence(columns), rdd, partitioning, nothing, False, none, session, none, none
+    )
 
 
 def used(plans: Plans, parts: Iterable[Any]) -> Any:
