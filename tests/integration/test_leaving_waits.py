@@ -12,9 +12,11 @@ from lakewarden.catalog.formats.delta.retention import CLEANUP
 from lakewarden.catalog.model.rows import Action
 from lakewarden.catalog.policy.original_properties import with_ours
 from lakewarden.catalog.registry.register import register
-from lakewarden.catalog.state.port import Run, RunRequest
+from lakewarden.catalog.state.port import Result, RunRequest
 from lakewarden.catalog.state.queue import DatabaseQueue
 from lakewarden.catalog.system.port import TABLES
+from lakewarden.daemon.installation.services import Services
+from lakewarden.daemon.usecases.runs import leaving
 from lakewarden.daemon.usecases.runs.leaving import Left, finish, foresee, leave, those_who_leave
 from support.processes.commands import caller
 from support.processes.house import ANA, House
@@ -94,22 +96,22 @@ def test_many_tables_are_queued_once_and_asked_for_when_they_ended(
     ids = [managed(house, f"t{number}") for number in range(5)]
     enqueued: list[str] = []
     asked: list[str] = []
-    enqueue, get = DatabaseQueue.enqueue, DatabaseQueue.get
+    enqueue, ended = DatabaseQueue.enqueue, leaving._ended
 
     def counted(queue: DatabaseQueue, requests: Iterable[RunRequest]) -> tuple[str, ...]:
         kept = tuple(requests)
         enqueued.extend(one.table_id for one in kept)
         return enqueue(queue, kept)
 
-    def looked(queue: DatabaseQueue, run_id: str) -> Run | None:
-        asked.append(run_id)
-        return get(queue, run_id)
+    def looked(services: Services, request: RunRequest) -> Result | None:
+        asked.append(request.table_id)
+        return ended(services, request)
 
     monkeypatch.setattr(DatabaseQueue, "enqueue", counted)
-    monkeypatch.setattr(DatabaseQueue, "get", looked)
+    monkeypatch.setattr(leaving, "_ended", looked)
     lefts = everybody_leaves(house, [])
     assert all(left.owed is None for left in lefts) and len(lefts) == 5
-    assert sorted(enqueued) == sorted(ids) and len(asked) == 5
+    assert sorted(enqueued) == sorted(asked) == sorted(ids)
 
 
 def test_a_dry_run_of_a_drop_does_not_have_to_reach_the_table(
