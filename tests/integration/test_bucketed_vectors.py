@@ -1,5 +1,6 @@
 """Bucketed Delta tables that lose rows by deletion vectors: no bucket is written anew, and all comes out as without."""
 
+import json
 import shutil
 from collections.abc import Iterator
 from dataclasses import replace
@@ -147,6 +148,21 @@ def test_a_file_without_statistics_has_those_that_a_vector_needs(tables: Buckete
     assert rows_of(tables) == named({key: value for key, value in expected.items() if key >= 4})
     live = [one for one in DeltaReader().files(str(tables.folder / "t")) if one.has_deletion_vector]
     assert live and all(one.rows is not None for one in live)
+
+
+def test_bounds_of_decimals_are_what_they_were(tables: BucketedLake) -> None:
+    """Their digits are more than a double has: a bound that was rounded would hide the row from whoever looks for
+    it."""
+    value = "CAST(1 AS DECIMAL(38, 18)) / 3"
+    tables.make("d", f"(SELECT id, CAST({value} AS DECIMAL(38, 18)) AS r FROM range(8))", BUCKETS)
+    tables.lw.sql("UPDATE d SET r = 0 WHERE id = 3")
+    tables.lw.sql("DELETE FROM d WHERE id = 5")
+    marked = [one for one in DeltaReader().files(str(tables.folder / "d")) if one.has_deletion_vector]
+    assert marked, "rows are marked, in files that have the value"
+    assert tables.spark.sql(f"SELECT * FROM d WHERE r = CAST({value} AS DECIMAL(38, 18))").count() == 6
+    commit = max((tables.folder / "d" / "_delta_log").glob("*.json")).read_text().splitlines()
+    told = [json.loads(json.loads(line)["add"]["stats"]) for line in commit if line.startswith('{"add"')]
+    assert told and all(one["tightBounds"] is False for one in told)
 
 
 @pytest.mark.long

@@ -5,10 +5,13 @@ code: the files stay.
 A set is one of Delta's own bitmaps, an array of 32-bit ones: one for each file.
 """
 
+import re
 import struct
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Self
+
+import orjson
 
 from lakewarden.jobs.session.delta.merges.plan_pieces import attribute, column, leaf_of
 from lakewarden.jobs.session.plans import JavaPlan, Plans, kind
@@ -26,6 +29,9 @@ _FORMAT: Final = "Portable"
 _HEAD: Final = struct.Struct("<iqi")
 """How Delta's portable bitmaps begin: their mark, how many there are, and the number of the first."""
 _MARK: Final = 1681511377
+_BOUNDS: Final = "tightBounds"
+_TIGHT: Final = re.compile(rf'"{_BOUNDS}"\s*:\s*true')
+_WIDE: Final = f'"{_BOUNDS}":false'
 _NUMBER: Final = struct.Struct("<i")
 _TOLD: Final = ("DeletionVectorsAdded", "DeletionVectorsRemoved", "DeletionVectorsUpdated")
 _OBSERVER: Final = "CollectMetricsExec"
@@ -151,7 +157,9 @@ def taken_rows(plans: Plans, session: Any, transaction: Any, places: RowPlaces, 
         for one, new in zip(files, written, strict=True)
     ]
     is_plain = all(_has_plain_statistics(plans, one) for one in files)
-    actions, told = _plainly(touched) if is_plain else _by_statistics(plans, session, snapshot, touched)
+    actions, told = (
+        _plainly(plans, touched) if is_plain else _by_statistics(plans, session, snapshot, touched)
+    )
     gone = tuple(one for one, now in zip(files, touched, strict=True) if now.isFullyReplaced())
     return TakenRows(actions=actions, gone=gone, vectors=dict(zip(_TOLD, told, strict=True)))
 
@@ -160,10 +168,13 @@ def _has_plain_statistics(plans: Plans, file: Any) -> bool:
     """Whether a file has statistics that hold as bounds when more of its rows go: the number of its rows is there, and
     its NULLs were counted with all rows, or are counted so already."""
     is_wide = plans.option(file.tightBounds()) is False
-    return plans.option(file.numPhysicalRecords()) is not None and (file.deletionVector() is None or is_wide)
+    if plans.option(file.numPhysicalRecords()) is None or not (file.deletionVector() is None or is_wide):
+        return False
+    told = str(file.stats())
+    return told.count(f'"{_BOUNDS}"') == (_BOUNDS in orjson.loads(told))  # no column has this name
 
 
-def _plainly(touched: Sequence[Any]) -> tuple[tuple[Any, ...], tuple[int, int, int]]:
+def _plainly(plans: Plans, touched: Sequence[Any]) -> tuple[tuple[Any, ...], tuple[int, int, int]]:
     """Files with their new vectors, and as they were; how many vectors were added, removed and updated."""
     actions, added, removed, updated = list[Any](), 0, 0, 0
     for one in touched:
@@ -173,10 +184,23 @@ def _plainly(touched: Sequence[Any]) -> tuple[tuple[Any, ...], tuple[int, int, i
             actions.append(old.remove())
             removed += has_some
             continue
-        pair = old.removeRows(one.newDeletionVector(), True, True)
-        actions += (pair._1(), pair._2())
+        pair = old.removeRows(one.newDeletionVector(), False, True)
+        actions += (_with_wide_bounds(plans, pair._1()), pair._2())
         added, updated = added + (not has_some), updated + has_some
     return tuple(actions), (added, removed, updated)
+
+
+def _with_wide_bounds(plans: Plans, file: Any) -> Any:
+    """A file whose statistics say that they hold as bounds. Delta's own code for that reads each number that has a
+    fraction as a double, and decimals would come out as others: here their text stays."""
+    action = orjson.loads(str(file.json()))
+    told = str(action["add"]["stats"])
+    if _TIGHT.search(told):
+        told = _TIGHT.sub(_WIDE, told)
+    elif f'"{_BOUNDS}"' not in told:
+        told = told.replace("{", "{" + _WIDE + ",", 1)
+    action["add"]["stats"] = told
+    return plans.sql.delta.actions.Action.fromJson(orjson.dumps(action).decode())
 
 
 def _by_statistics(
