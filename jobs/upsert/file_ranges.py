@@ -24,7 +24,8 @@ def may_hold(stats: str | None, facts: Sequence[KeyFacts], source: TableSchema, 
         told = orjson.loads(stats or "{}")
     except ValueError:
         return True
-    ends = [{name.lower(): end for name, end in told.get(side, {}).items()} for side in (_MIN, _MAX)]
+    sides = [told.get(side) if isinstance(told, dict) else None for side in (_MIN, _MAX)]
+    ends = [{name.lower(): end for name, end in (side or {}).items()} for side in sides]
     return all(_may_hold(fact, ours, theirs, ends) for fact in facts)
 
 

@@ -10,6 +10,7 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from lakewarden.catalog import failpoints
 from lakewarden.catalog.errors import LakewardenError, PreconditionError, UsageError
 from support.builders.bucketed_lakes import (
     BUCKETS,
@@ -107,6 +108,26 @@ def test_an_upsert_in_sql_keeps_its_source_and_leaves_each_row_in_its_bucket(tab
     (counts,) = tables.lw.sql(UPSERT).collect()
     assert (counts["num_updated_rows"], counts["num_inserted_rows"]) == (4, 1)
     assert tables.rows("t") == UPSERTED and tables.strays("t") == 0
+
+
+def test_an_upsert_of_what_the_table_held_undoes_nobodys_commit(
+    tables: BucketedLake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It comes when the source is computed, and before the buckets are joined."""
+    tries: list[str] = []
+
+    def listener(point: str) -> None:
+        if point == "upsert.merging":
+            tries.append(point)
+            if len(tries) == 1:
+                tables.lw.sql("UPDATE t SET v = 'theirs' WHERE id = 1")
+
+    monkeypatch.setattr(failpoints, "listener", listener)
+    done = tables.lw.upsert(
+        tables.spark.sql("SELECT id, concat(v, '!') AS v FROM t WHERE id < 2"), "t", ["id"]
+    )
+    assert done.written is not None and done.written.notes == () and len(tries) == 2
+    assert tables.rows("t")[:2] == [(0, "0!"), (1, "theirs!")]
 
 
 @pytest.mark.long

@@ -1,8 +1,10 @@
 """Upserts into tables without buckets by one join: all comes out as Delta's own MERGE makes it."""
 
+import json
 import random
 import uuid
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -10,8 +12,9 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import DataFrame, SparkSession
 
+from lakewarden.catalog import failpoints
 from lakewarden.catalog.errors import PreconditionError
-from lakewarden.jobs.session.delta.checksums import bytes_of, files_of, numbers_of, only_file
+from lakewarden.jobs.session.delta.checksums import bytes_of, files_of, listed, numbers_of, only_file
 from lakewarden.jobs.session.delta.merges import joined_upserts
 from support.builders.lakes import Lake, running_lake
 from support.cases import mostly_long
@@ -229,6 +232,63 @@ def test_a_small_table_is_upserted_by_one_task_and_its_state_is_not_put_together
     assert lake.held(table) == [(1, "A", 2), (2, "b", 1), (3, "c", 1), (4, "d", 2)]
     apart = lake.lw.upsert(lake.rows((9, "i", 2)), table, keys="id")
     assert (apart.files_read, apart.files_removed, apart.files_added) == (0, 0, 1)
+
+
+def test_new_rows_alone_take_no_file_out(lake: Lake) -> None:
+    """Whoever reads the table as a stream would get all rows of the file again, or none of this commit."""
+    table = lake.table((1, "a", 1), (9, "b", 1))
+    lake.spark.sql(f"INSERT INTO delta.`{table}` VALUES (5, 'c', 1)")
+    lake.spark.sql(f"OPTIMIZE delta.`{table}`")
+    assert only_file(snapshot(lake, table)) is not None
+    known = parquet_files(table)
+    done = lake.lw.upsert(lake.rows((3, "new", 2), (4, "new", 2)), table, keys="id")
+    assert (done.left_because, done.files_removed, done.files_added, done.rows_inserted) == ("", 0, 1, 2)
+    assert len(parquet_files(table) - known) == 1, "what was written in vain is not left behind"
+    gone = lake.lw.upsert(
+        lake.rows((2, "x", 2), (3, "older", 1)), table, keys="id", when="newer by ts", delete_when="v = 'x'"
+    )
+    assert (gone.rows_written, gone.rows_deleted) == (0, 0)
+    assert len(parquet_files(table) - known) == 1
+    assert [row[0] for row in lake.held(table)] == [1, 3, 4, 5, 9]
+
+
+def parquet_files(table: str) -> set[str]:
+    return {one.name for one in Path(table).glob("*.parquet")}
+
+
+@pytest.mark.parametrize("is_left", [False, True])
+def test_an_upsert_of_what_the_table_held_undoes_nobodys_commit(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch, is_left: bool
+) -> None:
+    """The source was computed before somebody else's commit, which comes as late as it can before the MERGE."""
+    table = lake.table((1, "1", 1), (2, "2", 1), **(LEFT if is_left else {"overwriteSchema": "true"}))
+    source = lake.spark.sql(f"SELECT id, concat(v, '!') AS v, ts FROM delta.`{table}`")
+    tries: list[str] = []
+
+    def listener(point: str) -> None:
+        if point == "upsert.merging":
+            tries.append(point)
+            if len(tries) == 1:
+                DeltaTable(table).update(updates={"v": "'theirs'"}, predicate="id = 1")
+
+    monkeypatch.setattr(failpoints, "listener", listener)
+    done = lake.lw.upsert(source, table, keys="id")
+    assert (bool(done.left_because), len(tries)) == (is_left, 2)
+    assert lake.held(table) == [(1, "theirs!", 1), (2, "2!", 1)]
+
+
+def test_a_checksum_of_another_commit_is_not_believed(lake: Lake) -> None:
+    """One writer's commit took the place of another's, whose checksum stayed."""
+    table = lake.table((1, "a", 1), overwriteSchema="true")
+    lake.lw.upsert(lake.rows((2, "b", 1)), table, keys="id", operation="op")
+    made = snapshot(lake, table)
+    assert numbers_of(made) and listed(made) is not None
+    commit = Path(table) / "_delta_log" / f"{int(made.version()):020d}.json"
+    said = json.loads(commit.read_text().splitlines()[0])["commitInfo"]["txnId"]
+    commit.write_text(commit.read_text().replace(said, str(uuid.uuid4())))
+    assert numbers_of(made) is None and listed(made) is None
+    commit.unlink()
+    assert numbers_of(made) is None and listed(made) is None
 
 
 def test_what_a_checksum_tells_is_what_the_state_of_the_table_is(lake: Lake) -> None:

@@ -11,11 +11,11 @@ from pyspark.sql import DataFrame
 from lakewarden.catalog.formats.port import TableReader
 from lakewarden.catalog.model.lineage_record import LineageRecord, user_metadata
 from lakewarden.catalog.model.rows import DELTA, TableFormat
-from lakewarden.jobs.engines.delta.sessions.stamped_sessions import COMMIT_ATTEMPTS, USER_METADATA
+from lakewarden.jobs.engines.delta.sessions.stamped_sessions import USER_METADATA
 from lakewarden.jobs.engines.spark.errors import is_lost_race
 from lakewarden.jobs.session.conflicts.lost_races import look_for_own_commit
 from lakewarden.jobs.session.delta.operation_ids import Once
-from lakewarden.jobs.session.delta.session_keys import number_commit
+from lakewarden.jobs.session.delta.session_keys import commit_at_once, number_commit
 from lakewarden.jobs.session.formats.table_commits import HeldOperation, WriteMark
 from lakewarden.jobs.session.plans import JavaPlan, Plans
 
@@ -54,7 +54,7 @@ class DeltaCommit:
 
     def name(self, session: Any, mark: WriteMark) -> None:
         number_commit(session, mark.app, mark.number)
-        session.conf().set(COMMIT_ATTEMPTS, "0")
+        commit_at_once(session)
 
     def run(self, session: Any, plan: JavaPlan) -> DataFrame:
         return self.plans.run(session, plan)

@@ -3,11 +3,23 @@
 from typing import Any, Final
 
 from lakewarden.catalog.model.enums import RowsWrite
+from lakewarden.jobs.engines.delta.sessions.stamped_sessions import COMMIT_ATTEMPTS
 
-__all__ = ["number_commit", "set_up_merge", "set_way", "use_tasks", "without_vectors", "write_as_it_comes"]
+__all__ = [
+    "commit_at_once",
+    "number_commit",
+    "set_up_merge",
+    "set_way",
+    "skips_files",
+    "use_tasks",
+    "without_vectors",
+    "write_as_it_comes",
+]
 
 _APP: Final = "spark.databricks.delta.write.txnAppId"
 _NUMBER: Final = "spark.databricks.delta.write.txnVersion"
+_RESET: Final = "spark.databricks.delta.write.txnVersion.autoReset.enabled"
+_SKIPPING: Final = "spark.databricks.delta.stats.skipping"
 _MATERIALIZE: Final = "spark.databricks.delta.merge.materializeSource"
 _OPTIMIZE: Final = "spark.databricks.delta.optimizeWrite.enabled"
 _TASKS: Final = "spark.databricks.delta.optimizeWrite.maxShufflePartitions"
@@ -21,6 +33,17 @@ def number_commit(session: Any, app: str, number: int) -> None:
     """Let what a session commits next have a number under an application id: Delta does it once."""
     session.conf().set(_APP, app)
     session.conf().set(_NUMBER, str(number))
+    session.conf().set(_RESET, "false")  # whoever asks for the number first would take it away
+
+
+def commit_at_once(session: Any) -> None:
+    """Have a commit fail if somebody else commits after its transaction has begun."""
+    session.conf().set(COMMIT_ATTEMPTS, "0")
+
+
+def skips_files(session: Any) -> bool:
+    """Whether a session lets files be left out by their statistics."""
+    return str(session.conf().get(_SKIPPING, "true")).lower() != "false"
 
 
 def set_way(session: Any, way: RowsWrite) -> None:

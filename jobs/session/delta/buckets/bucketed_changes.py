@@ -34,7 +34,7 @@ from lakewarden.jobs.session.delta.buckets.reading import (
 )
 from lakewarden.jobs.session.delta.buckets.row_places import MarkedRows, RowPlaces, marks_rows, taken_rows
 from lakewarden.jobs.session.delta.delta_reads import delta_read
-from lakewarden.jobs.session.delta.merges.merge_work import operation_of, told_of
+from lakewarden.jobs.session.delta.merges.merge_work import operation_of, require_source_read, told_of
 from lakewarden.jobs.session.delta.merges.plan_pieces import Replacement, column, used
 from lakewarden.jobs.session.plans import JavaPlan, Plans
 from lakewarden.jobs.session.writes import Read
@@ -203,12 +203,21 @@ def settings_of(layout: BucketLayout) -> Mapping[str, str]:
 
 
 def bucketed_change(
-    plans: Plans, session: Any, merge: JavaPlan, layout: BucketLayout, *, is_kept: bool = False
+    plans: Plans,
+    session: Any,
+    merge: JavaPlan,
+    layout: BucketLayout,
+    *,
+    is_kept: bool = False,
+    source_read: int | None = None,
 ) -> BucketedChange:
     """An analysed and pinned MERGE as a bucketed change of the head of its target. `session` is set up for it and its
-    `layout`; `is_kept`: the rows of the source are in Spark's stores. Raises `LeftToDeltaError` if it is none."""
+    `layout`; `is_kept`: the rows of the source are in Spark's stores, and were computed from the version `source_read`
+    of the target if they were from its head. Raises `LeftToDeltaError` if it is none, `LostRaceError` if that version
+    is not head any more."""
     with plans.active(session):
         log = merge.targetFileIndex().deltaLog()
         transaction = log.startTransaction(merge.catalogTable(), plans.nothing)
+    require_source_read(transaction.snapshot(), source_read)
     parts = merge_parts(plans, merge, transaction.snapshot(), layout, is_kept=is_kept)
     return BucketedChange(plans, session, parts, transaction)

@@ -56,15 +56,28 @@ class BucketedWrites:
             session.sessionState().conf().setConfString(key, value)
         return found
 
-    def run(self, session: Any, plan: JavaPlan, done: Execution, *, is_kept: bool = False) -> DataFrame:
-        """Run an analysed write in a session, bucket by bucket if it can be; `is_kept`: the rows of its source are in
-        Spark's stores."""
+    def run(self, session: Any, plan: JavaPlan, done: Execution) -> DataFrame:
+        """Run an analysed write in a session, bucket by bucket if it can be."""
+        frame = self.tried(session, plan, done)
+        return self._plans.run(session, plan) if frame is None else frame
+
+    def tried(
+        self,
+        session: Any,
+        plan: JavaPlan,
+        done: Execution,
+        *,
+        is_kept: bool = False,
+        source_read: int | None = None,
+    ) -> DataFrame | None:
+        """Run an analysed write bucket by bucket; None, and nothing was changed, if Delta's own command is to do it.
+        See `bucketed_change` for what is said of a source that is kept."""
         layout = self._changed(plan)
         if layout is not None:
             name = _STATEMENTS[kind(plan)]
             try:
                 with as_set(session, _settings(session, layout)):
-                    change = self._change(session, plan, layout, is_kept=is_kept)
+                    change = self._change(session, plan, layout, is_kept=is_kept, source_read=source_read)
                     frame = change.run()
                 if frame is not None:
                     if isinstance(change, BucketedChange):
@@ -75,7 +88,7 @@ class BucketedWrites:
                 done.note = _DOES_NOT.format(because=because, name=name)
             except LeftToDeltaError as error:
                 done.note = _DOES_NOT.format(because=error, name=name)
-        return self._plans.run(session, plan)
+        return None
 
     def told(self, session: Any, plan: JavaPlan) -> str | None:
         """How an analysed MERGE would be done; None where the table has no buckets."""
@@ -90,10 +103,18 @@ class BucketedWrites:
         return _DOES.format(count=layout.count)
 
     def _change(
-        self, session: Any, plan: JavaPlan, layout: BucketLayout, *, is_kept: bool
+        self,
+        session: Any,
+        plan: JavaPlan,
+        layout: BucketLayout,
+        *,
+        is_kept: bool,
+        source_read: int | None,
     ) -> BucketedChange | RowsChange:
         if kind(plan) == _MERGE:
-            return bucketed_change(self._plans, session, plan, layout, is_kept=is_kept)
+            return bucketed_change(
+                self._plans, session, plan, layout, is_kept=is_kept, source_read=source_read
+            )
         return rows_change(self._plans, session, plan, layout)
 
     def changes(self, plan: JavaPlan) -> bool:

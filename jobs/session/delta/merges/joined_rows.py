@@ -13,9 +13,10 @@ from lakewarden.jobs.session.plans import JavaPlan, Plans
 
 __all__ = ["COUNTED", "JoinedRows", "holds"]
 
-COUNTED: Final = ("asked", "read", "update", "delete", "insert", "copied", "left", "odd")
-"""Rows of the source, rows of the table that were read, what was done to them, those that were copied, those that were
-left where they are, and changes in buckets that were to stay as they are."""
+COUNTED: Final = ("asked", "read", "update", "delete", "insert", "none", "copied", "left", "odd")
+"""Rows of the source, rows of the table that were read, what was done to them, rows of the source that match none and
+are not inserted, rows that were copied, those that were left where they are, and changes in buckets that were to stay
+as they are."""
 _MATCH: Final = "__lakewarden_match"
 _ROW: Final = "__lakewarden_row"
 _ACTION: Final = "__lakewarden_action"
@@ -50,6 +51,12 @@ class JoinedRows:
         counts = self.counts
         known = sum(counts[name] for name in ("update", "delete", "copied", "left"))
         return counts["read"] == known and not counts["odd"]
+
+    @property
+    def has_matches(self) -> bool:
+        """Whether a row of the source has one."""
+        counts = self.counts
+        return counts["asked"] != counts["insert"] + counts["none"]
 
     def _left(self) -> JavaPlan:
         """The rows that no match takes away."""
@@ -177,7 +184,10 @@ class JoinedRows:
             return plans.sql.delta.metric.IncrementMetric(what, self._metrics[name])
 
         left = tells(never, "left")
-        told = [(_KEPT, left if is_marked else where(tells(plans.always, "copied"), left))]
+        told = [
+            (_KEPT, left if is_marked else where(tells(plans.always, "copied"), left)),
+            (_NONE, tells(never, "none")),
+        ]
         for place, one in enumerate((*parts.matched, *parts.inserts)):
             here = tells(comes[one.does], one.does)
             told.append((_FIRST + place, here if one.does == "insert" else where(here, tells(never, "odd"))))

@@ -18,7 +18,6 @@ from pyspark.sql import DataFrame
 
 from lakewarden.catalog.failpoints import reach
 from lakewarden.catalog.units import MIB
-from lakewarden.jobs.session.conflicts.lost_races import LostRaceError
 from lakewarden.jobs.session.delta.checksums import files_of, numbers_of, only_file
 from lakewarden.jobs.session.delta.merges.joined_rows import JoinedRows
 from lakewarden.jobs.session.delta.merges.merge_work import (
@@ -28,11 +27,12 @@ from lakewarden.jobs.session.delta.merges.merge_work import (
     operation_of,
     require_known_features,
     require_no_vectors,
+    require_source_read,
     told_of,
     work_of,
 )
 from lakewarden.jobs.session.delta.merges.plan_pieces import Replacement, column, used
-from lakewarden.jobs.session.delta.session_keys import write_as_it_comes
+from lakewarden.jobs.session.delta.session_keys import skips_files, write_as_it_comes
 from lakewarden.jobs.session.plans import JavaPlan, Plans, kind
 
 __all__ = ["JoinedUpsert", "joined_upsert"]
@@ -102,13 +102,19 @@ class JoinedUpsert:
         candidates = plans.sequence(found)
         require_no_vectors(candidates)
         old = self._touched(candidates)
-        rows, frame = self._joined(old)
-        added = plans.sequence(self._merge.writeFiles(self._session, self._transaction, frame._jdf))
+        rows, added = self._written(old)
         if not rows.is_sound:
+            self._files.discard(added)
             return False
+        if old and rows.counts["insert"] and not rows.has_matches:
+            # As Delta's MERGE: no file goes where nothing but new rows comes. Streams that read the table tell by that.
+            self._files.discard(added)
+            old = []
+            rows, added = self._written(old)
         counts = rows.counts
         is_changed = any(counts[name] for name in ("update", "delete", "insert"))
-        if not is_changed:  # what was written is nobody's
+        if not is_changed:
+            self._files.discard(added)
             old, added, counts = [], [], {**counts, "copied": 0}
         self.told = {
             **told_of(counts, old, added),
@@ -128,7 +134,7 @@ class JoinedUpsert:
         of Spark's; of one small file there is nothing to ask but whether it can have such keys."""
         transaction = self._transaction
         only = only_file(transaction.snapshot())
-        if only is None or not self._is_small([only]):
+        if only is None or not self._is_small([only]) or not skips_files(self._session):
             return transaction.filterFiles(predicates, True)
         chosen = self._plans.scala_sequence([only] if self._may_hold(only.stats()) else [])
         usual = [getattr(transaction, f"trackReadPredicates$default${place}")() for place in (2, 3)]
@@ -136,8 +142,8 @@ class JoinedUpsert:
         transaction.trackFilesRead(chosen)
         return chosen
 
-    def _joined(self, old: Sequence[Any]) -> tuple[JoinedRows, Any]:
-        """The rows that come in the place of these files, and their DataFrame. What is small is read, joined and
+    def _written(self, old: Sequence[Any]) -> tuple[JoinedRows, Sequence[Any]]:
+        """The rows that come in the place of these files, and their `AddFile`s. What is small is read, joined and
         written by one task, without an exchange."""
         plans, work, read = self._plans, self._work, self._read(old)
         if self._is_small(old):
@@ -145,7 +151,8 @@ class JoinedUpsert:
             alone = plans.logical.Repartition
             read, work = alone(1, False, read), replace(work, rows=alone(1, False, work.rows))
         rows = JoinedRows(plans, self._session, work)
-        return rows, rows.whole(read)
+        frame = rows.whole(read)
+        return rows, plans.sequence(self._merge.writeFiles(self._session, self._transaction, frame._jdf))
 
     def _is_small(self, files: Sequence[Any]) -> bool:
         """Whether one task is soon done with these files. Rows of several partitions are written by several."""
@@ -220,10 +227,7 @@ def joined_upsert(
         log = merge.targetFileIndex().deltaLog()
         transaction = log.startTransaction(merge.catalogTable(), plans.nothing)
     snapshot = transaction.snapshot()
-    if source_read is not None and int(snapshot.version()) != source_read:
-        raise LostRaceError(
-            f"The table moved past version {source_read}, which the source had read.", is_mendable=True
-        )
+    require_source_read(snapshot, source_read)
     work = work_of(plans, merge, snapshot)
     require_known_features(plans.texts(snapshot.metadata().configuration()), snapshot.protocol())
     if {kind(node) for node in plans.nodes(merge.target())} - _BARE:

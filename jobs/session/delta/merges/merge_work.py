@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from lakewarden.jobs.session.conflicts.lost_races import LostRaceError
 from lakewarden.jobs.session.plans import JavaPlan, Plans, kind
 
 __all__ = [
@@ -18,6 +19,7 @@ __all__ = [
     "require_known_features",
     "require_no_vectors",
     "require_same_schema",
+    "require_source_read",
     "told_of",
     "work_of",
 ]
@@ -101,6 +103,15 @@ def work_of(plans: Plans, merge: JavaPlan, snapshot: Any) -> MergeWork:
         merge=merge, target=target, rows=merge.source(), condition=merge.condition(), columns=columns,
         matched=matched, inserts=inserts,
     )  # fmt: skip
+
+
+def require_source_read(snapshot: Any, version: int | None) -> None:
+    """Return if a transaction is on the version of its target that the source of the statement was computed from; None
+    if it was not computed from its head. Raises `LostRaceError`."""
+    if version is not None and int(snapshot.version()) != version:
+        raise LostRaceError(
+            f"The table moved past version {version}, which the source had read.", is_mendable=True
+        )
 
 
 def require_same_schema(analysed: Any, now: Any) -> None:

@@ -1,7 +1,11 @@
 """What plans of changes are put together from, and their commit."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
+
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
 
 from lakewarden.jobs.session.plans import Plans
 
@@ -79,6 +83,15 @@ class Replacement:
             return self.written(rows)
         rows.write.format("noop").mode("overwrite").save()
         return ()
+
+    def discard(self, added: Sequence[Any]) -> None:
+        """Delete files that were written for this commit, and that it will not name."""
+        log = self._transaction.deltaLog()
+        for one in added:
+            absolute = self._plans.sql.delta.util.DeltaFileOperations.absolutePath
+            path = absolute(str(log.dataPath()), str(one.path()))
+            with suppress(PySparkException, Py4JJavaError):  # what stays, a vacuum takes
+                path.getFileSystem(log.newDeltaHadoopConf()).delete(path, False)
 
     def commit(
         self,

@@ -38,6 +38,8 @@ TEXTS = KeyFacts(column="id", values=("b", "d"))
         (stats(13, 99), KeyFacts(column="id", values=()), "bigint", False),  # no key at all
         (stats(13, 99, "other"), NUMBERS, "bigint", True),
         ("{", NUMBERS, "bigint", True),
+        ("null", NUMBERS, "bigint", True),
+        ('{"minValues": null, "maxValues": {"id": 1}}', NUMBERS, "bigint", True),
         (None, NUMBERS, "bigint", True),
     ],
 )
