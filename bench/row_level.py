@@ -38,7 +38,7 @@ from lakewarden.jobs.session.attached import Attached
 __all__ = ["attached_session", "main"]
 
 ROWS: Final = 4_000_000
-MEMORY: Final = 4096 * MIB
+MEMORY: Final = 4096
 SOURCE: Final = (
     "SELECT id, CAST(id % 10 AS INT) AS k, repeat(CAST(id + {seed} AS STRING), 4) AS v FROM range({rows})"
 )
@@ -86,13 +86,14 @@ def main() -> None:
     """Measure and print."""
     parser = parser_of(__doc__ or "")
     parser.add_argument("--rows", type=int, default=ROWS)
+    parser.add_argument("--memory", type=int, default=MEMORY, help="of the session, in MiB")
     parser.add_argument("--buckets", default="16,64", help="with commas between")
     asked = parser.parse_args()
     figures: Figures = {"rows": asked.rows}
     for count in map(int, asked.buckets.split(",")):
         with (
             tempfile.TemporaryDirectory(prefix="lakewarden-bench-") as folder,
-            attached_session(Path(folder)) as pair,
+            attached_session(Path(folder), megabytes=asked.memory) as pair,
         ):
             figures |= _figures(*pair, rows=asked.rows, count=count, turns=1 if asked.quick else 2)
     report(figures)
@@ -226,7 +227,7 @@ def _stages(spark: SparkSession) -> dict[int, tuple[int, int]]:
 
 
 @contextmanager
-def attached_session(folder: Path) -> Iterator[tuple[SparkSession, Attached]]:
+def attached_session(folder: Path, *, megabytes: int = MEMORY) -> Iterator[tuple[SparkSession, Attached]]:
     """A session with the Iceberg catalog `ice` and an installation, both in a folder, until the end."""
     services = open_services(home=folder / "home", flags={})
     initialise(services, services.user)
@@ -245,7 +246,7 @@ def attached_session(folder: Path) -> Iterator[tuple[SparkSession, Attached]]:
             ),
         ),
     )
-    spark = start_session(SparkSettings(driver_memory_bytes=MEMORY, conf=own))
+    spark = start_session(SparkSettings(driver_memory_bytes=megabytes * MIB, conf=own))
     try:
         with lakewarden.attach(spark, home=services.settings.home) as lw:
             yield spark, lw

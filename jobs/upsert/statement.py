@@ -12,10 +12,12 @@ from lakewarden.jobs.upsert.pruning import KeyFacts, pruning_of
 from lakewarden.jobs.upsert.target_columns import Columns, Rules, columns_of
 from lakewarden.jobs.upsert.upsert_options import DuplicatesRule, NullKeys, UpsertOptions
 
-__all__ = ["DELETED", "UpsertPlan", "prepared", "upsert_plan"]
+__all__ = ["DELETED", "SAME", "UpsertPlan", "prepared", "settled", "upsert_plan"]
 
 DELETED: Final = "__lakewarden_deleted"
 """The column of the prepared source that says that a row is to go."""
+SAME: Final = "__lakewarden_same"
+"""The column of the prepared source that says how many of its rows have the keys of a row."""
 _RANK: Final = "__lakewarden_rank"
 _COPY: Final = "__lakewarden_copy"
 _TIE_RANK: Final = "__lakewarden_tie_rank"
@@ -43,7 +45,8 @@ def prepared(
     """The query that makes the source ready: of rows with one key those that count, and which of them are to go.
 
     What may match nothing (a NULL in its key) stays as it is. Keys that are `emptied` (in lower case) are NULL where
-    they are an empty text.
+    they are an empty text. Where rows of one key are looked at anyway, it says how many are left of them (`SAME`);
+    where these are several, `settled` looks again.
     """
     condition = "FALSE" if options.delete_when is None else f"coalesce((\n{options.delete_when}\n), FALSE)"
     given = ", ".join(
@@ -52,33 +55,45 @@ def prepared(
     )
     rows = f"SELECT {given if emptied else '*'}, {condition} AS {quoted(DELETED)} FROM {quoted(view)}"
     keys = [quoted(key) for key in options.keys]
-    everything = [_comparable(one.name, one.type) for one in source]
     match options.duplicates.rule:
         case DuplicatesRule.ERROR:
             return rows
         case DuplicatesRule.ANY:
-            ranks = f"{rank(keys, smallest=everything)} AS {_RANK}"
-            chosen = f"{_RANK} = 1"
+            smallest = [_comparable(one.name, one.type) for one in source]
+            chosen = rank(keys, smallest=smallest)
         case DuplicatesRule.LAST:
-            by = quoted(str(options.duplicates.by))
-            ranks = (
-                f"{rank(keys, last_by=by)} AS {_RANK}, {rank([*keys, *everything], smallest=[by])} AS {_COPY}"
-            )
-            chosen = f"{_RANK} = 1 AND {_COPY} = 1"
-            if options.duplicates.then is not None:
-                then = quoted(TIE if options.cdc is Cdc.DEBEZIUM else options.duplicates.then)
-                tied = [*keys, by]
-                ranks += (
-                    f", {rank(tied, last_by=then)} AS {_TIE_RANK}, "
-                    f"max({then} IS NULL) OVER (PARTITION BY {', '.join(tied)}) AS {_UNTOLD}"
-                )
-                chosen += (
-                    f" AND ({_TIE_RANK} = 1 OR {_UNTOLD})"  # NULL tells nothing: then all of them are left
-                )
+            chosen = rank(keys, last_by=quoted(str(options.duplicates.by)))
+    return _left_of(options, source, f"({rows})", f"{chosen} AS {_RANK}", f"{_RANK} = 1")
+
+
+def settled(options: UpsertOptions, source: TableSchema, view: str) -> str | None:
+    """The query that makes of a prepared `view` with several last rows of one key what is left: equal rows are there
+    once, and of the others those that a tie-breaker names. None where several rows can never be last."""
+    if options.duplicates.rule is not DuplicatesRule.LAST:
+        return None
+    keys, by = [quoted(key) for key in options.keys], quoted(str(options.duplicates.by))
+    everything = [_comparable(one.name, one.type) for one in source]
+    ranks, chosen = f"{rank([*keys, *everything], smallest=[by])} AS {_COPY}", f"{_COPY} = 1"
+    if options.duplicates.then is not None:
+        then = quoted(TIE if options.cdc is Cdc.DEBEZIUM else options.duplicates.then)
+        tied = [*keys, by]
+        ranks += (
+            f", {rank(tied, last_by=then)} AS {_TIE_RANK}, "
+            f"max({then} IS NULL) OVER (PARTITION BY {', '.join(tied)}) AS {_UNTOLD}"
+        )
+        chosen += f" AND ({_TIE_RANK} = 1 OR {_UNTOLD})"  # NULL tells nothing: then all of them are left
+    return _left_of(options, source, view, ranks, chosen)
+
+
+def _left_of(options: UpsertOptions, source: TableSchema, rows: str, ranks: str, chosen: str) -> str:
+    """The chosen ones of prepared rows, and how many of them have the keys of each."""
+    keys = [quoted(key) for key in options.keys]
     if options.null_keys is not NullKeys.MATCH:
         chosen = f"({chosen}) OR {lacks_key(keys)}"
     listed = ", ".join(quoted(name) for name in (*(one.name for one in source), DELETED))
-    return f"SELECT {listed} FROM (SELECT *, {ranks} FROM ({rows})) WHERE {chosen}"
+    is_once = options.duplicates.rule is DuplicatesRule.ANY
+    same = "1" if is_once else f"count(*) OVER (PARTITION BY {', '.join(keys)})"
+    return f"SELECT {listed}, {same} AS {SAME} FROM (SELECT *, {ranks} FROM {rows}) WHERE {chosen}"
 
 
 def upsert_plan(

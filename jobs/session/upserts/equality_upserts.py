@@ -2,8 +2,11 @@
 rows."""
 
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
+
+from pyspark import inheritable_thread_target
 
 from lakewarden.catalog.errors import RefusedError
 from lakewarden.jobs.session.iceberg.loose_files import LooseFiles
@@ -50,14 +53,23 @@ def write_blindly(
     specs: Sequence[Any],
 ) -> BlindFiles:
     """Write the rows of the source that is kept, and its keys under each of `specs_of_deletes`, as files that no table
-    has yet. Raises what Spark raises."""
+    has yet: at the same time, a small batch keeps one task busy. Raises what Spark raises, when all of them ended."""
     loose = LooseFiles(plans, target)
-    rows = loose.rows(session, plans.composed(session, rows_query(columns, VIEW)))
-    keys: list[Any] = []
-    for spec in specs:
-        query = plans.composed(session, keys_query(options, columns, VIEW))
-        keys += loose.keys(session, query, columns.keys, spec)
-    return BlindFiles(rows=rows, keys=keys)
+    rows = plans.composed(session, rows_query(columns, VIEW))
+    keys = plans.composed(session, keys_query(options, columns, VIEW))
+
+    def written(spec: Any | None) -> Sequence[Any]:
+        with plans.active(session):
+            return (
+                loose.rows(session, rows) if spec is None else loose.keys(session, keys, columns.keys, spec)
+            )
+
+    with ThreadPoolExecutor(max_workers=1 + len(specs)) as threads:
+        begun = [
+            threads.submit(inheritable_thread_target(plans.spark)(written), spec) for spec in (None, *specs)
+        ]
+    first, *others = [one.result() for one in begun]
+    return BlindFiles(rows=first, keys=[file for files in others for file in files])
 
 
 def specs_of_deletes(plans: Plans, target: WrittenTable, keys: Sequence[str]) -> Sequence[Any]:

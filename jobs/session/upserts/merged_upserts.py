@@ -12,7 +12,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
-from lakewarden.catalog.errors import RefusedError, UsageError
+from lakewarden.catalog.errors import PreconditionError, RefusedError, UsageError
 from lakewarden.catalog.failpoints import reach
 from lakewarden.catalog.model.enums import RowsWrite
 from lakewarden.catalog.model.lineage_record import Operation
@@ -28,6 +28,7 @@ from lakewarden.jobs.session.delta.delta_ways import DeltaTarget
 from lakewarden.jobs.session.delta.merges.joined_upserts import joined_upsert
 from lakewarden.jobs.session.delta.merges.merge_work import LeftToDeltaError
 from lakewarden.jobs.session.delta.session_keys import (
+    commit_at_once,
     number_commit,
     set_up_merge,
     set_way,
@@ -75,7 +76,7 @@ class Prepared:
 
     facts: tuple[KeyFacts, ...]
     size: int
-    seen: tuple[Read, ...] | None
+    seen: tuple[Read, ...] | None = ()
 
 
 class MergedUpserts:
@@ -113,18 +114,28 @@ class MergedUpserts:
         emptied = emptied_of(as_made, request.partitioned, request.options.keys)
         with ExitStack() as stack:
             with self._recorder.plan_recorder.watching(session, f"lakewarden-{uuid.uuid4().hex}") as seen:
-                size = stack.enter_context(kept(self._plans, session, source, request.options, emptied))
-                facts = facts_of(self._plans, session, source, request.options)
+                ready = self._kept(stack, session, request, source, emptied)
             target = self._made(session, request, as_made)
             made.append(target.location)
             reach("upsert.made")
             if target.emptied(request.options.keys) == emptied:
-                return self._tried_on(
-                    session, request, source, target, Prepared(facts=facts, size=size, seen=seen.reads)
-                )
+                return self._tried_on(session, request, source, target, replace(ready, seen=seen.reads))
         return self._tried_on(
             session, request, source, target, None
         )  # somebody else made it, otherwise partitioned
+
+    def _kept(
+        self,
+        stack: ExitStack,
+        session: Any,
+        request: Upsert,
+        source: UpsertSource,
+        emptied: frozenset[str],
+    ) -> Prepared:
+        """The source, kept until the stack ends and looked at."""
+        held = stack.enter_context(kept(self._plans, session, source, request.options, emptied))
+        facts = facts_of(self._plans, session, source, request.options, held)
+        return Prepared(facts=facts, size=held.size)
 
     def _tried_on(
         self,
@@ -185,16 +196,15 @@ class MergedUpserts:
     ) -> Upserted:
         plans: list[UpsertPlan] = []
         way, done = self._way(session, request, target), Execution()
+        read = source.pinned.at_head(target.location)
+        source_read = None if read is None else read.version
 
         def execute() -> DataFrame:
             with ExitStack() as stack:
-                if prepared is None:
-                    emptied = target.emptied(request.options.keys)
-                    size = stack.enter_context(kept(self._plans, session, source, request.options, emptied))
-                    facts = facts_of(self._plans, session, source, request.options)
-                else:
-                    size, facts = prepared.size, prepared.facts
-                self._write_in_one_go(session, target, size)
+                emptied = target.emptied(request.options.keys)
+                ready = prepared or self._kept(stack, session, request, source, emptied)
+                facts = ready.facts
+                self._write_in_one_go(session, target, ready.size)
                 if request.options.delete_when is not None and all(fact.nulls for fact in facts):
                     without_vectors(session)
                 self._require_unmoved(session, request, source, target)
@@ -206,9 +216,14 @@ class MergedUpserts:
                 parsed = self._plans.composed(session, plan.statement)
                 reach("upsert.merging")
                 merge = self._plans.analysed(session, parsed)
-                read = source.pinned.at_head(target.location)
                 may_hold = partial(may_hold_keys, facts=facts, source=source.schema, target=target.schema)
-                return self._run(session, merge, done, size, None if read is None else read.version, may_hold)
+                frame = self._run(session, merge, done, ready.size, source_read, may_hold)
+                if frame is not None:
+                    return frame
+                if source_read is not None:  # Delta begins a transaction of its own
+                    commit_at_once(session)
+                    self._require_unmoved(session, request, source, target)
+                return self._plans.run(session, merge)
 
         frame, written = self._recorder.run(
             session,
@@ -227,13 +242,25 @@ class MergedUpserts:
         )
         if done.note is not None:
             written = replace(written, notes=(*written.notes, done.note))
+        if source_read is not None and done.counts is None:
+            self._require_next(target, written, source_read)
+        return self._result(target, frame, written, plans[0], done)
+
+    def _result(
+        self,
+        target: UpsertTarget,
+        frame: DataFrame | None,
+        written: Written,
+        plan: UpsertPlan,
+        done: Execution,
+    ) -> Upserted:
         if frame is None:
-            return self._told_by_commit(target, written, plans[0])
+            return self._told_by_commit(target, written, plan)
         if done.counts is not None:
-            return told_by(done.counts, written, plans[0])
+            return told_by(done.counts, written, plan)
         if done.is_skipped:
             return Upserted(written=None)
-        return replace(self._told(frame, written, plans[0]), left_because=done.left_because)
+        return replace(self._told(frame, written, plan), left_because=done.left_because)
 
     def _run(
         self,
@@ -243,11 +270,11 @@ class MergedUpserts:
         size: int,
         source_read: int | None,
         may_hold: Callable[[str | None], bool],
-    ) -> DataFrame:
-        """Run a MERGE, bucket by bucket or by one join if it can be. The source takes `size` bytes, and has read this
-        version of the table; `may_hold` its keys a file with these statistics."""
+    ) -> DataFrame | None:
+        """Run a MERGE, bucket by bucket or by one join if it can be; None if Delta's own is to do it. The source takes
+        `size` bytes, and has read this version of the table; `may_hold` its keys a file with these statistics."""
         if self._buckets.changes(merge):
-            return self._buckets.run(session, merge, done, is_kept=True)
+            return self._buckets.tried(session, merge, done, is_kept=True, source_read=source_read)
         try:
             upsert = joined_upsert(
                 self._plans, session, merge, size=size, source_read=source_read, may_hold=may_hold
@@ -255,10 +282,10 @@ class MergedUpserts:
             frame = upsert.run()
         except LeftToDeltaError as error:
             done.left_because = str(error)
-            return self._plans.run(session, merge)
+            return None
         if frame is None:
             done.left_because = "has rows with several matches"
-            return self._plans.run(session, merge)
+            return None
         done.counts, done.is_skipped = upsert.told, upsert.told is None
         return frame
 
@@ -308,6 +335,17 @@ class MergedUpserts:
             raise LostRaceError(
                 f"{request.table} moved past version {read.version}, which the source had read.",
                 is_mendable=True,
+            )
+
+    def _require_next(self, target: UpsertTarget, written: Written, read: int) -> None:
+        """Raise `PreconditionError` if somebody else's commit is between what the source had read and what Delta's own
+        transaction has written: in the moment in which that began."""
+        commits = sorted(self._reader.commits(target.location, after=read), key=lambda one: one.version)
+        if any(one.run_id == written.run_id for one in commits[1:]):
+            raise PreconditionError(
+                f"The upsert is done (run {written.run_id}), but version {commits[0].version}, somebody else's, came "
+                f"between it and version {read}, which its source had read: what that has changed, it may have undone.",
+                hint="Look at the rows of both; or take the upsert back with a rollback, and do it again.",
             )
 
     def _told(self, frame: DataFrame, written: Written, plan: UpsertPlan) -> Upserted:

@@ -1,13 +1,14 @@
 """The source of an upsert in its session: evaluated once, kept while the upsert runs, and looked at."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, Row
+from pyspark.sql.functions import expr
 from pyspark.sql.types import DataType, StructType
 
 from lakewarden.catalog.errors import PreconditionError, UsageError
@@ -20,12 +21,13 @@ from lakewarden.jobs.sql.compile.keyed_merge import lacks_key
 from lakewarden.jobs.sql.compile.values import TableSchema, quoted
 from lakewarden.jobs.upsert.changes import CODES, NO_ROW, TRUNCATED, UNKNOWN_CODE, Cdc, change_rows
 from lakewarden.jobs.upsert.pruning import FEW, Ends, KeyFacts, bucket_of, fact_of, lies_close
-from lakewarden.jobs.upsert.statement import UpsertPlan, prepared, upsert_plan
+from lakewarden.jobs.upsert.statement import SAME, UpsertPlan, prepared, settled, upsert_plan
 from lakewarden.jobs.upsert.target_columns import Rules
 from lakewarden.jobs.upsert.upsert_options import DuplicatesRule, NullKeys, UpsertOptions
 
 __all__ = [
     "VIEW",
+    "KeptSource",
     "UpsertSource",
     "facts_of",
     "kept",
@@ -39,7 +41,7 @@ _ESCAPED: Final = "spark.sql.parser.escapedStringLiterals"
 VIEW: Final = "__lakewarden_source"
 """The name of the prepared source in the session."""
 _GIVEN: Final = "__lakewarden_given"
-_LACKING: Final = "__lakewarden_lacking"
+_SEEN: Final = "__lakewarden_seen"
 _COUNT: Final = "__lakewarden_count"
 
 
@@ -151,12 +153,23 @@ def plan_of_upsert(
     )
 
 
+@dataclass(frozen=True, kw_only=True)
+class KeptSource:
+    """A prepared source that was computed."""
+
+    size: int
+    """Bytes that it takes."""
+    seen: Mapping[str, Any] | None
+    """What was told of its keys as they went by: all that `_overview` asks; None where rows of one key were not brought
+    together for it."""
+
+
 @contextmanager
 def kept(
     plans: Plans, session: Any, source: UpsertSource, options: UpsertOptions, emptied: frozenset[str]
-) -> Iterator[int]:
-    """The prepared source as the view `VIEW`; the bytes that it takes. It is computed here, once: the rows that are
-    looked at are the rows that are merged. An empty text in a key that is `emptied` is NULL."""
+) -> Iterator[KeptSource]:
+    """The prepared source as the view `VIEW`. It is computed here, once: the rows that are looked at are the rows that
+    are merged. An empty text in a key that is `emptied` is NULL."""
     if options.delete_when is not None:  # one expression, nothing behind it
         told = session.sessionState().sqlParser().parseExpression(options.delete_when)
         if plans.asks(told):
@@ -165,14 +178,31 @@ def kept(
                 hint="Join the values into the source as a column, and name that column.",
             )
     plans.frame(session, _together(plans, session, source.pinned.plan))._jdf.createOrReplaceTempView(_GIVEN)
-    ready = plans.frame(session, plans.composed(session, prepared(options, source.schema, _GIVEN, emptied)))
-    with _bad_source_explained():
-        # At once: what a first query computed would be computed again for the rest if an executor was lost meanwhile.
-        held = ready._jdf.localCheckpoint(True).queryExecution().logical()
+    again = settled(options, source.schema, VIEW)
+    with ExitStack() as stack:
+        with _bad_source_explained():
+            ready = prepared(options, source.schema, _GIVEN, emptied)
+            held = stack.enter_context(_computed(plans, session, source, options, ready))
+        if again is not None and held.seen is not None and (held.seen["most"] or 0) > 1:
+            held = stack.enter_context(_computed(plans, session, source, options, again))
+        yield held
+
+
+@contextmanager
+def _computed(
+    plans: Plans, session: Any, source: UpsertSource, options: UpsertOptions, query: str
+) -> Iterator[KeptSource]:
+    """The rows of a query that makes the source ready, as the view `VIEW`."""
+    ready = plans.frame(session, plans.composed(session, query))
+    if SAME in ready.columns:
+        asked = [expr(one) for one in _overview(options, source, SAME)]
+        ready = ready.observe(_SEEN, *asked).drop(SAME)
+    # At once: what a first query computed would be computed again for the rest if an executor was lost meanwhile.
+    held = ready._jdf.localCheckpoint(True).queryExecution().logical()
     try:
         size = plans.stored_bytes(held.rdd())
         plans.frame(session, plans.sized(session, held, size))._jdf.createOrReplaceTempView(VIEW)
-        yield size
+        yield KeptSource(size=size, seen=_told(ready))
     finally:
         held.rdd().unpersist(False)
 
@@ -227,14 +257,22 @@ def _bad_source_explained() -> Iterator[None]:
         ) from error
 
 
+def _told(frame: DataFrame) -> Mapping[str, Any] | None:
+    """What was told of rows as they went by."""
+    found = frame._jdf.queryExecution().observedMetrics().get(_SEEN)
+    if not found.isDefined():
+        return None
+    row = found.get()
+    return {name: row.get(place) for place, name in enumerate(row.schema().fieldNames())}
+
+
 def facts_of(
-    plans: Plans, session: Any, source: UpsertSource, options: UpsertOptions
+    plans: Plans, session: Any, source: UpsertSource, options: UpsertOptions, held: KeptSource
 ) -> tuple[KeyFacts, ...]:
     """What values the keys have. Raises `PreconditionError` for a key of several rows, or a NULL that is refused."""
     types = {one.name.lower(): one.type for one in source.schema}
     matches = options.null_keys is NullKeys.MATCH
-    (seen,) = _asked(plans, session, _overview(options, _ends(options, types)))
-    _require_sound(plans, session, options, seen)
+    seen = require_one_row_each(plans, session, source, options, held)
     ends = {number: (seen[f"low{number}"], seen[f"high{number}"]) for number, _ in enumerate(options.keys)}
     distinct = {number: seen[f"distinct{number}"] for number in ends}
     found = _spread(plans, session, options, types, ends, distinct)
@@ -246,14 +284,19 @@ def facts_of(
     )
 
 
-def require_one_row_each(plans: Plans, session: Any, options: UpsertOptions) -> None:
-    """Raises as `facts_of`, and asks for nothing else."""
-    if options.duplicates.rule is not DuplicatesRule.ANY or options.null_keys is NullKeys.REFUSE:
-        (seen,) = _asked(plans, session, _overview(options, ()))
-        _require_sound(plans, session, options, seen)
+def require_one_row_each(
+    plans: Plans, session: Any, source: UpsertSource, options: UpsertOptions, held: KeptSource
+) -> Mapping[str, Any]:
+    """What is known of the keys. Raises as `facts_of`."""
+    seen = held.seen
+    if seen is None:
+        (row,) = _asked(plans, session, _grouped_overview(options, source))
+        seen = row.asDict()
+    _require_sound(plans, session, options, seen)
+    return seen
 
 
-def _require_sound(plans: Plans, session: Any, options: UpsertOptions, seen: Row) -> None:
+def _require_sound(plans: Plans, session: Any, options: UpsertOptions, seen: Mapping[str, Any]) -> None:
     if seen["missing"] and options.null_keys is NullKeys.REFUSE:
         raise PreconditionError(
             f"{seen['missing']} rows of the source have NULL in a key.",
@@ -274,29 +317,15 @@ def _lacking(options: UpsertOptions) -> str:
     return lacks_key([quoted(key) for key in options.keys])
 
 
-def _overview(options: UpsertOptions, more: Sequence[str]) -> str:
-    """How many rows lack a key, how many have one key, and what `more` asks."""
-    keys = [quoted(key) for key in options.keys]
-    asked = [
-        f"sum(IF({_LACKING}, {_COUNT}, 0)) AS missing",
-        f"max(IF({_LACKING}, 0, {_COUNT})) AS most",
-        *more,
-    ]
-    # What is chosen among several is there once: only otherwise rows are counted, which moves all of them.
-    is_once = options.duplicates.rule is DuplicatesRule.ANY
-    groups = (
-        f"SELECT {', '.join(keys)}, {_lacking(options)} AS {_LACKING}, "
-        f"{'1' if is_once else 'count(*)'} AS {_COUNT} FROM {VIEW}{'' if is_once else ' GROUP BY ALL'}"
-    )
-    return f"SELECT {', '.join(asked)} FROM ({groups})"
-
-
-def _ends(options: UpsertOptions, types: Mapping[str, str]) -> list[str]:
-    """By the number of a key: how many values it has, the smallest, the largest, and how many NULLs."""
-    asked = []
+def _overview(options: UpsertOptions, source: UpsertSource, count: str) -> list[str]:
+    """Of rows, or groups of them, of which a column says how many have its keys: how many lack a key, and how many have
+    one key; by the number of a key how many values it has, the smallest, the largest, and how many NULLs."""
+    types = {one.name.lower(): one.type for one in source.schema}
+    lacks = _lacking(options)
+    asked = [f"sum(IF({lacks}, {count}, 0)) AS missing", f"max(IF({lacks}, 0, {count})) AS most"]
     distinct = "count" if len(options.keys) == 1 else "approx_count_distinct"
     for number, name in enumerate(options.keys):
-        counted = f"IF({_LACKING}, NULL, {quoted(name)})"
+        counted = f"IF({lacks}, NULL, {quoted(name)})"
         low, high = (_as_text(f"{side}({counted})", types[name]) for side in ("min", "max"))
         asked += [
             f"{distinct}({counted}) AS distinct{number}",
@@ -305,6 +334,14 @@ def _ends(options: UpsertOptions, types: Mapping[str, str]) -> list[str]:
             f"count_if({quoted(name)} IS NULL) AS nulls{number}",
         ]
     return asked
+
+
+def _grouped_overview(options: UpsertOptions, source: UpsertSource) -> str:
+    """The same of the rows that are kept, of which nothing says how many have one key: of keys alone, which are
+    moved for it."""
+    keys = ", ".join(quoted(key) for key in options.keys)
+    groups = f"SELECT {keys}, count(*) AS {_COUNT} FROM {VIEW} GROUP BY ALL"
+    return f"SELECT {', '.join(_overview(options, source, _COUNT))} FROM ({groups})"
 
 
 def _most_frequent(options: UpsertOptions) -> str:

@@ -89,17 +89,16 @@ class StagedUpserts:
 
         def execute() -> DataFrame:
             with ExitStack() as stack:
-                stack.enter_context(kept(self.plans, session, source, request.options, frozenset()))
+                held = stack.enter_context(kept(self.plans, session, source, request.options, frozenset()))
                 if specs is not None:
-                    require_one_row_each(self.plans, session, request.options)
+                    require_one_row_each(self.plans, session, source, request.options, held)
                     reach("upsert.merging")
-                    with self.plans.active(session):
-                        files = write_blindly(self.plans, session, target, request.options, columns, specs)
+                    files = write_blindly(self.plans, session, target, request.options, columns, specs)
                     done.append(files.told())
                     reach("upsert.written")
                     staged.publish_files(session, rows=files.rows, deletes=files.keys)
                     return self.plans.spark.range(0)
-                known = facts_of(self.plans, session, source, request.options)
+                known = facts_of(self.plans, session, source, request.options, held)
                 facts = [one for one in known if one.column.lower() not in uuids]
                 plan = plan_of_upsert(
                     session, request, source, facts, target=schema, rules=Rules(), name=name

@@ -16,7 +16,7 @@ from lakewarden.jobs.upsert.pruning import (
     pruning_of,
     ranges_of,
 )
-from lakewarden.jobs.upsert.statement import UpsertPlan, prepared, upsert_plan
+from lakewarden.jobs.upsert.statement import UpsertPlan, prepared, settled, upsert_plan
 from lakewarden.jobs.upsert.target_columns import Rules
 from lakewarden.jobs.upsert.upsert_options import UpsertOptions, options_of
 
@@ -85,14 +85,25 @@ def test_a_null_that_matches_is_compared_as_a_value() -> None:
 def test_the_last_of_several_rows_is_chosen_before_the_merge() -> None:
     query = prepared(options_of("id", duplicates="last by ts"), T, "given")
     assert "RANK() OVER (PARTITION BY `id` ORDER BY `ts` DESC NULLS LAST)" in query
-    assert query.endswith("WHERE (__lakewarden_rank = 1 AND __lakewarden_copy = 1) OR `id` IS NULL")
+    assert query.endswith("WHERE (__lakewarden_rank = 1) OR `id` IS NULL")
+    assert "count(*) OVER (PARTITION BY `id`) AS __lakewarden_same" in query
+
+
+def test_equal_rows_are_sorted_out_only_where_several_are_the_last() -> None:
+    query = settled(options_of("id", duplicates="last by ts"), T, "kept")
+    assert query is not None and query.endswith("FROM kept) WHERE (__lakewarden_copy = 1) OR `id` IS NULL")
+    assert settled(options_of("id", duplicates="any"), T, "kept") is None
+    assert settled(options_of("id"), T, "kept") is None
 
 
 def test_what_tells_changes_apart_comes_after_their_order() -> None:
-    query = prepared(options_of("id", cdc="debezium", duplicates="last by source.lsn"), T, "given")
-    assert f"RANK() OVER (PARTITION BY `id` ORDER BY `{ORDER}` DESC NULLS LAST)" in query
+    options = options_of("id", cdc="debezium", duplicates="last by source.lsn")
+    assert f"RANK() OVER (PARTITION BY `id` ORDER BY `{ORDER}` DESC NULLS LAST)" in prepared(
+        options, T, "given"
+    )
+    query = settled(options, T, "kept") or ""
     assert f"RANK() OVER (PARTITION BY `id`, `{ORDER}` ORDER BY `{TIE}` DESC NULLS LAST)" in query
-    feed = prepared(options_of("id", cdc="delta", duplicates="last by ts"), T, "given")
+    feed = settled(options_of("id", cdc="delta", duplicates="last by ts"), T, "kept") or ""
     assert f"RANK() OVER (PARTITION BY `id`, `{ORDER}` ORDER BY `ts` DESC NULLS LAST)" in feed
 
 
