@@ -229,11 +229,14 @@ def test_a_source_without_rows_or_of_many_tasks_is_merged_by_one(lake: Lake) -> 
 
 @pytest.mark.long
 def test_keys_that_look_like_variables_of_sparks_are_matched_as_they_are(lake: Lake) -> None:
-    schema, told = "k string, v string", ("${env:HOME}", "${spark.app.name}", "x")
+    name = "${env:HOME}"
+    schema, told = f"`{name}` string, v string", ("${env:HOME}", "${spark.app.name}", "x")
     table = lake.table(*((key, "old") for key in told), schema=schema)
     source = lake.rows(*((key, "new") for key in told), schema=schema)
     lake.spark.conf.set(VARIABLES, "true")  # as in a session that users start
-    done = lake.lw.upsert(source, table, keys=["k"], delete_when="k = '${spark.app.name}'")
+    done = lake.lw.upsert(
+        source, table, keys=[name], duplicates="last by v", delete_when=f"`{name}` = '${{spark.app.name}}'"
+    )
     lake.spark.conf.unset(VARIABLES)
     assert (done.rows_inserted, done.rows_updated, done.rows_deleted) == (0, 2, 1)
     assert lake.held(table) == [("${env:HOME}", "new"), ("x", "new")]

@@ -195,8 +195,9 @@ def _computed(
     """The rows of a query that makes the source ready, as the view `VIEW`."""
     ready = plans.frame(session, plans.composed(session, query))
     if SAME in ready.columns:
-        asked = [expr(one) for one in _overview(options, source, SAME)]
-        ready = ready.observe(_SEEN, *asked).drop(SAME)
+        with plans.active(session):  # whose parser takes names as they are
+            asked = [expr(one) for one in _overview(options, source, SAME)]
+            ready = ready.observe(_SEEN, *asked).drop(SAME)
     # At once: what a first query computed would be computed again for the rest if an executor was lost meanwhile.
     held = ready._jdf.localCheckpoint(True).queryExecution().logical()
     try:
