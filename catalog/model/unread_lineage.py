@@ -11,18 +11,14 @@ from lakewarden.catalog.model.rows import RowKind, Source, TableRow, TableState
 
 __all__ = [
     "LINEAGE_UNREAD",
-    "awaits_lineage",
     "is_lineage_unread",
     "with_lineage_read",
     "with_lineage_unread",
 ]
 
 LINEAGE_UNREAD = "lineage.unread"
-"""Row property: since when (ISO 8601, UTC) what `lakewarden.lineage` says of the table may lack something. The first
-look at the table takes it away."""
-
-_LOOKED_AT = (TableState.ACTIVE, TableState.QUARANTINED)
-"""States in which the sweep looks at a table."""
+"""Row property: since when (ISO 8601, UTC) what `lakewarden.lineage` says of the table may lack something. Whoever
+reads its log for it takes it away: a sweep, of tables that are gone as well, or the command that drops it."""
 
 
 def is_lineage_unread(properties: Mapping[str, str]) -> bool:
@@ -30,21 +26,16 @@ def is_lineage_unread(properties: Mapping[str, str]) -> bool:
     return LINEAGE_UNREAD in properties
 
 
-def awaits_lineage(row: TableRow) -> bool:
-    """Whether a sweep is still to read a table's log for it. In other states nobody looks, so nobody waits."""
-    return row.state in _LOOKED_AT and is_lineage_unread(row.properties)
-
-
 def with_lineage_unread(rows: Iterable[TableRow], *, now: datetime, actor: str) -> tuple[TableRow, ...]:
-    """The rows of tables with logs, as lineage goes back. Changed rows are looked at by the next sweep; those of tables
-    that are dropped when these come back."""
+    """The rows of tables with logs, as lineage goes back. Changed rows are looked at by the next sweep; of tables that
+    are gone, it reads the logs that are still there."""
     mark = {LINEAGE_UNREAD: now.isoformat()}
     return tuple(
         replace(row, properties={**row.properties, **mark}, updated_at=now, updated_by=actor)
         for row in rows
         if row.kind is RowKind.TABLE
         and row.source is not Source.SELF
-        and row.state not in (TableState.CONVERTING, TableState.PURGED)
+        and row.state is not TableState.CONVERTING
     )
 
 

@@ -13,11 +13,13 @@ from datetime import datetime
 from typing import Final
 
 from lakewarden.catalog.model.rows import GONE, RowKind, TableRow, TableState
+from lakewarden.catalog.model.unread_lineage import is_lineage_unread
 
 __all__ = [
     "GiveBack",
     "OriginalProperty",
     "Owed",
+    "awaits_lineage",
     "forgotten",
     "give_back",
     "is_leaving",
@@ -162,6 +164,12 @@ def is_looked_after(row: TableRow) -> bool:
     the table is managed, waits to be purged, or is owed its properties."""
     gone = row.state in GONE and row.state is not TableState.PURGING and not is_leaving(row)
     return row.kind is RowKind.TABLE and not gone
+
+
+def awaits_lineage(row: TableRow) -> bool:
+    """Whether others wait until somebody has read a table's log for its lineage: its promise counts for what it was
+    made from. For a table that was dropped for good nobody waits: its owner has decided."""
+    return is_looked_after(row) and is_lineage_unread(row.properties)
 
 
 def owed_to(row: TableRow) -> Owed | None:

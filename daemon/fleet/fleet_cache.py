@@ -33,9 +33,11 @@ from lakewarden.catalog.model.rows import (
     SchemaRow,
     Source,
     TableRow,
+    TableState,
 )
+from lakewarden.catalog.model.unread_lineage import is_lineage_unread
 from lakewarden.catalog.policy.effective import DownstreamPromise, EffectivePolicy
-from lakewarden.catalog.policy.original_properties import is_leaving, is_looked_after
+from lakewarden.catalog.policy.original_properties import awaits_lineage, is_leaving, is_looked_after
 from lakewarden.catalog.policy.scopes import Governed, govern, scope_names, scopes_by_name
 from lakewarden.catalog.state.port import Run
 from lakewarden.catalog.system.codec import codec
@@ -115,6 +117,12 @@ class FleetCache:
         """The rows of tables that their users dropped not long ago."""
         now = self._clock.now()
         return tuple(row for row in self._rows.values() if is_watched(row, now))
+
+    def gone_unread(self) -> tuple[TableRow, ...]:
+        """The rows of tables that were dropped, and of whose lineage something may be lost that their logs tell."""
+        states = (TableState.DROPPED, TableState.PURGING)
+        rows = (row for row in self._rows.values() if row.state in states)
+        return tuple(row for row in rows if is_lineage_unread(row.properties))
 
     def row(self, table_id: str) -> TableRow | None:
         """One row of `lakewarden.tables`, gone ones and scopes included."""
@@ -241,6 +249,7 @@ class FleetCache:
             unlooked=tuple(
                 sorted(view.name for view in views if is_unlooked(view.governed.row, view.health))
             ),
+            unread=tuple(sorted(view.name for view in views if awaits_lineage(view.governed.row))),
         )
 
     def _gone_leads(self) -> Iterator[tuple[str, Governed]]:

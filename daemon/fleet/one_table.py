@@ -13,6 +13,7 @@ from lakewarden.catalog.clock import Clock
 from lakewarden.catalog.lineage.restores import RESTORE_OPERATIONS, restores_of
 from lakewarden.catalog.model.rollbacks import Rollback, Undone, rollback_locks, rollbacks_of
 from lakewarden.catalog.model.rows import Action, HealthRow, TableRow
+from lakewarden.catalog.policy.original_properties import awaits_lineage
 from lakewarden.catalog.state.port import Run
 from lakewarden.catalog.system.port import HEALTH, LINEAGE, ROLLBACKS, RUNS, TABLES, Rows, SystemStore
 from lakewarden.daemon.fleet.reverted_ranges import RevertedRanges
@@ -20,7 +21,7 @@ from lakewarden.daemon.fleet.table_views import RUNS_WINDOW, is_planned_for, is_
 from lakewarden.jobs.actions.budget import Budget
 from lakewarden.jobs.actions.world import Past, Standing, TableView, World
 from lakewarden.jobs.planning.run_history import with_run
-from lakewarden.jobs.runs.standings import StoredStandings, ids_without_reach
+from lakewarden.jobs.runs.standings import StoredStandings, ids_unread, ids_without_reach
 
 __all__ = ["world_of"]
 
@@ -65,6 +66,9 @@ def world_of(
         budget=budget or Budget(),
         has_metastore=has_metastore,
         unlooked=tuple(sorted(_unlooked(store, rows))),
+        unread=tuple(
+            sorted(row.name for row in map(rows.get, ids_unread(rows)) if row and awaits_lineage(row))
+        ),
     )
 
 

@@ -14,7 +14,6 @@ from lakewarden.catalog.model.rows import (
     Severity,
     TableRow,
 )
-from lakewarden.catalog.model.unread_lineage import awaits_lineage
 from lakewarden.catalog.policy.original_properties import is_looked_after
 from lakewarden.catalog.state.port import Run
 from lakewarden.jobs.actions.world import Past, Standing, TableView
@@ -60,11 +59,8 @@ def is_planned_for(row: TableRow, rollback: RollbackLock | None) -> bool:
 
 
 def is_unlooked(row: TableRow, health: HealthRow | None) -> bool:
-    """Whether the next sweep finds out where the table's files lie, or what it was made from.
-    One that is gone, or cannot be judged, it cannot look at:
-    a run that has to know finds out itself, or refuses."""
-    if awaits_lineage(row):
-        return True
+    """Whether the next sweep finds out where the table's files lie. One that is gone, or cannot be judged, it cannot
+    look at: a run that has to know finds out itself, or refuses."""
     if is_reach_known(row) or row.state in GONE:
         return False
     found = () if health is None else health.findings

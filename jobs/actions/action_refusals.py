@@ -90,7 +90,7 @@ def _state(row: TableRow, spec: Spec[Any], at: Planning | Acting) -> Iterator[Ac
 def _is_forbidden_by_holds(row: TableRow, spec: Spec[Any], at: Planning | Acting) -> bool:
     """What deletes or rewinds; also giving a table that leaves its properties back, with what kept its log."""
     if spec.deletes is Deletes.SOMETIMES:
-        return isinstance(at, Acting) and spec.is_thorough(at.action)
+        return isinstance(at, Acting) and spec.deletes_now(at.action)
     return spec.deletes is Deletes.ALWAYS or is_leaving(row)
 
 

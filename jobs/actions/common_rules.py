@@ -4,12 +4,13 @@ Rules assume that `gates.closed` let the action through: the table is active, ma
 """
 
 from bisect import bisect_left
+from collections.abc import Sequence
 from datetime import UTC, datetime, time, timedelta
 from typing import Final
 
 from lakewarden.catalog.formats.heads import head_on_record
 from lakewarden.catalog.formats.port import Head
-from lakewarden.catalog.model.rows import Action, HealthRow
+from lakewarden.catalog.model.rows import Action, HealthRow, Source
 from lakewarden.catalog.units import about_seconds, count_of
 from lakewarden.jobs.actions.answers import NotDue, WhyNot
 from lakewarden.jobs.actions.world import TableView, World
@@ -26,6 +27,7 @@ __all__ = [
     "head_of",
     "health_of",
     "not_looked_at",
+    "not_read",
     "not_swept",
     "nothing",
     "quiet_hours_end",
@@ -74,9 +76,21 @@ def not_swept(view: TableView, action: Action) -> NotDue | None:
 
 
 def not_looked_at(view: TableView, world: World, action: Action) -> NotDue | None:
-    """Another table may read this one's files, and has not been looked at yet: shallow clones do."""
-    names, place = world.unlooked, bisect_left(world.unlooked, view.name)
-    mine = names[place : place + 1] == (view.name,)
+    """Another table may read this one's files, and has not been looked at yet: shallow clones do. Or its promise may
+    need them."""
+    return not_read(view, world, action) or _waits_for(world.unlooked, view, action)
+
+
+def not_read(view: TableView, world: World, action: Action) -> NotDue | None:
+    """Another table may have been made from this one: that may be lost, and its log has not been read for it again.
+    Nothing is made from system tables."""
+    return None if view.governed.row.source is Source.SELF else _waits_for(world.unread, view, action)
+
+
+def _waits_for(names: Sequence[str], view: TableView, action: Action) -> NotDue | None:
+    """The next sweep looks at another of these (sorted) tables."""
+    place = bisect_left(names, view.name)
+    mine = tuple(names[place : place + 1]) == (view.name,)
     others = len(names) - mine
     if not others:
         return None

@@ -19,6 +19,7 @@ from lakewarden.jobs.actions.common_rules import (
     findings_of,
     head_of,
     health_of,
+    not_read,
     recent,
     thorough_from,
 )
@@ -55,11 +56,13 @@ def _due(view: TableView, world: World, now: datetime) -> Answer:
     unclear = findings_of(view, (READABLE_CHECK,))
     cleanable = governed.hold is None and not unclear and kept > allowed
     clean = cleanable and now - cleaned_at >= rest
+    unread = not_read(view, world, Action.LOG_CARE) if clean else None
+    clean = clean and unread is None
     words = f"{count_of(since, 'commit')} since the last checkpoint, policy allows {allowed}"
     if lost:
         words += f"; {lost}"
     if not checkpoint and not clean:
-        return below(Action.LOG_CARE, words, until=cleaned_at + rest if cleanable else None)
+        return unread or below(Action.LOG_CARE, words, until=cleaned_at + rest if cleanable else None)
     waits = recent(view, Action.LOG_CARE, SHORTEST_REST, now)
     if waits is not None:
         return waits

@@ -16,6 +16,7 @@ from lakewarden.jobs.actions.common_rules import (
     cleaning_rest,
     head_of,
     health_of,
+    not_read,
     recent,
     same_version,
     thorough_from,
@@ -53,6 +54,8 @@ def _due(view: TableView, world: World, now: datetime) -> Answer:
     looked_at, rest = thorough_from(view, Action.METADATA_CARE), cleaning_rest(view)
     cleanable = governed.hold is None and (backlog.metadata_files or 0) > 1
     clean = cleanable and now - looked_at >= rest
+    unread = not_read(view, world, Action.METADATA_CARE) if clean else None
+    clean = clean and unread is None
     quiet = timedelta(seconds=policy.settings.compaction_quiet_seconds or 0)
     waits = None
     if small >= allowed:
@@ -62,7 +65,11 @@ def _due(view: TableView, world: World, now: datetime) -> Answer:
     if branches:
         words += f"; branches left by runs of lakewarden: {branches}"
     if not (join or branches or clean):
-        return waits or below(Action.METADATA_CARE, words, until=looked_at + rest if cleanable else None)
+        return (
+            waits
+            or unread
+            or below(Action.METADATA_CARE, words, until=looked_at + rest if cleanable else None)
+        )
     if (rested := recent(view, Action.METADATA_CARE, SHORTEST_REST, now)) is not None:
         return rested
     if clean:

@@ -218,6 +218,12 @@ class Spec(Generic[A]):
         """Whether the run was a dry run."""
         return self.is_dry_run is not None and self.is_dry_run(action)
 
+    def deletes_now(self, action: A) -> bool:
+        """Whether this very action deletes anything, or rewinds."""
+        return self.deletes is Deletes.ALWAYS or (
+            self.deletes is Deletes.SOMETIMES and self.is_thorough(action)
+        )
+
     def is_switched_off(self, policy: EffectivePolicy) -> bool:
         """Whether the policy says no to it."""
         return self.switch is not None and self.switch.value(policy.settings) is False

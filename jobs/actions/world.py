@@ -97,6 +97,8 @@ class World:
     has_metastore: bool = False
     unlooked: tuple[str, ...] = ()
     """The sorted names of tables of which the next sweep finds out whether they read others' files."""
+    unread: tuple[str, ...] = ()
+    """The sorted names of tables whose logs have to be read again for what they were made from."""
 
     def inside(self, location: str) -> tuple[str, ...]:
         """Locations of managed tables strictly below `location`."""

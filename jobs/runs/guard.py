@@ -100,7 +100,7 @@ def refusal(
     against = next(refusals(standing, spec, Acting(action=action, now=now, ordered=ordered)), None)
     if against is not None:
         return against.said
-    if spec.retention is not None and standing.unread is not None:
+    if spec.by_age and spec.deletes_now(action) and standing.unread is not None:
         return (
             f"may have to keep more: what {standing.unread} was made from has not been read since lineage was repaired "
             "(the next sweep reads it; if it cannot be read, drop it or bring it back)"

@@ -17,9 +17,9 @@ from lakewarden.catalog.lineage.inherited_retention import downstream_of, ids_by
 from lakewarden.catalog.model.arrow_columns import distinct_pairs
 from lakewarden.catalog.model.rollbacks import RollbackLock, rollback_locks, rollbacks_of
 from lakewarden.catalog.model.rows import RowKind, Source, TableRow, TableState
-from lakewarden.catalog.model.unread_lineage import awaits_lineage, is_lineage_unread
+from lakewarden.catalog.model.unread_lineage import is_lineage_unread
 from lakewarden.catalog.policy.effective import DownstreamPromise
-from lakewarden.catalog.policy.original_properties import is_looked_after
+from lakewarden.catalog.policy.original_properties import awaits_lineage, is_looked_after
 from lakewarden.catalog.policy.scopes import Governed, govern, scopes_by_name
 from lakewarden.catalog.registry.shared_folders import other_at
 from lakewarden.catalog.state.db import Database
@@ -31,7 +31,7 @@ from lakewarden.catalog.validation.system_history import SystemHistory
 from lakewarden.jobs.actions.world import Standing
 from lakewarden.jobs.runs.worker_config import WorkerConfig
 
-__all__ = ["StoredStandings", "ids_without_reach", "open_standings"]
+__all__ = ["StoredStandings", "ids_unread", "ids_without_reach", "open_standings"]
 
 _MOVED_FOR_SECONDS: Final = 60.0
 """A worker that deletes looks at each table once a minute, as a sweep does."""
@@ -63,7 +63,8 @@ class StoredStandings:
             governed=governed,
             rollback=self._locks().get(table_id),
             at_another=None if other is None else other.name,
-            unread=self._unread_beside(table_id),
+            # Nothing of system tables is inherited through lineage.
+            unread=None if governed.row.source is Source.SELF else self._unread_beside(table_id),
         )
 
     def governed(self, table_id: str) -> Governed | None:
@@ -100,7 +101,7 @@ class StoredStandings:
         """Another managed table of which nobody knows what it was made from."""
         tables = self._store.rows(TABLES)
         if self._unread[0] != tables.at:
-            rows = (tables.get(one) for one in _ids_unread(tables))
+            rows = (tables.get(one) for one in ids_unread(tables))
             self._unread = (tables.at, tuple(row for row in rows if row is not None and awaits_lineage(row)))
         return next((row.name for row in self._unread[1] if row.table_id != table_id), None)
 
@@ -154,12 +155,12 @@ def _is_looked_at(row: TableRow) -> bool:
 
 
 def ids_without_reach(tables: Rows[TableRow]) -> tuple[str, ...]:
-    """Rows that do not name the place of the table's files, even where they need not, or what it was made from."""
-    without = (table_id for table_id, reach in reaches(tables) if reach is None)
-    return tuple(dict.fromkeys((*without, *_ids_unread(tables))))
+    """Rows that do not name the place of the table's files, even where they need not."""
+    return tuple(table_id for table_id, reach in reaches(tables) if reach is None)
 
 
-def _ids_unread(tables: Rows[TableRow]) -> Iterator[str]:
+def ids_unread(tables: Rows[TableRow]) -> Iterator[str]:
+    """Rows of tables of which something may be lost that they were made from, gone ones included."""
     found = tables.arrow(["table_id", "properties"]).to_pylist()
     return (one["table_id"] for one in found if is_lineage_unread(dict(one["properties"] or ())))
 

@@ -22,6 +22,7 @@ from lakewarden.catalog.model.rows import (
     TableRow,
     TableState,
 )
+from lakewarden.catalog.model.unread_lineage import LINEAGE_UNREAD
 from lakewarden.catalog.policy.original_properties import leaving
 from lakewarden.catalog.storage.file_store import StorageOptions, canonical
 from lakewarden.catalog.system.own_rows import system_rows
@@ -56,7 +57,11 @@ def chosen_row(number: int, dice: random.Random) -> TableRow:
         made,
         state=state,
         policy=PolicySettings(rollback_promise_seconds=promise),
-        properties=made.properties if dice.random() < 0.2 else {**made.properties, READS_ELSEWHERE: ""},
+        properties={
+            **made.properties,
+            **({} if dice.random() < 0.2 else {READS_ELSEWHERE: ""}),
+            **({LINEAGE_UNREAD: NOW.isoformat()} if number % 5 == 0 else {}),
+        },
         dependencies=(Dependency(upstream=upstream),) if dice.random() < 0.4 else (),
     )
     return leaving(row, (), NOW.isoformat()) if state is TableState.DROPPED and dice.random() < 0.5 else row
@@ -136,10 +141,16 @@ def test_it_is_seen_as_among_the_fleet(store: DeltaSystemStore, seed: int) -> No
         mine = tuple(view for view in fleet.tables if view.table_id == row.table_id)
         alone = world_of(store, clock, row.table_id, has_metastore=True)
         beside = World(
-            locations=fleet.locations, unlooked=fleet.unlooked, budget=Budget(), has_metastore=True, tables=()
+            locations=fleet.locations,
+            unlooked=fleet.unlooked,
+            unread=fleet.unread,
+            budget=Budget(),
+            has_metastore=True,
+            tables=(),
         )
         assert alone == replace(beside, tables=mine), row
     assert fleet.unlooked, "every table was looked at"
+    assert fleet.unread, "every log was read"
     assert any(one.governed.policy.downstream for one in fleet.tables), "no promise was inherited"
     assert any(one.rollback for one in fleet.tables), "nothing is held"
     assert any(one.taken_back for one in fleet.tables), "nothing was taken back"

@@ -40,6 +40,21 @@ def test_small_manifests_are_joined_from_the_policys_number_on() -> None:
     assert (many.action.join, many.action.clean) == (True, False)
 
 
+def test_metadata_files_stay_while_lineage_is_to_be_read_and_manifests_are_joined() -> None:
+    def answer(small: int) -> Answer:
+        one = iceberg(
+            row_changes={"registered_at": NOW - 90 * DAY},
+            policy=PolicySettings(log_checkpoint_commits=10),
+            backlog=Backlog(small_manifests=small, metadata_files=3),
+        )
+        return judge(one, Action.METADATA_CARE, World(tables=(one,), unread=("db.derived",)), NOW)
+
+    waits, both = answer(1), answer(10)
+    assert not isinstance(waits, Due) and waits.why is WhyNot.NOT_OBSERVED
+    assert isinstance(both, Due) and isinstance(both.action, MetadataCare)
+    assert (both.action.join, both.action.clean) == (True, False)
+
+
 def test_users_win_and_a_version_that_was_looked_at_is_left_alone() -> None:
     many = Backlog(small_manifests=99)
     busy = ask(iceberg(backlog=many, last_write_at=NOW))

@@ -21,9 +21,9 @@ from lakewarden.catalog.model.rows import (
     TableState,
 )
 from lakewarden.catalog.model.table_deletes import DeleteFiles, DeleteKind
-from lakewarden.catalog.policy.scopes import with_policy_date
+from lakewarden.catalog.policy.scopes import govern, with_policy_date
 from lakewarden.jobs.actions.answers import Answer, Due, NotDue, WhyNot
-from lakewarden.jobs.actions.common_rules import quiet_hours_end
+from lakewarden.jobs.actions.common_rules import not_looked_at, quiet_hours_end
 from lakewarden.jobs.actions.compact import Compact
 from lakewarden.jobs.actions.convert import Convert
 from lakewarden.jobs.actions.log_care import LogCare
@@ -93,6 +93,11 @@ def test_nothing_is_deleted_while_it_is_not_known_who_reads_it(action: Action) -
         assert (
             answer.because == f"not known yet whether {words} can do without its files; the next sweep looks"
         )
+        unread = World(tables=(one,), unread=others)
+        assert judge(one, action, unread, NOW) == answer, "its promise may need them"
+        ours = replace(one, governed=govern(replace(one.governed.row, source=Source.SELF), {}))
+        assert not_looked_at(ours, unread, action) is None, "nothing is made from system tables"
+        assert not_looked_at(ours, World(tables=(one,), unlooked=others), action) == answer
     assert isinstance(judge(one, action, World(tables=(one,), unlooked=("db.t",)), NOW), Due)
 
 
@@ -357,6 +362,13 @@ def test_checkpoints_are_written_and_the_log_is_cleaned_now_and_then() -> None:
     assert why_not(done, Action.LOG_CARE).why is WhyNot.BELOW_THRESHOLD
     held = view(version=500, row_changes={"hold": "case 4711"})
     assert why_not(held, Action.LOG_CARE).why is WhyNot.BELOW_THRESHOLD
+    unread = World(tables=(long,), unread=("db.derived",))
+    waits = judge(long, Action.LOG_CARE, unread, NOW)
+    assert isinstance(waits, NotDue) and waits.why is WhyNot.NOT_OBSERVED
+    busy = view(version=500, commits_since_checkpoint=60)
+    both = judge(busy, Action.LOG_CARE, unread, NOW)
+    assert isinstance(both, Due) and isinstance(both.action, LogCare)
+    assert both.action.checkpoint and both.action.clean_before_version is None
 
 
 def test_a_checkpoint_that_is_gone_is_replaced_at_once_by_one_of_head() -> None:

@@ -18,6 +18,7 @@ from lakewarden.jobs.actions.answers import AnyAction
 from lakewarden.jobs.actions.compact import Compact
 from lakewarden.jobs.actions.convert import Convert
 from lakewarden.jobs.actions.log_care import LogCare
+from lakewarden.jobs.actions.metadata_care import MetadataCare
 from lakewarden.jobs.actions.properties import SetProperties
 from lakewarden.jobs.actions.purge import Purge
 from lakewarden.jobs.actions.rollback import RollBack
@@ -134,6 +135,28 @@ def test_a_rollback_keeps_others_away_but_not_itself(action: AnyAction) -> None:
         "may",
         "is held by rollback r2, which is not finished",
     )
+
+
+@pytest.mark.parametrize(
+    ("action", "row", "waits"),
+    [
+        (VACUUM, ROW, True),
+        (CLEANING, ROW, True),
+        (MetadataCare(requires=Head(3), retention_seconds=400 * DAY, clean=True), ROW, True),
+        (PURGE, purging(), True),
+        (CHECKPOINT, ROW, False),
+        (MetadataCare(requires=Head(3), retention_seconds=400 * DAY, join=True), ROW, False),
+        (COMPACT, ROW, False),
+        (ROLLBACK, ROW, False),
+    ],
+    ids=["vacuum", "cleaning", "metadata", "purge", "checkpoint", "manifests", "compact", "rollback"],
+)
+def test_only_what_deletes_by_age_waits_for_lineage_to_be_read(
+    action: AnyAction, row: TableRow, waits: bool
+) -> None:
+    unread = replace(standing(row), unread="db.x")
+    said = refusal(unread, action, location=HERE, now=NOW)
+    assert (said is not None and "what db.x was made from has not been read" in said) is waits
 
 
 @pytest.mark.parametrize("action", [VACUUM, CLEANING], ids=["vacuum", "log care"])

@@ -8,6 +8,8 @@ import pytest
 
 from lakewarden.catalog.formats.files_elsewhere import READS_ELSEWHERE
 from lakewarden.catalog.model.rows import HealthRow, Source, TableRow, TableState
+from lakewarden.catalog.model.unread_lineage import with_lineage_unread
+from lakewarden.catalog.policy.original_properties import leaving
 from lakewarden.catalog.system.own_rows import system_rows
 from lakewarden.catalog.system.port import HEALTH, TABLES
 from lakewarden.jobs.runs import standings as seen_by_sweeps
@@ -52,6 +54,31 @@ def test_who_is_asked_about(changes: dict[str, Any], asked: bool) -> None:
     store.edit(TABLES, lambda _: [other], because="test")
     found = StoredStandings(store).readers_of(HERE)
     assert found == ((other,) if asked else ())
+
+
+@pytest.mark.parametrize(
+    ("changes", "waits"),
+    [
+        pytest.param({}, True, id="active"),
+        pytest.param({"state": TableState.QUARANTINED}, True, id="quarantined"),
+        pytest.param({"state": TableState.PURGING}, True, id="its promise still counts"),
+        pytest.param({"state": TableState.DROPPED}, False, id="dropped"),
+        pytest.param({"state": TableState.DROPPED, "leaves": True}, True, id="leaving"),
+        pytest.param({"state": TableState.PURGED}, False, id="purged"),
+    ],
+)
+def test_who_waits_for_lineage_that_was_lost(changes: dict[str, Any], waits: bool) -> None:
+    store = FakeSystemStore()
+    store.create(system_rows(store, now=NOW, actor="root"))
+    leaves = changes.pop("leaves", False)
+    (marked,) = with_lineage_unread([row("d", **changes)], now=NOW, actor="root")
+    other = leaving(marked, (), NOW.isoformat()) if leaves else marked
+    store.edit(TABLES, lambda _: [other, row("t", row=10)], because="test")
+    standings = StoredStandings(store)
+    (audit,) = store.rows(TABLES).find(name="lakewarden.audit")
+    found = {one: standings.of(one) for one in ("id-t", "id-d", audit.table_id)}
+    said = {key: one.unread for key, one in found.items() if one is not None}
+    assert said == {"id-t": "db.d" if waits else None, "id-d": None, audit.table_id: None}
 
 
 def test_who_moved_since_the_last_sweep_is_looked_at_once_a_minute(monkeypatch: pytest.MonkeyPatch) -> None:
