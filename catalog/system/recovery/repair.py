@@ -20,6 +20,7 @@ from lakewarden.catalog.model.unread_lineage import with_lineage_unread
 from lakewarden.catalog.system.codec import codec
 from lakewarden.catalog.system.commits import Note, commit, properties, removal
 from lakewarden.catalog.system.handles import answering, files_of, has_log, opened
+from lakewarden.catalog.system.migrate import end_upgrade, upgrade
 from lakewarden.catalog.system.own_rows import system_rows
 from lakewarden.catalog.system.port import LINEAGE, ROLLBACKS, TABLES, SystemStore, SystemTable
 from lakewarden.catalog.system.recovery.backup import BackupSource
@@ -86,19 +87,16 @@ def repair(
     stops = next((back[table] for table in back if _stops_everything(back[table])), None)
     if stops is not None and TABLES not in back:
         pause_everything(store, because=_how(stops, source), now=now, actor=note.actor)
-    # Rows of `lakewarden.tables` that come back are marked as they do, as the last of all. One that is missing, or has
-    # to be upgraded first, can be written when that is done: it is the last step.
-    marks = TABLES not in back and any(map(_forgets_lineage, plan.steps))
-    is_late = any(isinstance(step, CreateAgain) and TABLES in step.tables for step in plan.steps)
+    # Rows of `lakewarden.tables` that come back are marked as they do, as the last of all; where it is missing, there
+    # are none. Otherwise before anything is lost: a repair that is killed then leaves nothing that says what was.
+    marks = TABLES not in back and has_log(files_of(store, TABLES))
     for step in plan.steps:
         still()
-        if marks and not is_late and _forgets_lineage(step):
-            _say_unread(store, now=now, actor=note.actor)
+        if marks and _forgets_lineage(step):
+            _say_unread(store, now=now, note=note)
             marks = False
         _carry_out(store, step, source, now=now, note=note)
         reach("system.repaired")
-    if marks:
-        _say_unread(store, now=now, actor=note.actor)
     if loses_rows_of_tables(plan):
         pause_everything(store, because=_WITHOUT_ROWS, now=now, actor=note.actor)
 
@@ -123,13 +121,14 @@ def _forgets_lineage(step: Step) -> bool:
     return is_less and step.table is LINEAGE and step.loses is not None
 
 
-def _say_unread(store: SystemStore, *, now: datetime, actor: str) -> None:
+def _say_unread(store: SystemStore, *, now: datetime, note: Note) -> None:
     """As lineage goes back: what tables were made from is read from their logs again before anything is deleted by
-    it."""
+    it. An older `lakewarden.tables` is upgraded for it; the others follow in the last step."""
+    because = "repair: lineage is read again"
+    for step in (upgrade, end_upgrade):
+        step(TABLES, store.location(TABLES), store.storage(), replace(note, because=because))
     store.edit(
-        TABLES,
-        lambda rows: with_lineage_unread(rows.all(), now=now, actor=actor),
-        because="repair: lineage is read again",
+        TABLES, lambda rows: with_lineage_unread(rows.all(), now=now, actor=note.actor), because=because
     )
 
 
