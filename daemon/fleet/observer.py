@@ -4,7 +4,6 @@ A table that did not move costs one look for the next version. Only what changed
 as before leaves no trace, so that idle sweeps make no commit.
 """
 
-from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
@@ -18,12 +17,11 @@ from lakewarden.catalog.formats.linked_folders import linked_folders
 from lakewarden.catalog.formats.port import LogProblem, Observation, ProbeResult, TableReader
 from lakewarden.catalog.formats.registry import reader_of
 from lakewarden.catalog.lineage.left_versions import goes_on, is_told, left_versions
-from lakewarden.catalog.lineage.recording import NO_STREAMS, edge_of, rows_from
 from lakewarden.catalog.lineage.restores import is_rewound
 from lakewarden.catalog.lineage.reverted_reads import undone_reads
-from lakewarden.catalog.lineage.rewritten_logs import RewrittenLog, ended_logs, rewritten_log, told_apart
+from lakewarden.catalog.lineage.rewritten_logs import RewrittenLog, ended_logs, rewritten_log
 from lakewarden.catalog.lineage.stream_batches import StreamHarvest
-from lakewarden.catalog.lineage.unrecorded import unrecorded
+from lakewarden.catalog.lineage.unswept import UnrecordedRows, unrecorded_rows
 from lakewarden.catalog.model.rows import (
     Finding,
     HealthRow,
@@ -133,18 +131,18 @@ class Observer:
         rewound = rewritten is not None or self._rewound(row, seen, before, reader)
         if rewritten is not None:
             on_record = replace(on_record, lineage=rewritten.kept(on_record.lineage))
-        lineage, made_at = self._lineage(row, seen, reader, on_record, now)
+        new = self._lineage(row, seen, reader, on_record, now)
         findings = (
             *judge(governed, seen, before, now),
             *_requests(row, seen, before, now, rewound=rewound),
             *self._undone(
                 Subject(row=row, policy=governed.policy, seen=seen, before=before, now=now),
-                lineage,
+                new.rows,
                 on_record,
             ),
         )
         health = health_of(row, governed.policy, seen, findings, now=now, before=before)
-        behind = self._left_behind(row, seen, before, lineage, rewritten)
+        behind = self._left_behind(row, seen, before, new.rows, rewritten)
         health = replace(health, left_behind=behind, checked_at=now if checks else health.checked_at)
         failed = probe if isinstance(seen, LogProblem) else None
         self._last.keep(row.table_id, LastLook(at=now, version=health.version, failed=failed))
@@ -157,8 +155,8 @@ class Observer:
             seen=seen,
             health=health if checks or _is_news(health, before, governed) else None,
             schema=self._schema(row, seen, reader, before, on_record.schema),
-            lineage=lineage,
-            made_at=made_at,
+            lineage=new.rows,
+            made_at=new.made_at,
             rewritten=rewritten,
             rewound=rewound,
             linked=linked_folders(location) if checks else None,
@@ -273,29 +271,24 @@ class Observer:
         reader: TableReader,
         on_record: OnRecord,
         now: datetime,
-    ) -> tuple[tuple[LineageRow, ...], Mapping[int, datetime]]:
-        """The rows of the versions that have none, and when these were committed."""
+    ) -> UnrecordedRows:
+        """The rows of the versions that have none."""
         if isinstance(seen, LogProblem) or row.source is Source.SELF:
-            return (), {}
-        is_unread = is_lineage_unread(row.properties)  # rows below the newest may be lost
-        if not is_unread and on_record.has_lineage_of(seen):
-            return (), {}
-        new = unrecorded(
+            return UnrecordedRows()
+        if on_record.has_lineage_of(seen) and not is_lineage_unread(row.properties):
+            return UnrecordedRows()
+        return unrecorded_rows(
             reader,
             row,
-            recorded={} if is_unread else on_record.lineage,
+            on_record.lineage,
             newest=seen.newest_version,
             head_id=seen.format_id,
             upto=seen.newest_version,
+            streams=self._streams,
+            held=self._store.rows(LINEAGE),
+            ended=partial(ended_logs, on_record.undone),
+            at=now,
         )
-        streams = NO_STREAMS if self._streams is None else self._streams.reads(row, new.commits)
-        rows = rows_from(row.table_id, new.commits, format_id=new.format_id, at=now, streams=streams)
-        if new.anew or is_unread:  # made anew, and perhaps seen by an earlier process
-            known = {edge_of(one) for one in self._store.rows(LINEAGE).find(output_id=row.table_id)}
-            rows = tuple(one for one in rows if edge_of(one) not in known)
-        made_at = {one.version: one.committed_at for one in new.commits}
-        logs = tuple(ended_logs(on_record.undone, (one.input_id for one in rows)))
-        return told_apart(rows, logs, made_at), made_at
 
     def _rewritten(
         self,

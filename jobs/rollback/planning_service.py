@@ -5,36 +5,33 @@ plan is made twice: the first says which files and versions have to be looked fo
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakewarden.catalog.clock import Clock
 from lakewarden.catalog.errors import UnreadableError
-from lakewarden.catalog.formats.heads import HEAD_COLUMNS, SweptHead, swept_heads, unread_head
+from lakewarden.catalog.formats.heads import unread_head
 from lakewarden.catalog.formats.port import LogProblem, Observation, TableReader
 from lakewarden.catalog.formats.registry import has_branches, reader_of, spec_of
 from lakewarden.catalog.garbage_collection import uncollected
-from lakewarden.catalog.lineage.graph.build import ROW_COLUMNS, build_graph
+from lakewarden.catalog.lineage.graph.build import build_graph
 from lakewarden.catalog.lineage.graph.graph import VersionGraph
 from lakewarden.catalog.lineage.graph.incarnations import Histories
 from lakewarden.catalog.lineage.graph.reachability import tables_reached
 from lakewarden.catalog.lineage.marks import marked
 from lakewarden.catalog.lineage.recording import rows_of_upserts
-from lakewarden.catalog.lineage.rewritten_logs import RewrittenLog, ended_log, inputs_told_apart
+from lakewarden.catalog.lineage.rewritten_logs import inputs_told_apart
 from lakewarden.catalog.lineage.stream_batches import StreamHarvest
-from lakewarden.catalog.lineage.streams.session_notes import StreamNote, StreamNotes, waiting
-from lakewarden.catalog.lineage.unrecorded import Recorded, newest_on_record, recorded_by_table
-from lakewarden.catalog.lineage.unswept import unswept_rows
+from lakewarden.catalog.lineage.streams.session_notes import StreamNotes, waiting
+from lakewarden.catalog.lineage.unrecorded import Recorded, newest_on_record
 from lakewarden.catalog.lineage.versions import Effect, Version, history_of
 from lakewarden.catalog.model.pending_quarantine import Quarantine
 from lakewarden.catalog.model.rows import (
     DELTA,
     GONE,
     UNKNOWN_PARENT,
-    HealthRow,
-    LineageRow,
     MarkVerdict,
     RowKind,
     Source,
@@ -43,8 +40,8 @@ from lakewarden.catalog.model.rows import (
 )
 from lakewarden.catalog.policy.scopes import Governed, govern, scopes_by_name
 from lakewarden.catalog.storage.file_store import StorageOptions
-from lakewarden.catalog.system.codec import codec
-from lakewarden.catalog.system.port import HEALTH, LINEAGE, TABLES, Rows, SystemStore
+from lakewarden.catalog.system.port import TABLES, SystemStore
+from lakewarden.jobs.rollback.gathered_lineage import GatheredLineage, LineageGatherer, encoded
 from lakewarden.jobs.rollback.journal.steps import TableStep
 from lakewarden.jobs.rollback.journal.stored_plan import steps_of
 from lakewarden.jobs.rollback.plan.facts import TableFacts
@@ -70,6 +67,8 @@ class Gathered:
     facts: Mapping[str, TableFacts]
     lineage: pa.Table
     """Rows of `ROW_COLUMNS`."""
+    unread: Mapping[str, str] = field(default_factory=dict)
+    """By table, why nobody knows what it was made from, although something of that may be lost."""
 
     @property
     def formats(self) -> Mapping[str, TableFormat]:
@@ -94,8 +93,8 @@ class _TableLog:
     seen: Observation | LogProblem
     history: tuple[Version, ...]
     hidden: bool = False
-    """The log cannot be read, and has unrecorded versions; the history then has no more than a head that nobody knows.
-    """
+    """The log cannot be read, and has versions that are not on record, or lineage of which something may be lost; the
+    history then has a head that nobody knows."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -125,25 +124,20 @@ class Gatherer:
         managed = {key: row for key, row in tables.items() if row.kind is RowKind.TABLE and row.location}
         # Notes before the rows: the daemon makes rows of notes, then forgets them.
         notes = tuple(waiting(self._notes()))
-        rows, recorded, health = self._lineage(managed, notes)
-        concerned = _concerned(_seeds(request, rows), rows, managed)
-        logs = {
-            key: self._log(managed[key], recorded.get(key, {}))
-            for key in sorted(concerned)
-            if managed[key].state not in GONE
-        }
+        lineage = self._lineage.gather(managed, notes)
+        rows, unread, seeds = lineage.rows, lineage.unread, _seeds(request, lineage.rows)
+        concerned = _concerned({*seeds, *unread}, rows, managed)
+        logs = self._logs({key: managed[key] for key in sorted(concerned)}, lineage)
         seen = {key: log.seen for key, log in logs.items()}
         told = {key: log.history for key, log in logs.items()}
-        histories = inputs_told_apart(
-            {key: told.get(key, ()) for key in sorted(concerned)}, _ended_logs(managed, health)
-        )
+        histories = inputs_told_apart({key: told.get(key, ()) for key in sorted(concerned)}, lineage.ended)
         ids = {key: one.format_id for key, one in seen.items() if isinstance(one, Observation)}
         request = replace(request, clean=_clean(managed, histories, ids))
         scopes = scopes_by_name(tables.values())
         governed = {key: govern(managed[key], scopes) for key in concerned}
         facts = {key: self._facts(one, seen.get(key)) for key, one in governed.items()}
         facts |= {
-            key: replace(facts[key], may_read=_read_by(key, rows, managed))
+            key: replace(facts[key], may_read=seeds if key in unread else _read_by(key, rows, managed))
             for key, log in logs.items()
             if log.hidden
         }
@@ -160,6 +154,7 @@ class Gatherer:
             empty=frozenset(key for key, one in told.items() if _is_empty(one, seen[key])),
             runs=frozenset(one.run_id for one in request.seeds if isinstance(one, CommitsOf)),
             branching=frozenset(key for key, row in managed.items() if has_branches(row.format)),
+            unread=frozenset(unread),
         )
         first = plan_rollback(request, graph, histories, facts)
         facts |= {
@@ -179,6 +174,7 @@ class Gatherer:
             histories=histories,
             facts=facts,
             lineage=rows,
+            unread=unread,
         )
 
     def _facts(self, governed: Governed, seen: Observation | LogProblem | None) -> TableFacts:
@@ -226,37 +222,7 @@ class Gatherer:
             for key, history in histories.items()
             for row in rows_of_upserts(key, history, at=now)
         ]
-        return pa.concat_tables([rows, _encoded(upserted)])
-
-    def _lineage(
-        self, managed: Mapping[str, TableRow], notes: Sequence[StreamNote]
-    ) -> tuple[pa.Table, Mapping[str, Recorded], Rows[HealthRow]]:
-        """Rows on record, those of commits that no sweep has seen yet, and what sessions noted of their streams; by
-        table what is on record; and the health that was recorded by then, for a sweep writes lineage first."""
-        known = self.store.rows(LINEAGE).arrow(ROW_COLUMNS)
-        health = self.store.rows(HEALTH)
-        recorded = recorded_by_table(known)
-        swept = swept_heads(health.arrow(HEAD_COLUMNS))
-        fresh: list[LineageRow] = []
-        for row in managed.values():
-            if row.state not in GONE:
-                noted = [note for note in notes if note.sink == row.location]
-                fresh.extend(self._fresh(row, recorded.get(row.table_id, {}), noted, swept.get(row.table_id)))
-        return pa.concat_tables([known, _encoded(fresh)]), recorded, health
-
-    def _fresh(
-        self, row: TableRow, recorded: Recorded, noted: Sequence[StreamNote], swept: SweptHead | None
-    ) -> Sequence[LineageRow]:
-        """What a table's log tells that is not on record; nothing where it cannot be read."""
-        try:
-            at = self.clock.now()
-            reader, harvest = self._reader(row), self._harvest()
-            found = list(unswept_rows(reader, row, recorded, harvest, at=at, swept=swept))
-            if noted:
-                found.extend(harvest.noted(noted, row, reader, at=at)[0])
-        except UnreadableError:
-            return ()
-        return found
+        return pa.concat_tables([rows, encoded(upserted)])
 
     def _looked(
         self,
@@ -281,12 +247,25 @@ class Gatherer:
     def _reader(self, row: TableRow | None) -> TableReader:
         return reader_of(self.readers, None if row is None else row.format)
 
-    def _harvest(self) -> StreamHarvest:
-        return StreamHarvest(store=self.store, storage=self.storage, readers=self.readers)
+    @property
+    def _lineage(self) -> LineageGatherer:
+        harvest = StreamHarvest(store=self.store, storage=self.storage, readers=self.readers)
+        return LineageGatherer(store=self.store, readers=self.readers, harvest=harvest, clock=self.clock)
 
     def _notes(self) -> StreamNotes:
         system = self.store.location(TABLES).rpartition("/")[0]
         return StreamNotes(system, self.store.storage(), clock=self.clock)
+
+    def _logs(self, concerned: Mapping[str, TableRow], lineage: GatheredLineage) -> Mapping[str, _TableLog]:
+        logs = {
+            key: self._log(row, lineage.recorded.get(key, {}))
+            for key, row in concerned.items()
+            if row.state not in GONE
+        }
+        return {
+            **logs,
+            **{key: _unread_log(key, concerned[key], logs.get(key), lineage) for key in lineage.unread},
+        }
 
     def _log(self, row: TableRow, recorded: Recorded) -> _TableLog:
         location, reader = row.location or "", self._reader(row)
@@ -305,24 +284,27 @@ class Gatherer:
             return _TableLog(problem, (head,), hidden=True)
 
 
+def _unread_log(key: str, row: TableRow, log: _TableLog | None, lineage: GatheredLineage) -> _TableLog:
+    """The log of a table of which nobody knows what it was made from. Its head comes after every version that is spoken
+    of: whatever was read of the table may hold anything."""
+    seen = LogProblem(check="log_readable", message=lineage.unread[key])
+    if log is not None and log.history:
+        return replace(log, hidden=True)
+    rows = lineage.rows
+    spoken = (
+        rows.filter(pc.is_in(rows[f"{end}_id"], value_set=pa.array([key, row.location])))[f"{end}_version"]
+        for end in ("output", "input")
+    )
+    newest = max((pc.max(versions).as_py() for versions in spoken if len(versions.drop_null())), default=-1)
+    head = Version(version=newest + 1, parent=UNKNOWN_PARENT, operation="unknown", effect=Effect.CHANGE)
+    return _TableLog(seen if log is None else log.seen, (head,), hidden=True)
+
+
 def _is_empty(history: Sequence[Version], seen: Observation | LogProblem) -> bool:
     """Whether head holds nothing, and no commit made it so."""
     if isinstance(seen, LogProblem) or seen.version or seen.files:
         return False
     return all(one.version for one in history)
-
-
-def _ended_logs(managed: Mapping[str, TableRow], health: Rows[HealthRow]) -> Sequence[RewrittenLog]:
-    """What tables were whose logs were put back and written on."""
-    told = health.arrow(["table_id", "left_behind"])
-    ids = told.filter(pc.greater(pc.list_value_length(told["left_behind"]), 0))["table_id"].to_pylist()
-    rows = [row for key in ids if key in managed and (row := health.get(key)) is not None]
-    logs = (
-        ended_log(row.table_id, managed[row.table_id].location or "", one)
-        for row in rows
-        for one in row.left_behind
-    )
-    return [one for one in logs if one is not None]
 
 
 def _read_by(table_id: str, rows: pa.Table, managed: Mapping[str, TableRow]) -> frozenset[str]:
@@ -332,18 +314,14 @@ def _read_by(table_id: str, rows: pa.Table, managed: Mapping[str, TableRow]) -> 
     return frozenset(places.get(one, one) for one in inputs) - {table_id}
 
 
-def _encoded(rows: Sequence[LineageRow]) -> pa.Table:
-    return codec(LINEAGE).encode(rows).select(list(ROW_COLUMNS))
-
-
-def _seeds(request: RollbackRequest, rows: pa.Table) -> set[str]:
+def _seeds(request: RollbackRequest, rows: pa.Table) -> frozenset[str]:
     found: set[str] = set()
     for seed in request.seeds:
         if isinstance(seed, CommitsOf):
             found.update(rows.filter(pc.equal(rows["run_id"], seed.run_id))["output_id"].to_pylist())
         else:
             found.add(seed.table_id)
-    return found
+    return frozenset(found)
 
 
 def _concerned(seeds: Iterable[str], rows: pa.Table, managed: Mapping[str, TableRow]) -> set[str]:

@@ -50,6 +50,7 @@ def build_graph(
     empty: frozenset[str] = frozenset(),
     runs: frozenset[str] = frozenset(),
     branching: frozenset[str] = frozenset(),
+    unread: frozenset[str] = frozenset(),
 ) -> VersionGraph:
     """The graph of everything that `rows` (columns `ROW_COLUMNS`) and `histories` speak of.
 
@@ -57,8 +58,9 @@ def build_graph(
     move them. `places` maps managed locations to `table_id`. `newest` has the last UUID of each table without a log, to
     tell it from its predecessors. `heads` has the version at head where that is not the log's last. Those of `empty`
     are at version 0, which no commit made and which holds nothing. The graph finds the commits of `runs`. Of
-    `branching` tables, numbers do not tell what a version was made from: where nobody says it, a line ends. Linear in
-    rows and versions; an incremental read counts as as many edges as it read versions.
+    `branching` tables, numbers do not tell what a version was made from: where nobody says it, a line ends. Of those of
+    `unread`, rows may be lost: no version's inputs are all known. Linear in rows and versions; an incremental read
+    counts as as many edges as it read versions.
     """
     encoded, known = encode_rows(rows, histories, places or {}, newest or {}, branching)
     reads = _log_reads(histories, known, places or {})
@@ -75,6 +77,10 @@ def build_graph(
     _say_edges(draft, encoded, output, source, strong)
     _log_edges(draft, reads)
     _say_runs(draft, encoded, output, histories, runs)
+    for table, name in enumerate(known.tables):
+        if base_of(name) in unread:
+            begin, end = draft.first[table], draft.first[table + 1]
+            draft.known[begin:end] = bytes(end - begin)
     return finished(draft)
 
 

@@ -11,6 +11,7 @@ from lakewarden.catalog.lineage.stream_batches import StreamHarvest
 from lakewarden.catalog.lineage.unswept import unswept_rows
 from lakewarden.catalog.model.rows import Source, TableRow
 from lakewarden.catalog.storage.file_store import StorageOptions, canonical
+from lakewarden.catalog.system.port import LINEAGE
 from support.builders.iceberg_histories import NOW, SnapshotTable
 from support.builders.iceberg_tables import IcebergWriter
 from support.fakes.system_store import FakeSystemStore
@@ -34,14 +35,19 @@ class Swept:
         )  # fmt: skip
 
     def found(self, recorded: int = 2) -> list[tuple[int, int | None]]:
+        store = FakeSystemStore()
+        store.create([])
         rows = unswept_rows(
             self.reader,
             self.row,
             {self.row.format_ids[-1]: recorded},
-            StreamHarvest(store=FakeSystemStore(), storage=lambda _: StorageOptions(), readers=()),
+            StreamHarvest(store=store, storage=lambda _: StorageOptions(), readers=()),
+            held=store.rows(LINEAGE),
+            ended=lambda _: (),
             at=NOW,
             swept=self.swept,
         )
+        assert rows is not None
         return [(one.output_version, one.output_parent) for one in rows]
 
 
