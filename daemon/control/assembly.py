@@ -13,6 +13,7 @@ from lakewarden.catalog.lineage.streams.session_notes import StreamNotes
 from lakewarden.catalog.lineage.write_notes import WriteNotes
 from lakewarden.catalog.state.hint_spool import Spool, drain
 from lakewarden.daemon.control.cycle import Cycle, CycleParts
+from lakewarden.daemon.control.gone_lineage import GoneLineageClerk
 from lakewarden.daemon.control.hints import HintSource
 from lakewarden.daemon.control.leadership import Leadership
 from lakewarden.daemon.control.main_loop import DISCOVER, PATIENCE, SWEEP, Service, ServiceParts
@@ -193,6 +194,7 @@ def _cycle(
             stopping=stopping.is_set,
             streams=_clerk(services, cache, harvest, questions).record,
             writes=_write_clerk(services, cache, questions).record,
+            gone=_gone_clerk(services, cache, harvest, questions).record,
             unrecorded=lambda fence: services.audit_spool.drain(store, fence=fence),
             no_spark=services.no_spark,
             disks=services.disks,
@@ -256,6 +258,19 @@ def _clerk(
         harvest=harvest,
         cache=cache,
         readers=services.readers,
+        clock=services.clock,
+        questions=questions,
+    )
+
+
+def _gone_clerk(
+    services: Services, cache: FleetCache, harvest: StreamHarvest, questions: Questions
+) -> GoneLineageClerk:
+    return GoneLineageClerk(
+        store=services.store,
+        cache=cache,
+        readers=services.readers,
+        harvest=harvest,
         clock=services.clock,
         questions=questions,
     )

@@ -84,6 +84,7 @@ class CycleParts:
     stopping: Callable[[], bool] = lambda: False  #: Whether the cycle shall end at the next table
     streams: Callable[[Fence], object] = lambda fence: None  #: Records what sessions noted of streams
     writes: Callable[[Fence], object] = lambda fence: None  #: Records what sessions noted of plain writes
+    gone: Callable[[Fence], object] = lambda fence: None  #: Reads lost lineage of tables that are gone
     unrecorded: Callable[[Fence], object] = lambda fence: None  #: Records audit entries that wait
     no_spark: Callable[[str], str | None] = lambda location: None  #: Why Spark may not work at a location
     disks: Disks = field(default_factory=Disks)  #: Those that hang
@@ -170,6 +171,7 @@ class Cycle:
         changed = self._write(looks, recorded, fence)
         self._guarded("streams", partial(parts.streams, fence))
         self._guarded("writes", partial(parts.writes, fence))
+        self._guarded("gone tables", partial(parts.gone, fence))
         self._guarded("audit", partial(parts.unrecorded, fence))
         self._again = outdated | self._not_seen(must)
         if may_plan:
@@ -286,7 +288,8 @@ class Cycle:
 
     def _carried(self, one: OpenRestores, fence: Fence) -> bool:
         """What it takes is read from the logs of all tables, whichever hang."""
-        self.parts.questions.require(each.row.location or "" for each in self.parts.cache.governed().values())
+        rows = *(each.row for each in self.parts.cache.governed().values()), *self.parts.cache.gone_unread()
+        self.parts.questions.require(row.location or "" for row in rows)
         return self.parts.cascade_driver.carry(one, fence)
 
     def _plan(self, unfinished: Collection[Run]) -> Plan:

@@ -10,7 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import CommitProperties, DeltaTable, write_deltalake
 
-from lakewarden.catalog.model.rows import Outcome
+from lakewarden.catalog.model.rows import Outcome, TableState
+from lakewarden.catalog.model.unread_lineage import LINEAGE_UNREAD
 from lakewarden.catalog.system.port import LINEAGE
 from support.builders.estate import Estate, numbers, overwritten
 
@@ -111,21 +112,64 @@ def test_who_leaves_makes_nobody_wait(estate: Estate, source: Path, tmp_path: Pa
     assert len(files(source)) == 1
 
 
-@pytest.mark.long
-def test_rows_that_were_lost_amid_others_are_read_again(estate: Estate, source: Path, tmp_path: Path) -> None:
-    derived = tmp_path / "lake" / "derived"
-    write_deltalake(str(derived), numbers(5), mode="append")
+def amid_others(estate: Estate, tmp_path: Path) -> Path:
+    """`db.derived` gets rows of its own since; the file of `lakewarden.lineage` that says what it was made from."""
+    write_deltalake(str(tmp_path / "lake" / "derived"), numbers(5), mode="append")
     estate.must(*ONCE)
     edge = [("input_id", "=", estate.row("db.t").table_id)]
     lineage = estate.home / "system" / "lineage"
     (lost,) = [one for one in lineage.rglob("*.parquet") if pq.read_table(one, filters=edge).num_rows]
     assert len(list(lineage.rglob("*.parquet"))) > 1
+    return lost
+
+
+def lose(estate: Estate, lost: Path) -> None:
     lost.unlink()
     estate.must("system", "repair", "--yes", "--accept-loss")
     assert read_by_derived(estate) == []
+    assert LINEAGE_UNREAD in estate.row("db.derived").properties
+
+
+def require_read_again(estate: Estate) -> None:
+    assert read_by_derived(estate) == [estate.row("db.t").table_id]
+    assert LINEAGE_UNREAD not in estate.row("db.derived").properties
+
+
+@pytest.mark.long
+def test_rows_that_were_lost_amid_others_are_read_again(estate: Estate, source: Path, tmp_path: Path) -> None:
+    lose(estate, amid_others(estate, tmp_path))
     assert "has not been read since lineage was repaired" in vacuumed(estate)
     estate.must(*ONCE)
-    assert read_by_derived(estate) == [estate.row("db.t").table_id]
+    require_read_again(estate)
+    assert "has to keep more by now" in vacuumed(estate)
+
+
+def test_who_leaves_is_read_again_first(estate: Estate, source: Path, tmp_path: Path) -> None:
+    lose(estate, amid_others(estate, tmp_path))
+    estate.must("tables", "drop", "db.derived", "--yes")
+    require_read_again(estate)
+
+
+@pytest.mark.long
+def test_who_leaves_and_cannot_be_read_is_told_of(estate: Estate, source: Path, tmp_path: Path) -> None:
+    lose(estate, amid_others(estate, tmp_path))
+    (tmp_path / "lake" / "derived").rename(tmp_path / "aside")
+    said = estate.must("tables", "drop", "db.derived", "--yes").err
+    assert "its last lineage is not known" in said, said
+    (tmp_path / "aside").rename(tmp_path / "lake" / "derived")
+    estate.must(*ONCE)
+    require_read_again(estate)
+
+
+def test_who_waits_to_be_purged_is_read_again(estate: Estate, source: Path, tmp_path: Path) -> None:
+    lost = amid_others(estate, tmp_path)
+    version = DeltaTable(str(tmp_path / "lake" / "derived")).version()
+    estate.must("tables", "drop", "db.derived", "--purge", "--at-version", str(version), "--yes")
+    lose(estate, lost)
+    assert "has not been read since lineage was repaired" in vacuumed(estate)
+    estate.must(*ONCE)
+    assert estate.is_state("db.derived", TableState.PURGING)
+    require_read_again(estate)
     assert "has to keep more by now" in vacuumed(estate)
 
 
