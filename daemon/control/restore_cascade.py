@@ -27,6 +27,7 @@ from lakewarden.catalog.lineage.restores import (
 from lakewarden.catalog.lineage.versions import Version
 from lakewarden.catalog.model.rollbacks import Rollback, Undone, rollback_locks
 from lakewarden.catalog.model.rows import RollbackState, Source, TableRow, TableState
+from lakewarden.catalog.policy.original_properties import awaits_lineage
 from lakewarden.catalog.registry.marks import log_of
 from lakewarden.catalog.system.port import AUDIT, LINEAGE, At, Fence
 from lakewarden.daemon.control.handled_restores import ENTRY, HandledRestores
@@ -95,6 +96,8 @@ class RestoreCascadeDriver:
     notifier: Notifier
     _handled: HandledRestores = field(default_factory=HandledRestores)
     _handled_as_of: At | None = None
+    _told: set[str] = field(default_factory=set)
+    """The hashes of plans of which owners were told, and that others may follow."""
 
     def open(self) -> Sequence[OpenRestores]:
         governed, reverted_ranges = self.cache.governed(), self.cache.reverted_ranges
@@ -196,13 +199,20 @@ class RestoreCascadeDriver:
     def _keep(self, one: OpenRestores, versions: tuple[int, ...], fence: Fence) -> None:
         """Keep the plan for everything that is concerned, tell the owners, and leave the rest to them."""
         found = self.rollbacks.gatherer.gather(whole_request(request_after(one.row.table_id, versions)))
+        if found.plan.hash not in self._told:
+            self._keep_and_tell(one, found)
+        if any(awaits_lineage(found.rows[table_id]) for table_id in found.unread):
+            self._told.add(found.plan.hash)  # it stays open: once these logs are read, more may be known
+            return
+        self._close(one, f"plan {found.plan.hash} waits", fence)
+
+    def _keep_and_tell(self, one: OpenRestores, found: Gathered) -> None:
         self.rollbacks.keep(found, actor=DAEMON)
         self._forget(one.row, but=found.plan.hash)
         told = f"holds, or may hold, what {one.change} took back. {_what_waits(found)}"
         rows = (found.rows.get(each.table_id) for each in concerned(found.plan))
         self._tell(EventKind.PLAN_WAITS, [(row, told) for row in rows])
         reach("restored.told")
-        self._close(one, f"plan {found.plan.hash} waits", fence)
 
     def _forget(self, row: TableRow, *, but: str | None = None) -> None:
         """Take plans about the table's RESTOREs back that nobody has applied and that are out of date now."""

@@ -19,10 +19,11 @@ from lakewarden.catalog.errors import ConsentError
 from lakewarden.catalog.formats.delta.reader import DeltaReader
 from lakewarden.catalog.model.rollbacks import Rollback
 from lakewarden.catalog.model.rows import Confidence, LineageRow, OnRollback, RollbackState, TableState
+from lakewarden.catalog.model.unread_lineage import with_lineage_unread
 from lakewarden.catalog.registry.governance import declare_dependency, set_pause, set_policy
 from lakewarden.catalog.registry.register import register
 from lakewarden.catalog.storage.file_store import StorageOptions
-from lakewarden.catalog.system.port import AUDIT, HEALTH, LINEAGE, Fence
+from lakewarden.catalog.system.port import AUDIT, HEALTH, LINEAGE, TABLES, Fence
 from lakewarden.daemon.control.assembly import build_daemon
 from lakewarden.daemon.control.cycle import Cycle
 from lakewarden.daemon.control.restore_cascade import RestoreCascadeDriver
@@ -383,6 +384,33 @@ def test_a_derived_table_that_cannot_be_read_waits_and_is_told_once(lake: Lake, 
     assert f"cannot be applied yet: {said}" in lake.events[0].message
     lake.sweep()
     assert len(lake.events) == 2 and len(lake.record()) == 1
+
+
+def test_what_lost_lineage_may_hide_keeps_a_restore_open_until_it_is_read(lake: Lake) -> None:
+    lake.derive("first", 99)
+    lake.declare("first", FOLLOWS)
+    lake.derive("second", 99)
+    lake.declare("second", FOLLOWS)
+    lake.sweep()
+    store = lake.house.services.store
+    second = lake.house.services.registry.resolve("db.second")
+    store.edit(
+        LINEAGE, lambda _: (), delete=lambda rows: rows.find(output_id=second.table_id), because="lost"
+    )
+    unsaid = replace(second, dependencies=())
+    marked = with_lineage_unread([unsaid], now=datetime.now(UTC), actor="root")
+    store.edit(TABLES, lambda _: marked, because="repair")
+    log = lake.path("second") / "_delta_log"
+    log.rename(lake.path("aside"))
+    lake.restore(1)
+    lake.sweep()
+    lake.sweep()
+    assert lake.states() == [RollbackState.PLANNED] and lake.record() == []
+    assert set(lake.told()) == {(EventKind.PLAN_WAITS, "db.first"), (EventKind.PLAN_WAITS, "db.second")}
+    lake.path("aside").rename(log)
+    lake.sweep()
+    assert lake.states() == [RollbackState.INTENT], "it follows by itself"
+    assert (EventKind.ROLLED_BACK, "db.first") in lake.told()
 
 
 def test_a_slow_job_that_commits_after_a_rollback_is_flagged_until_the_rollback_is_undone(lake: Lake) -> None:
