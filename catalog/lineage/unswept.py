@@ -59,7 +59,8 @@ def unrecorded_rows(
     reads = NO_STREAMS if streams is None else streams.reads(row, new.commits)
     rows = rows_from(row.table_id, new.commits, format_id=new.format_id, at=at, streams=reads)
     made_at = {one.version: one.committed_at for one in new.commits}
-    rows = told_apart(rows, tuple(ended(one.input_id for one in rows)), made_at)
+    logs = tuple(ended(one.input_id for one in rows)) if rows else ()
+    rows = told_apart(rows, logs, made_at)
     if new.anew or is_unread:  # made anew, and perhaps seen by an earlier process
         known = {edge_of(one) for one in held.find(output_id=row.table_id)}
         rows = tuple(one for one in rows if edge_of(one) not in known)

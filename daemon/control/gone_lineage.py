@@ -16,6 +16,7 @@ from lakewarden.catalog.lineage.stream_batches import StreamHarvest
 from lakewarden.catalog.lineage.unswept import unswept_rows
 from lakewarden.catalog.model.rows import LineageRow, TableRow
 from lakewarden.catalog.model.unread_lineage import LINEAGE_UNREAD, with_lineage_read
+from lakewarden.catalog.policy.original_properties import awaits_lineage
 from lakewarden.catalog.system.port import LINEAGE, TABLES, Fence, Rows, SystemStore
 from lakewarden.catalog.units import count_of
 from lakewarden.daemon.fleet.fleet_cache import FleetCache
@@ -27,7 +28,8 @@ __all__ = ["GoneLineageClerk"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class GoneLineageClerk:
-    """Reads each log once, with at most one commit per system table and cycle."""
+    """Reads each log once, with at most one commit per system table and cycle. Of one that cannot be read, others may
+    wait for the lineage: it is tried again."""
 
     store: SystemStore
     cache: FleetCache
@@ -45,7 +47,7 @@ class GoneLineageClerk:
         waiting = {
             row.table_id: row
             for row in self.cache.gone_unread()
-            if self._in_vain.get(row.table_id) != row.properties[LINEAGE_UNREAD]
+            if awaits_lineage(row) or not self._is_in_vain(row)
         }
         if not waiting:
             return 0
@@ -81,10 +83,13 @@ class GoneLineageClerk:
             return None
         except LakewardenError as error:
             rows, because = None, str(error)
-        if rows is None:
+        if rows is None and not self._is_in_vain(row):
             self._in_vain[row.table_id] = row.properties[LINEAGE_UNREAD]
             get_log("cycle").warning("its last lineage is not known", table=row.name, because=because)
         return rows
+
+    def _is_in_vain(self, row: TableRow) -> bool:
+        return self._in_vain.get(row.table_id) == row.properties[LINEAGE_UNREAD]
 
     def _write(self, found: Mapping[str, tuple[TableRow, Sequence[LineageRow]]], fence: Fence) -> None:
         """Lineage before the rows that say that it was read: killed in between, it is read once more."""

@@ -4,9 +4,14 @@ import shutil
 from pathlib import Path
 
 import pytest
+from deltalake import DeltaTable
 
 from lakewarden.catalog.errors import PreconditionError
+from lakewarden.catalog.formats.delta.reader import DeltaReader
+from lakewarden.catalog.lineage.recording import rows_from
 from lakewarden.catalog.model.rows import RollbackState as State
+from lakewarden.catalog.model.unread_lineage import with_lineage_unread
+from lakewarden.catalog.system.port import LINEAGE, TABLES
 from lakewarden.jobs.rollback.plan.consents import NO_CONSENTS, Agreement, Consent, Consents
 from lakewarden.jobs.rollback.plan.request import BadVersions, RollbackRequest
 from support.builders.begun_rollbacks import BegunRollbacks
@@ -146,3 +151,23 @@ def test_a_consent_does_not_cover_the_same_number_in_a_table_made_anew(lake: Beg
     stopped = lake.go_on(one, meanwhile=anew)
     assert (stopped.head.state, lake.rows("b")) == (State.CONFLICT, [5, 6, 98])
     assert "1 clean commit of db.b (1 row) would be lost." in (stopped.head.message or "")
+
+
+def test_lineage_that_was_lost_is_read_when_a_rollback_plans_again(lake: BegunRollbacks) -> None:
+    lake.write("late", 1)
+    slow = reading({lake.ids["a"]: lake.path("a")})
+    store, registry = lake.services.store, lake.services.registry
+
+    def lose() -> None:
+        """A late commit is on record, as is the compaction after it; then what the first read is lost."""
+        lake.write("late", 99, said=slow)
+        DeltaTable(str(lake.path("late"))).optimize.compact()
+        row, now = registry.resolve("db.late"), lake.services.clock.now()
+        commits = tuple(DeltaReader().commits(row.location or "", after=-1))
+        rows = rows_from(row.table_id, commits, format_id=None, at=now)
+        assert {one.output_version for one in rows} == {0, 1, 2}
+        store.append(LINEAGE, [one for one in rows if one.output_version != 1], because="sweep")
+        store.edit(TABLES, lambda _: with_lineage_unread([row], now=now, actor="root"), because="repair")
+
+    ended = lake.go_on(lake.begin(bad(lake)), meanwhile=lose)
+    assert (ended.head.state, lake.rows("late")) == (State.DONE, [1])
