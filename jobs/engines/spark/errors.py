@@ -22,6 +22,7 @@ __all__ = [
     "conditions_of",
     "is_lost_race",
     "is_stopped",
+    "is_told",
     "refusal_of_delta",
     "root_of",
     "translated",
@@ -127,6 +128,12 @@ def is_lost_race(error: PySparkException | Py4JJavaError) -> bool:
     """Whether a write failed because somebody else committed first."""
     causes = _causes(_java(error))
     return _is_lost_race([name for name, _ in causes], _conditions(causes, str(error)))
+
+
+def is_told(error: PySparkException | Py4JJavaError, *words: str) -> bool:
+    """Whether an exception, or one of its causes, says all of these words."""
+    told = (str(error), *(said for _, said in _causes(_java(error))))
+    return any(all(word in said for word in words) for said in told)
 
 
 def conditions_of(error: PySparkException | Py4JJavaError) -> tuple[tuple[str, Mapping[str, str]], ...]:

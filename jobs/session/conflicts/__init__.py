@@ -1,1 +1,2 @@
-"""What does a governed write do when somebody else commits first? It looks which commit that was, and tries again."""
+"""What does a governed write do that loses a race, or executors with rows that it keeps? It looks which commit won, and
+tries again."""

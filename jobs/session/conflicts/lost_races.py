@@ -18,8 +18,8 @@ _MAKES_A_TABLE: Final = "Look at what is there now: another try would replace it
 
 
 class LostRaceError(ConflictError):
-    """Somebody else committed first, and nothing of this write is in the table. `is_mendable`: another try means the
-    same as one that had begun later."""
+    """Somebody else committed first, or executors were lost with rows that the write had kept; nothing of it is in the
+    table. `is_mendable`: another try means the same as one that had begun later."""
 
     def __init__(self, message: str, *, is_mendable: bool, hint: str | None = None) -> None:
         super().__init__(message, hint=hint)

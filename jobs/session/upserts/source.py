@@ -13,6 +13,7 @@ from pyspark.sql.types import DataType, StructType
 
 from lakewarden.catalog.errors import PreconditionError, UsageError
 from lakewarden.jobs.engines.spark.errors import unreadable
+from lakewarden.jobs.session.conflicts.lost_rows import kept_rows
 from lakewarden.jobs.session.frames import columns_in, struct_of
 from lakewarden.jobs.session.plans import JavaPlan, Plans, kind
 from lakewarden.jobs.session.read_plans.pins import Pinned
@@ -200,12 +201,10 @@ def _computed(
             ready = ready.observe(_SEEN, *asked).drop(SAME)
     # At once: what a first query computed would be computed again for the rest if an executor was lost meanwhile.
     held = ready._jdf.localCheckpoint(True).queryExecution().logical()
-    try:
+    with kept_rows(held.rdd()):
         size = plans.stored_bytes(held.rdd())
         plans.frame(session, plans.sized(session, held, size))._jdf.createOrReplaceTempView(VIEW)
         yield KeptSource(size=size, seen=_told(ready))
-    finally:
-        held.rdd().unpersist(False)
 
 
 def _together(plans: Plans, session: Any, plan: JavaPlan) -> JavaPlan:

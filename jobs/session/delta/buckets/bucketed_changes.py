@@ -24,6 +24,7 @@ from pyspark.sql import DataFrame
 from lakewarden.catalog.failpoints import reach
 from lakewarden.catalog.model.bucket_layout import BucketLayout
 from lakewarden.jobs.engines.delta.sessions.stamped_sessions import COMMIT_ATTEMPTS
+from lakewarden.jobs.session.conflicts.lost_rows import kept_rows
 from lakewarden.jobs.session.delta.buckets.bucketed_leaves import bucketed
 from lakewarden.jobs.session.delta.buckets.merge_parts import MergeParts, merge_parts
 from lakewarden.jobs.session.delta.buckets.merged_rows import MergedRows, source_leaf
@@ -98,10 +99,8 @@ class BucketedChange:
             yield parts
             return
         held = plans.frame(session, parts.rows)._jdf.localCheckpoint(True).queryExecution().logical()
-        try:
+        with kept_rows(held.rdd()):
             yield replace(parts, rows=plans.sized(session, held, plans.stored_bytes(held.rdd())))
-        finally:
-            held.rdd().unpersist(False)
 
     def _changed(self, parts: MergeParts) -> bool:
         rows = MergedRows(self._plans, self._session, parts)
