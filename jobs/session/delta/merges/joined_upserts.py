@@ -73,9 +73,9 @@ class JoinedUpsert:
         """What it did, as Delta's own MERGE says it; None where it was done before."""
 
     def run(self) -> DataFrame | None:
-        """Do it; None, and nothing was changed, where a row turns out to have several matches: then Delta's MERGE says
-        what is to be said. Raises `LeftToDeltaError` if nothing is written yet and Delta's MERGE should do it, and
-        what Spark and Delta raise, also after a race that was lost."""
+        """Do it; None, and nothing was changed, where a row turns out to have several matches, or was counted twice:
+        then Delta's MERGE says what is to be said. Raises `LeftToDeltaError` if nothing is written yet and Delta's
+        MERGE should do it, and what Spark and Delta raise, also after a race that was lost."""
         with self._plans.active(self._session):
             done = self._is_done() or self._run()
         return self._plans.spark.range(0) if done else None
@@ -103,14 +103,16 @@ class JoinedUpsert:
         require_no_vectors(candidates)
         old = self._touched(candidates)
         rows, added = self._written(old)
-        if not rows.is_sound:
-            self._files.discard(added)
-            return False
-        if old and rows.counts["insert"] and not rows.has_matches:
+        is_sound = self._is_sound(rows, old)
+        if is_sound and old and rows.counts["insert"] and not rows.has_matches:
             # As Delta's MERGE: no file goes where nothing but new rows comes. Streams that read the table tell by that.
             self._files.discard(added)
             old = []
             rows, added = self._written(old)
+            is_sound = self._is_sound(rows, old)
+        if not is_sound:
+            self._files.discard(added)
+            return False
         counts = rows.counts
         is_changed = any(counts[name] for name in ("update", "delete", "insert"))
         if not is_changed:
@@ -128,6 +130,18 @@ class JoinedUpsert:
             self._files.commit(operation, actions, added, self.told, reads_whole=self._is_own_source)
         self._files.recache()
         return True
+
+    def _is_sound(self, rows: JoinedRows, old: Sequence[Any]) -> bool:
+        """Whether no row has several matches, and as many rows were counted as the old files have and the new ones got.
+        Tasks that are run again, since their executor was lost with what they had sent on, count once more; what they
+        read and write is the same."""
+        counts = rows.counts
+        written = self._plans.option(self._transaction.getMetric("numOutputRows"))
+        had = [self._plans.option(one.numPhysicalRecords()) for one in old]
+        is_read_once = None in had or sum(int(str(one)) for one in had) == counts["read"]
+        out = sum(counts[name] for name in ("update", "copied", "insert"))
+        is_told_once = is_read_once and written is not None and int(written.value()) == out
+        return rows.is_sound and is_told_once
 
     def _found(self, predicates: Any) -> Any:
         """The files that are not left out, as the transaction knows them to be read. To ask it for them takes two jobs
