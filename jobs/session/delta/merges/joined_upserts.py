@@ -157,7 +157,14 @@ class JoinedUpsert:
         return chosen
 
     def _written(self, old: Sequence[Any]) -> tuple[JoinedRows, Sequence[Any]]:
-        """The rows that come in the place of these files, and their `AddFile`s. What is small is read, joined and
+        """The rows that come in the place of these files, and their `AddFile`s."""
+        rows, frame = self._joined(old)
+        return rows, self._plans.sequence(
+            self._merge.writeFiles(self._session, self._transaction, frame._jdf)
+        )
+
+    def _joined(self, old: Sequence[Any]) -> tuple[JoinedRows, Any]:
+        """The rows that come in the place of these files, and their DataFrame. What is small is read, joined and
         written by one task, without an exchange."""
         plans, work, read = self._plans, self._work, self._read(old)
         if self._is_small(old):
@@ -165,8 +172,7 @@ class JoinedUpsert:
             alone = plans.logical.Repartition
             read, work = alone(1, False, read), replace(work, rows=alone(1, False, work.rows))
         rows = JoinedRows(plans, self._session, work)
-        frame = rows.whole(read)
-        return rows, plans.sequence(self._merge.writeFiles(self._session, self._transaction, frame._jdf))
+        return rows, rows.whole(read)
 
     def _is_small(self, files: Sequence[Any]) -> bool:
         """Whether one task is soon done with these files. Rows of several partitions are written by several."""
