@@ -31,6 +31,7 @@ from lakewarden.catalog.system.port import TABLES
 from lakewarden.daemon.telemetry.log import configure
 from lakewarden.daemon.usecases.init import initialise
 from lakewarden.jobs.runs.guard import RunGuard
+from lakewarden.jobs.runs.host_clock import HostClock
 from lakewarden.jobs.runs.standings import StoredStandings
 from support.builders.callers import actor
 from support.builders.estate import AHEAD, Estate, numbers
@@ -92,6 +93,7 @@ def _asking(estate: Estate, chosen: Options) -> Figures:
         standings=StoredStandings(services.store),
         claim=lambda: None,
         clock=services.clock,
+        clocks=HostClock(own=services.clock, database=services.leases.now, host="this host").require_agreeing,
     )
 
     def ask(_: int) -> None:

@@ -115,6 +115,7 @@ def _rolled_back(folder: Path, places: list[tuple[int, Path]], *, guarded: bool)
         standings=StoredStandings(store),
         claim=lambda: None,
         clock=clock,
+        clocks=lambda: None,
     )
 
     def permit(row: RollbackRow, step: TableStep) -> None:

@@ -50,7 +50,7 @@ class RunGuard:
     claim: Callable[[], None]
     """Asks the queue itself whether the run is still this worker's, and raises if not."""
     clock: Clock
-    clocks: Callable[[], None] = lambda: None
+    clocks: Callable[[], None]
     """Raises where this host's clock and the control database's are apart."""
     ordered: bool = True
     """A person asked for the run, so the table's mode and switches do not matter."""

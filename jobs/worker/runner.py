@@ -68,14 +68,14 @@ class Runner:
     """How often we report."""
     longest_run: timedelta
     """When a run counts as stuck."""
+    clocks: HostClock
+    """Compares this host's clock with the control database's."""
     rollbacks: Rollbacks | None = None
     """The journal of rollbacks."""
     standings: Standings | None = None
     """What the system tables say of a table."""
     ledger: Ledger | None = None
     """What stood in its properties before us; None: there are none."""
-    clocks: HostClock | None = None
-    """Compares this host's clock with the control database's; None: there is one clock."""
     installation: Callable[[], str | None] = lambda: None
     """Whose runs these are."""
     require_current: Callable[[], None] = lambda: None
@@ -250,7 +250,7 @@ class Runner:
                 standings=self.standings,
                 claim=pulse.confirm,
                 clock=clock,
-                clocks=(lambda: None) if self.clocks is None else self.clocks.require_agreeing,
+                clocks=self.clocks.require_agreeing,
                 ordered=request.is_ordered,
             ),
             ledger=self.ledger,
@@ -275,8 +275,7 @@ class Runner:
 
     def _clock_of(self, request: RunRequest) -> Clock:
         """What tells how old something is."""
-        compared = None if not SPECS[request.action].by_age else self.clocks
-        return self.clock if compared is None else compared.earlier()
+        return self.clocks.earlier() if SPECS[request.action].by_age else self.clock
 
     def _refuse_held(self, request: RunRequest) -> None:
         if self.rollbacks is None or SPECS[request.action].amid_rollbacks:

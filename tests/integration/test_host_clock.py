@@ -17,6 +17,7 @@ from lakewarden.jobs.runs.host_clock import HostClock
 from lakewarden.jobs.runs.worker_config import WorkerConfig
 from lakewarden.jobs.worker import process
 from lakewarden.jobs.worker.run_lines import RunLines
+from lakewarden.jobs.worker.runner import Runner
 from support.builders.estate import Estate, managed_lake
 from support.fakes.clock import ManualClock
 
@@ -110,12 +111,26 @@ def test_a_purge_is_ordered_by_no_wrong_clock(
     assert "Traceback" not in said.err and estate.is_state("db.t", TableState.ACTIVE)
 
 
+def test_no_worker_can_be_made_that_does_not(estate: Estate) -> None:
+    with pytest.raises(TypeError, match="'clocks'"):
+        Runner(  # type: ignore[call-arg]  # that is what is tried
+            worker="w",
+            queue=estate.services.queue,
+            tools=estate.tools,
+            metastore=None,
+            clock=SystemClock(),
+            storage=estate.services.storage,
+            lease=timedelta(minutes=1),
+            heartbeat=timedelta(seconds=1),
+            longest_run=timedelta(days=1),
+        )
+
+
 def test_every_worker_compares(estate: Estate, monkeypatch: pytest.MonkeyPatch) -> None:
     settings = estate.services.settings
     config = WorkerConfig(name="w", database_url=settings.database_url)
     tools = InstalledTools(config)
     runner = process._runner(config, tools, RunLines(config))
-    assert runner.clocks is not None
     runner.clocks.require_agreeing()
     right = SystemClock.now
     monkeypatch.setattr(SystemClock, "now", lambda self: right(self) + timedelta(days=1))

@@ -20,6 +20,7 @@ from lakewarden.jobs.runs.installation import installation_of
 from lakewarden.jobs.runs.worker_config import read_config
 from lakewarden.jobs.worker.runner import Runner
 from support.builders.runs import request_of
+from support.fakes.clock import one_clock
 from support.processes.commands import command
 from support.processes.daemon_process import FakeWorkerServices
 from support.processes.house import House
@@ -57,6 +58,7 @@ def maintained_by(house: House, name: str) -> int:
         lease=timedelta(minutes=1),
         heartbeat=timedelta(seconds=10),
         longest_run=timedelta(hours=1),
+        clocks=one_clock(services.clock),
         installation=installation_of(config),
     ).run_next()
     assert done is not None and done.result.outcome is Outcome.SUCCEEDED, done

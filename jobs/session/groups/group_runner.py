@@ -286,6 +286,7 @@ class Groups:
             standings=StoredStandings(self.journal.store),
             claim=lambda: None,
             clock=clock,
+            clocks=lambda: None,  # nothing goes by its age
         )
 
         def permit(row: RollbackRow, step: TableStep) -> None:

@@ -27,7 +27,7 @@ from lakewarden.jobs.actions.registry import encode, required_version
 from lakewarden.jobs.actions.vacuum import Vacuum
 from lakewarden.jobs.runs.standings import StoredStandings
 from lakewarden.jobs.worker.runner import Finished, Runner
-from support.fakes.clock import ManualClock
+from support.fakes.clock import ManualClock, one_clock
 from support.fakes.engine import FakeEngine
 from support.fakes.tools import OneFormat
 from support.processes.commands import Cli, Said, caller
@@ -146,6 +146,7 @@ class Estate:
             "lease": timedelta(minutes=1),
             "heartbeat": timedelta(seconds=1),
             "longest_run": timedelta(days=1),
+            "clocks": one_clock(clock),
             "standings": StoredStandings(services.store),
         }
         return Runner(**(values | changes)).run_next()  # type: ignore[arg-type]  # by name

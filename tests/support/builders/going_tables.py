@@ -32,7 +32,7 @@ from lakewarden.jobs.worker.runner import Runner
 from support.builders.estate import Estate
 from support.builders.iceberg_tables import IcebergWriter
 from support.builders.sql_catalogs import CataloguedWriter, Pointed, SqliteCatalog
-from support.fakes.clock import ManualClock
+from support.fakes.clock import ManualClock, one_clock
 from support.fakes.engine import FakeEngine
 from support.fakes.tools import OneFormat
 from support.servers.s3 import S3Server
@@ -194,6 +194,7 @@ class GoingEstate(Estate):
             lease=timedelta(minutes=1),
             heartbeat=timedelta(seconds=1),
             longest_run=timedelta(days=1),
+            clocks=one_clock(clock),
             standings=StoredStandings(services.store),
             ledger=StoredLedger(services.store),
         ).run_next()

@@ -19,6 +19,7 @@ from lakewarden.jobs.actions.answers import AnyAction
 from lakewarden.jobs.actions.registry import encode, required_version
 from lakewarden.jobs.runs.port import JobContext, Target
 from lakewarden.jobs.worker.runner import Runner
+from support.fakes.clock import one_clock
 from support.fakes.engine import FakeEngine
 from support.fakes.metastore import FakeMetastore
 from support.fakes.state import FakeQueue
@@ -80,6 +81,7 @@ class Bench:
             "lease": timedelta(minutes=1),
             "heartbeat": timedelta(milliseconds=10),
             "longest_run": timedelta(days=1),
+            "clocks": one_clock(changes.get("clock", self.clock)),
         }
         return Runner(**{**values, **changes})
 

@@ -3,7 +3,15 @@
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
-__all__ = ["ManualClock"]
+from lakewarden.catalog.clock import Clock
+from lakewarden.jobs.runs.host_clock import HostClock
+
+__all__ = ["ManualClock", "one_clock"]
+
+
+def one_clock(clock: Clock) -> HostClock:
+    """The control database goes by this very clock."""
+    return HostClock(own=clock, database=clock.now, host="here")
 
 
 @dataclass(slots=True)

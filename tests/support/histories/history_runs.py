@@ -37,6 +37,7 @@ from lakewarden.jobs.rollback.plan.request import RollbackRequest, ToVersion
 from lakewarden.jobs.runs.port import Engine
 from lakewarden.jobs.runs.worker_config import read_config
 from lakewarden.jobs.worker.runner import Runner
+from support.fakes.clock import one_clock
 from support.fakes.engine import FakeEngine
 from support.fakes.tools import SeveralFormats
 from support.histories.iceberg_tables import IcebergTables
@@ -107,6 +108,7 @@ class InThisProcess(FakeWorkerServices):
             lease=config.lease,
             heartbeat=config.heartbeat,
             longest_run=config.longest_run,
+            clocks=one_clock(self.clock),
             rollbacks=open_rollbacks(config, tools, self.queue),
         )
         while not ended.wait(0.01):

@@ -10,9 +10,11 @@ from lakewarden.catalog.metastore.port import Metastore
 from lakewarden.catalog.model.rows import DELTA
 from lakewarden.catalog.state.db import open_database
 from lakewarden.catalog.state.inbox import DatabaseInbox
+from lakewarden.catalog.state.lease import DatabaseLeases
 from lakewarden.catalog.state.queue import DatabaseQueue
 from lakewarden.jobs.engines.registry import InstalledTools
 from lakewarden.jobs.rollback.execute.run import open_rollbacks
+from lakewarden.jobs.runs.host_clock import HostClock
 from lakewarden.jobs.runs.port import Engine
 from lakewarden.jobs.runs.properties_ledger import open_ledger
 from lakewarden.jobs.runs.standings import open_standings
@@ -44,6 +46,7 @@ def loop_of(
         lease=config.lease,
         heartbeat=config.heartbeat,
         longest_run=config.longest_run,
+        clocks=HostClock(own=clock, database=DatabaseLeases(database).now, host="here"),
         rollbacks=open_rollbacks(config, tools, queue, DatabaseInbox(database)),
         standings=open_standings(config, database),
         ledger=open_ledger(config),

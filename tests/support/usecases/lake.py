@@ -35,6 +35,7 @@ from lakewarden.jobs.runs.properties_ledger import open_ledger
 from lakewarden.jobs.runs.standings import open_standings
 from lakewarden.jobs.runs.worker_config import read_config
 from lakewarden.jobs.worker.runner import Runner
+from support.fakes.clock import one_clock
 from support.fakes.engine import FakeEngine
 from support.fakes.metastore import FakeMetastore
 from support.processes.as_user import acting
@@ -91,6 +92,7 @@ class _Services(Services):
             lease=config.lease,
             heartbeat=config.heartbeat,
             longest_run=config.longest_run,
+            clocks=one_clock(self.clock),
             rollbacks=open_rollbacks(config, tools, self.queue, DatabaseInbox(self._database)),
             standings=open_standings(config, self._database),
             ledger=open_ledger(config),

@@ -231,7 +231,9 @@ def test_the_guard_asks_the_claim_first_and_says_what_stopped() -> None:
     def lost() -> None:
         raise ConflictError("The lease was lost.")
 
-    guard = RunGuard(action=VACUUM, standings=Fixed(), claim=lambda: None, clock=ManualClock(NOW))
+    guard = RunGuard(
+        action=VACUUM, standings=Fixed(), claim=lambda: None, clock=ManualClock(NOW), clocks=lambda: None
+    )
     with pytest.raises(
         RevokedError, match=r"db\.t is under legal hold \(db\.t: case 4711\); the vacuum stopped"
     ):
@@ -239,5 +241,10 @@ def test_the_guard_asks_the_claim_first_and_says_what_stopped() -> None:
     with pytest.raises(RevokedError, match=r"the rollback stopped") as stopped:
         replace(guard, action=RollBack(rollback_id="r1")).ask("t1", "db.t", HERE)
     assert "`lakewarden rollback resume r1`" in (stopped.value.hint or "")
+    apart = replace(guard, standings=None, clocks=lost)
+    with pytest.raises(ConflictError, match="lease"):
+        apart.ask("t1", "db.t", HERE)
+    with pytest.raises(TypeError, match="clocks"):  # nobody forgets them
+        RunGuard(action=VACUUM, standings=None, claim=lambda: None, clock=ManualClock(NOW))  # type: ignore[call-arg]
     with pytest.raises(ConflictError, match="lease"):
         replace(guard, claim=lost).ask("t1", "db.t", HERE)
