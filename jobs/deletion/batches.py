@@ -1,8 +1,10 @@
 """Deleting files in bounded batches, each allowed anew: the only way in which a run takes away files of a table.
 
-Before a batch everything that allows the run is asked again, and the caller says what of the batch may still go. Within
-a batch this process' clock is asked before every file whether the claim still lasts: a process that was frozen deletes
-nothing when it wakes. And a file goes only while it is the one that was decided on: what came to its path since stays.
+Before a batch everything that allows the run is asked again, and the caller says what of the batch may still go. He may
+ask catalogs and storages for that, which may take long; so it is asked once more after it, right before the first file.
+Within a batch this process' clock is asked before every file whether the claim still lasts: a process that was frozen
+deletes nothing when it wakes. And a file goes only while it is the one that was decided on: what came to its path since
+stays.
 """
 
 from collections.abc import Callable, Sequence
@@ -39,20 +41,25 @@ def delete_files(
     files: Sequence[FileEntry],
     still_unneeded: Callable[[Sequence[FileEntry]], Sequence[FileEntry]],
     *,
+    on_allowed: Callable[[], None] = lambda: None,
     on_batch: Callable[[], None],
     on_another: Callable[[FileEntry], None] = lambda entry: None,
 ) -> Deleted:
     """Delete `files`, in order; those that `still_unneeded` leaves out of a batch stay.
 
     So does a file that is not the one of its listing any more, by size and time: `on_another` is told of it, and may
-    raise. `on_batch` is called after each batch. Raises `RevokedError` or `ConflictError` between two batches, or
-    files, once the run may not go on; what went is gone, the rest stays.
+    raise. `on_allowed` is called before the first file of each batch, and may raise; `on_batch` after the last one.
+    Raises `RevokedError` or `ConflictError` between two batches, or files, once the run may not go on; what went is
+    gone, the rest stays.
     """
     done = Deleted()
     for start in range(0, len(files), BATCH):
         batch = files[start : start + BATCH]
         ctx.require_allowed()
-        going = _delete(ctx, store, still_unneeded(batch), on_another)
+        unneeded = still_unneeded(batch)
+        ctx.require_allowed()  # people got their answers while that was asked
+        on_allowed()
+        going = _delete(ctx, store, unneeded, on_another)
         on_batch()
         get_log("worker").info(
             "files deleted", files=len(going), spared=len(batch) - len(going), of=len(files)

@@ -127,14 +127,6 @@ class Unneeded:
         """
         refuse_outer(self.ctx)
         refuse_shared(self.ctx.target.name, self.store, self.seen)
-        now = FilePlaces(self.ctx.target.location)
-        self._follow(now)
-        needed = None if self.ctx.rollbacks is None else self.ctx.rollbacks.needed_version(self._table_id)
-        if needed is not None and needed < self.oldest_version:
-            raise ConflictError(
-                f"A rollback of {self.ctx.target.name} needs version {needed} by now; "
-                "the vacuum stopped there."
-            )
         if tuple(row.table_id for row in self.others.now()) != self.readers:
             raise ConflictError(
                 f"The tables that read files of {self.ctx.target.name} are not those of before; "
@@ -142,6 +134,14 @@ class Unneeded:
             )
         inner = set(inner_tables_at(self.store, (entry.path for entry in batch)))
         self.inner |= inner
+        now = FilePlaces(self.ctx.target.location)
+        self._follow(now)  # after the looks at other tables and folders, which may take long
+        needed = None if self.ctx.rollbacks is None else self.ctx.rollbacks.needed_version(self._table_id)
+        if needed is not None and needed < self.oldest_version:
+            raise ConflictError(
+                f"A rollback of {self.ctx.target.name} needs version {needed} by now; "
+                "the vacuum stopped there."
+            )
         return tuple(
             entry
             for entry in batch

@@ -57,6 +57,7 @@ def log_care(ctx: JobContext, action: LogCare) -> Report:
         def proceed() -> None:
             ctx.require_allowed()
             meanwhile.require_nothing_else()
+            ctx.require_allowed()  # the log may have taken long to be read
 
         proceed()
         cleaned = ctx.engine.clean_log(

@@ -65,6 +65,7 @@ def _purged(ctx: JobContext, action: Purge, entry: GoingEntry) -> Report:
         return _tidied(ctx, store, entry)
     match Moment().place(ctx.target.location).presence(ctx.storage, _is_folder(ctx)):
         case Presence.GONE:
+            ctx.require_allowed()
             entry.remove()
             return Report(message="its folder is gone already")
         case Presence.UNKNOWN:
@@ -189,9 +190,10 @@ def _delete(going: _Going, folder: TableFolder, begun: Begun) -> Deleted:
     data = (*folder.data, *folder.unknown)
     is_log_whole = begun.log.issubset(map(signature, folder.log))
 
-    def start(mark: Begun) -> None:
+    def start() -> None:
+        mark = _mark(ctx, store)
         if not mark.started:
-            replace(_mark(ctx, store), started=True).put(store)
+            replace(mark, started=True).put(store)
 
     def same_head() -> None:
         seen = observe_at(ctx, going.action.requires)
@@ -199,28 +201,28 @@ def _delete(going: _Going, folder: TableFolder, begun: Begun) -> Deleted:
         refuse_shared(ctx.target.name, store, seen)
 
     def same_table(batch: Sequence[FileEntry]) -> Sequence[FileEntry]:
-        mark = _mark(ctx, store)
-        _refuse_links(ctx, batch)
-        refuse_outer(ctx)
+        _mark(ctx, store)
+        entry.refuse_names(kept=False)  # what takes long first
         _refuse_readers(ctx, going.readers)
+        refuse_outer(ctx)
         _refuse_inner(ctx, inner_tables_at(store, (one.path for one in batch)))
-        entry.refuse_names(kept=False)
+        _refuse_links(ctx, batch)
         same_head()
-        start(mark)
         return batch
 
     def same_log(batch: Sequence[FileEntry]) -> Sequence[FileEntry]:
-        mark = _mark(ctx, store)
+        _mark(ctx, store)
+        entry.refuse_names(kept=False)
         _refuse_links(ctx, batch)
         log = look_into(store, ctx.target.format, None).log
         _refuse_later(ctx, [one for one in log if signature(one) not in begun.log])
-        entry.refuse_names(kept=False)
         if is_log_whole and batch[0] == folder.log[0]:
             same_head()  # for the last time: from now on the log tells nothing any more
-        start(mark)
         return batch
 
-    delete = partial(delete_files, ctx, store, on_another=partial(_refuse_another, ctx, folder))
+    delete = partial(
+        delete_files, ctx, store, on_allowed=start, on_another=partial(_refuse_another, ctx, folder)
+    )
     first = delete(data, same_table, on_batch=lambda: reach("purge.batch"))
     ctx.require_allowed()
     replace(_mark(ctx, store), data_deleted=True).put(store)

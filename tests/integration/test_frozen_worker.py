@@ -96,5 +96,6 @@ def test_it_deletes_nothing_when_it_wakes(estate: Estate, folder: Path, gone: in
 
 def _looks(estate: Estate, folder: Path) -> int:
     """How often a worker looks at its claim before the first file goes: at its start, twice before it says
-    that it begins, and before the batch; each time by its own clock, then before and after it asked the queue."""
-    return 4 * 3
+    that it begins, before and after the look at the batch; each time by its own clock, then before and after it asked
+    the queue."""
+    return 5 * 3

@@ -461,6 +461,44 @@ def test_who_stops_it_before_its_entry_is_taken_away_keeps_the_name(
     assert estate.is_state(catalogued.name, TableState.DROPPED) and is_whole(estate, catalogued, before)
 
 
+@pytest.mark.few(1)
+@pytest.mark.parametrize("catalogued", mostly_long(CATALOGUED, ["rest"]), indirect=True)
+@pytest.mark.parametrize("question", [1, 2, -1], ids=["first", "amid data", "log"])
+@pytest.mark.parametrize("forbids", ["hold", "stop"])
+def test_what_is_forbidden_while_catalogs_are_asked_deletes_nothing_more(
+    estate: GoingEstate,
+    catalogued: GoingTable,
+    forbids: str,
+    question: int,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A server is asked for each of its tables before each batch, which takes as long as it has tables."""
+    before, beside = listed(catalogued.root), TakenEntries.naming_beside
+    estate.order(catalogued)
+    table_id, left = estate.row(catalogued.name).table_id, list[dict[str, bytes]]()
+
+    def asked(entries: TakenEntries, location: str, own_id: str, *, kept: bool) -> tuple[str, ...]:
+        found = beside(entries, location, own_id, kept=kept)
+        left.append(listed(catalogued.root))
+        is_last = not any(name.startswith("data/") for name in left[-1])
+        if len(left) == question or (question < 0 and is_last and estate.row(table_id).hold is None):
+            stop = ("drop", table_id, "--yes")
+            estate.must("tables", *(stop if forbids == "stop" else ("hold", table_id, "--reason", "case 7")))
+            monkeypatch.setattr(TakenEntries, "naming_beside", beside)
+        return found
+
+    monkeypatch.setattr(TakenEntries, "naming_beside", asked)
+    refused(estate.attempt(catalogued))
+    assert listed(catalogued.root) == left[-1], "not one file more"
+    assert (len(left[-1]) < len(before)) is (question != 1)
+    if forbids == "stop":
+        assert estate.is_state(table_id, TableState.DROPPED) and not (catalogued.root / MARKER).exists()
+    if forbids == "stop" or question == 1:
+        assert estate.entries(catalogued) == ([_full(catalogued)], False)
+    if question == 1:
+        assert is_whole(estate, catalogued, before)
+
+
 @pytest.mark.long
 def test_whose_worker_is_killed_after_a_stop_has_its_name_from_the_daemon(
     estate: GoingEstate, catalogued: GoingTable, monkeypatch: pytest.MonkeyPatch

@@ -1,7 +1,7 @@
 """What a deletion asks anew while it is under way: on folders with real files, without Spark."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
@@ -16,7 +16,7 @@ from lakewarden.catalog.formats.delta.segment import LogListing
 from lakewarden.catalog.formats.files_elsewhere import READS_ELSEWHERE, Look
 from lakewarden.catalog.formats.port import Head, Observation
 from lakewarden.catalog.model.rows import DELTA, RowKind, Source, TableRow, TableState
-from lakewarden.catalog.storage.file_store import canonical, open_store
+from lakewarden.catalog.storage.file_store import FileEntry, canonical, open_store
 from lakewarden.jobs.actions.vacuum import Vacuum
 from lakewarden.jobs.deletion import batches
 from lakewarden.jobs.deletion.file_places import FilePlaces
@@ -120,10 +120,46 @@ def refuse() -> None:
 
 
 def test_what_is_forbidden_meanwhile_ends_the_deletion_at_the_next_batch(place: Place) -> None:
-    place.guard.at = {4: refuse}  # twice before anything goes, then before each batch
+    place.guard.at = {5: refuse}  # twice before anything goes, then before and after the look at each batch
     with pytest.raises(RevokedError, match="legal hold"):
         place.vacuum()
     assert len(place.left) == 8
+
+
+@pytest.mark.parametrize("batch", [1, 2, 5])
+def test_what_is_forbidden_while_a_batch_is_looked_at_deletes_nothing_of_it(
+    place: Place, batch: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Other tables and the folder may take long to be looked at."""
+    look, looks = Unneeded.still, list[object]()
+
+    def still(unneeded: Unneeded, files: Sequence[FileEntry]) -> tuple[FileEntry, ...]:
+        looks.append(files)
+        if len(looks) == batch:
+            place.guard.at = {place.guard.asked + 1: refuse}
+        return look(unneeded, files)
+
+    monkeypatch.setattr(Unneeded, "still", still)
+    with pytest.raises(RevokedError, match="legal hold"):
+        place.vacuum()
+    assert len(place.left) == 12 - 2 * batch
+
+
+def test_what_a_commit_brings_back_while_other_tables_are_looked_at_stays(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = FolderReaders.now
+
+    def slow(readers: FolderReaders) -> tuple[TableRow, ...]:
+        found = now(readers)
+        if readers.ctx.guard is place.guard and place.guard.asked == 3:
+            place.reader.history = [*HISTORY, commit(4, 0)]
+            place.reader.added = {4: [data_file(name, 10) for name in TEN[:3]]}
+        return found
+
+    monkeypatch.setattr(FolderReaders, "now", slow)
+    assert "deleted 7 files" in place.vacuum()
+    assert place.left == TEN[:3]
 
 
 def test_what_is_forbidden_before_the_first_batch_deletes_nothing_and_says_nothing_in_the_log(
@@ -138,7 +174,7 @@ def test_what_is_forbidden_before_the_first_batch_deletes_nothing_and_says_nothi
 def test_a_claim_that_is_over_stops_between_two_files(place: Place) -> None:
     """As a process finds it that wakes inside of a batch: its own clock says that the lease has ended."""
     calls = iter(range(1_000))
-    limit = 6  # four askings before the first file, then one each
+    limit = 7  # five askings before the first file, then one each
 
     def over() -> None:
         if next(calls) >= limit:

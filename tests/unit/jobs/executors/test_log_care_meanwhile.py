@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
-from lakewarden.catalog.errors import ConflictError
+from lakewarden.catalog.errors import ConflictError, RevokedError
 from lakewarden.catalog.formats.port import Head
 from lakewarden.jobs.actions.log_care import LogCare
 from lakewarden.jobs.executors.log_care import log_care
+from lakewarden.jobs.runs.meanwhile import Meanwhile
 from lakewarden.jobs.runs.port import FileChange
 from support.builders.runs import Bench, delta_table
 from support.fakes.engine import FakeEngine
@@ -53,3 +54,30 @@ def test_the_log_stays_that_its_owner_wants_kept_meanwhile(tmp_path: Path) -> No
         log_care(ctx, action)
     assert len(list((tmp_path / "t" / "_delta_log").glob("*.json"))) == 13
     assert log_care(bench.context(location), replace(action, requires=Head(12))).skipped
+
+
+def test_the_log_stays_whose_cleanup_is_forbidden_while_it_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    location, bench = delta_table(tmp_path / "t", commits=12), Bench()
+    DeltaTable(location).create_checkpoint()
+    read, reads = Meanwhile.require_nothing_else, list[str]()
+
+    def slow(meanwhile: Meanwhile) -> None:
+        read(meanwhile)
+        reads.append("read")
+
+    class Held:
+        def ask(self, table_id: str, name: str, location: str) -> None:
+            if len(reads) == 2:  # once at the beginning, once before the first batch
+                raise RevokedError("db.t is under legal hold (case 4711).")
+
+    monkeypatch.setattr(Meanwhile, "require_nothing_else", slow)
+    action = LogCare(
+        requires=bench.seen(location).at, checkpoint=False, clean_before_version=11, retention_seconds=0
+    )
+    log = tmp_path / "t" / "_delta_log"
+    before = sorted(log.iterdir())
+    with pytest.raises(RevokedError, match="case 4711"):
+        log_care(replace(bench.context(location), guard=Held()), action)  # type: ignore[arg-type]  # nothing else is asked
+    assert sorted(log.iterdir()) == before
