@@ -91,6 +91,13 @@ class _CatalogAnswers:
                 del self.answers[namespace]
         self.noticed.forget()
 
+    def keep(self, address: CatalogAddress, answer: _Answer) -> None:
+        """An answer to a question for an entry."""
+        if isinstance(answer.files, EntryAwayError):
+            self.refused[address.entry] = answer
+        else:
+            self.answers[address.namespace] = answer
+
     def away(self, now: float, entry: str) -> _Answer | None:
         """That it did not answer a moment ago, for whichever namespace, or not of this entry."""
         told = (*self.answers.values(), *filter(None, [self.refused.get(entry)]))
@@ -164,6 +171,24 @@ class TableHeads:
         with self._lock:
             return self._address(location)
 
+    @contextmanager
+    def asking(self, address: CatalogAddress) -> Iterator[None]:
+        """In the block, somebody asks the catalog of an entry something else. That it did not answer a moment ago is
+        raised instead, and that it does not now is kept."""
+        with self._lock:
+            asked = self._asked[address.catalog]
+        with asked.lock:
+            known = asked.away(self._monotonic(), address.entry)
+        if known is not None and isinstance(known.files, UnavailableError):
+            raise known.files
+        try:
+            yield
+        except UnavailableError as error:
+            until = self._monotonic() + _PAUSE
+            with asked.lock:
+                asked.keep(address, _Answer(until=until, asked=frozenset([address.table]), files=error))
+            raise
+
     def forget(self) -> None:
         """Ask anew, whatever was answered a moment ago: somebody decides by what has just happened."""
         with self._lock:
@@ -220,10 +245,7 @@ class TableHeads:
         known = asked.answers.get(address.namespace)
         if known is None or self._monotonic() >= known.until or address.table not in known.asked:
             known = asked.away(self._monotonic(), address.entry) or self._answer(address, asked)
-            if isinstance(known.files, EntryAwayError):
-                asked.refused[address.entry] = known
-            else:
-                asked.answers[address.namespace] = known
+            asked.keep(address, known)
         if isinstance(known.files, UnavailableError):
             raise known.files
         return known.files

@@ -16,6 +16,7 @@ from lakewarden.catalog.formats.spec import CatalogHead
 from lakewarden.catalog.metastore.port import OUR_ENTRIES, Metastore
 from lakewarden.catalog.metastore.table_heads import TableHeads
 from lakewarden.catalog.model.identity import CatalogAddress
+from lakewarden.catalog.model.rows import TableRow, TableState
 from lakewarden.catalog.storage.named_files import lies_in
 from lakewarden.catalog.storage.place import Moment
 
@@ -71,6 +72,13 @@ class TakenEntries:
     metastore: Callable[[], Metastore | None]
     catalogs: _Catalogs | None = None
 
+    def keeper(self, row: TableRow) -> str | None:
+        """The catalog that keeps a table's entry, where a sentence begins; None where none does."""
+        address = self.heads.address(row.location or "")
+        if address is None:
+            return None
+        return "The metastore" if address.catalog is None else f"The catalog {address.catalog}"
+
     def require_takeable(self, location: str, name: str) -> None:
         """Raise `RefusedError` where the entry of the table at a location is in a catalog that does not rename it, or
         is not there."""
@@ -81,7 +89,8 @@ class TakenEntries:
             raise RefusedError(
                 f"{told.keeper.replace('the', 'The', 1)} has no entry {told.entry} any more, so nobody can tell which "
                 f"metadata file of {name} is the last: its files are not deleted.",
-                hint="Register it there again (`register_table`), or delete its folder by hand.",
+                hint="Register it there again (`register_table`), or delete its folder by hand. If its deletion was "
+                f"stopped before: `lakewarden tables undrop {name}` looks for its entry.",
             )
         if told.catalog is not None and not self._declared(told.catalog).takes_entries:
             raise RefusedError(
@@ -147,14 +156,23 @@ class TakenEntries:
             self._keeper(address).take_away(address.namespace, address.table, name=name, file=file)
 
     def put_back(self, location: str, table_id: str) -> None:
-        """Undo that; nothing where it was not taken. Raises `ConflictError`."""
+        """Undo that; nothing where it was not taken. A catalog that did not answer a moment ago is not asked. Raises
+        `ConflictError`."""
         address = self.heads.address(location)
         if address is None:
             return
         taken = _taken(address, table_id)
-        file = self._file(taken)
-        if file is not None:
-            self._keeper(address).put_back(address.namespace, taken.table, table=address.table, file=file)
+        with self.heads.asking(taken):
+            file = self._file(taken)
+            if file is not None:
+                self._keeper(address).put_back(address.namespace, taken.table, table=address.table, file=file)
+                self.heads.forget()
+
+    def give_back(self, row: TableRow) -> None:
+        """`put_back` for a table that does not wait to be purged: whoever took its entry away, a worker or a slow
+        server, may have done so after the deletion was stopped."""
+        if row.state not in (TableState.PURGING, TableState.PURGED):
+            self.put_back(row.location or "", row.table_id)
 
     def remove(self, location: str, table_id: str) -> None:
         """Remove what was taken away, for good."""
@@ -205,7 +223,7 @@ class TakenEntries:
         return metastore
 
     def _declared(self, name: str) -> _Declared:
-        if self.catalogs is None:
+        if self.catalogs is None or name not in self.catalogs.names:
             raise RefusedError(
                 f"The settings declare no catalog {name}.",
                 hint=f"Write [catalogs.{name}] in the settings file.",

@@ -13,7 +13,7 @@ from typing import Final, assert_never
 from lakewarden.catalog.errors import LakewardenError, NotFoundError, UnavailableError, UnreadableError
 from lakewarden.catalog.failpoints import reach
 from lakewarden.catalog.metastore.taken_entries import TakenEntries
-from lakewarden.catalog.model.rows import Outcome, RunRow, TableRow, TableState
+from lakewarden.catalog.model.rows import Outcome, RunRow, TableRow
 from lakewarden.catalog.policy.access import DAEMON_NAME, Actor, Caller, Role
 from lakewarden.catalog.registry.convert import conversion_failed, converted
 from lakewarden.catalog.registry.owed_properties import given_back
@@ -136,6 +136,7 @@ class RunRecorder:
             for run, row in zip(finished, rows, strict=True):
                 follow = partial(self._follow, row, retry=run.result is not None and run.result.retry)
                 if attempt(row.name, follow) is not Ended.LATER:
+                    self.metrics.count_run(row.action, row.outcome, moved_bytes=_moved_bytes(row))
                     done.append(row.run_id)
             self.queue.forget(done)
             reach("cycle.forgotten")
@@ -152,7 +153,6 @@ class RunRecorder:
         self.cache.recorded(kept, self.store.append(RUNS, kept, fence=fence, because=because))
 
     def _follow(self, row: RunRow, *, retry: bool) -> None:
-        self.metrics.count_run(row.action, row.outcome, moved_bytes=_moved_bytes(row))
         settlement = SPECS[row.action].settles(row, retry)
         try:
             if settlement is not None:
@@ -174,17 +174,17 @@ class RunRecorder:
             case Settlement.PURGED:
                 purged(self.registry, row.table_id, actor=DAEMON, is_for=partial(_is_for, row))
             case Settlement.NOT_PURGED:
-                self._put_back(self.registry.get(row.table_id))
+                self._give_back(self.registry.get(row.table_id))
             case _:
                 assert_never(settlement)
 
-    def _put_back(self, table: TableRow) -> None:
+    def _give_back(self, table: TableRow) -> None:
         """Whoever stopped the deletion looked for the entry maybe before its worker, which was killed since, took it
         away. Raises `UnavailableError`."""
-        if self.entries is None or table.state in (TableState.PURGING, TableState.PURGED):
+        if self.entries is None or (keeper := self.entries.keeper(table)) is None:
             return
         try:
-            self.entries.put_back(table.location or "", table.table_id)
+            self.questions.of_server(keeper, partial(self.entries.give_back, table))
         except UnavailableError:
             raise
         except LakewardenError as error:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
+from lakewarden.catalog.errors import UnavailableError
 from lakewarden.catalog.storage.troubles import silent
 from lakewarden.catalog.threads import Late, in_time
 from lakewarden.daemon.fleet.disks import Disks
@@ -44,6 +45,17 @@ class Questions:
         done, late = in_time(answer, able, threads=self.threads, limit=self.longest, tick=self.tick)
         self._late |= {one.thing: one for one in late}
         return dict(done)
+
+    def of_server(self, name: str, ask: Callable[[], T]) -> T:
+        """The answer of a server, which is called so where a sentence begins. Raises `UnavailableError` where it does
+        not come, and, without asking again, until it has come."""
+        late = self._late.get(name)
+        if late is None or late.result is not None:
+            done, left = in_time(lambda _: ask(), [name], threads=1, limit=self.longest, tick=self.tick)
+            if done:
+                return done[0]
+            self._late |= {one.thing: one for one in left}
+        raise UnavailableError(f"{name} does not answer.")
 
     def require(self, places: Iterable[str]) -> None:
         """Raise `UnavailableError` if one of these places is on a disk that hangs."""

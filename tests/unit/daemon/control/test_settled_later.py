@@ -2,16 +2,20 @@
 recorded."""
 
 import uuid
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
-from typing import ClassVar
+from threading import Event
+from time import monotonic
+from typing import Any, ClassVar
 
 import pytest
 
-from lakewarden.catalog.errors import ConflictError, LakewardenError, UnavailableError
+from lakewarden.catalog.errors import CatalogAwayError, ConflictError, LakewardenError, UnavailableError
 from lakewarden.catalog.formats.port import Head
-from lakewarden.catalog.metastore.table_heads import TableHeads
+from lakewarden.catalog.metastore.table_heads import CATALOG_ENTRY, CATALOG_NAME, TableHeads
 from lakewarden.catalog.metastore.taken_entries import TakenEntries
 from lakewarden.catalog.model.pending_purge import PURGE_AFTER, PURGE_HEAD, PURGE_VERSION
 from lakewarden.catalog.model.rows import Action, Outcome, TableRow, TableState
@@ -22,6 +26,7 @@ from lakewarden.catalog.registry.removal import drop, undrop
 from lakewarden.catalog.state.port import Result, RunRequest
 from lakewarden.catalog.system.port import TABLES
 from lakewarden.daemon.control.cycle import Cycle
+from lakewarden.daemon.fleet.questions import Questions
 from lakewarden.jobs.actions.convert import conversion_action
 from lakewarden.jobs.actions.purge import Purge
 from lakewarden.jobs.actions.registry import encode
@@ -97,6 +102,9 @@ class Entries(TakenEntries):
     asked: ClassVar[list[str]]
     trouble: ClassVar[list[LakewardenError]]
 
+    def keeper(self, row: TableRow) -> str:
+        return "The catalog web"
+
     def put_back(self, location: str, table_id: str) -> None:
         self.asked.append(table_id)
         if self.trouble:
@@ -129,6 +137,117 @@ def test_the_entry_of_a_table_whose_deletion_was_stopped_gets_its_name_back_when
         assert world.queue.finished(9)
         world.sweep(may_plan=False)
     assert (Entries.asked, world.queue.finished(9)) == ([row.table_id] * asked, ())
+    counted = world.metrics.runs.labels(action=Action.PURGE, outcome=Outcome.ABANDONED)
+    assert counted._value.get() == 1, "however often it was tried"
+
+
+@dataclass
+class Web:
+    """A declared catalog. `trouble` is raised by each question; `answers` is waited for."""
+
+    trouble: LakewardenError | None = None
+    answers: Event = field(default_factory=Event)
+    asked: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.answers.set()
+
+    def metadata_files(self, namespace: str, tables: Sequence[str]) -> Mapping[str, str]:
+        self.asked += tables
+        assert self.answers.wait(30)
+        if self.trouble is not None:
+            raise self.trouble
+        return {}
+
+
+@dataclass
+class Declared:
+    """Catalogs of the settings."""
+
+    web: Web
+    names: tuple[str, ...] = ("web",)
+
+    def catalog(self, name: str) -> Any:
+        if name not in self.names:
+            raise CatalogAwayError(f"The settings declare no catalog {name}.")
+        return self.web
+
+
+@dataclass
+class Stopped:
+    """Purges of tables in the catalog web, all stopped; `seconds` is what the daemon's clock says."""
+
+    world: World
+    catalogs: Declared
+    questions: Questions
+    seconds: float = 0.0
+
+    @classmethod
+    def of(cls, world: World, catalogs: Declared, names: Sequence[str], longest: float = 30.0) -> "Stopped":
+        made = cls(world=world, catalogs=catalogs, questions=Questions(longest=longest))
+        heads = TableHeads(lambda: None, lambda: world.store.rows(TABLES), lambda: made.seconds)
+        entries = TakenEntries(heads=heads, metastore=lambda: None, catalogs=catalogs)
+        for name in names:
+            properties = {CATALOG_ENTRY: name, CATALOG_NAME: "web"}
+            row = replace(world.add(name), format="iceberg", state=TableState.DROPPED, properties=properties)
+            world.store.edit(TABLES, partial(_only, row), because="stopped")
+            ended(world, row, Result(outcome=Outcome.ABANDONED, message="Its worker was lost."))
+        parts = world.cycle.parts
+        recorder = replace(parts.recorder, entries=entries, questions=made.questions)
+        world.cycle = Cycle(replace(parts, recorder=recorder))
+        made.questions.tick = lambda: None
+        return made
+
+    @property
+    def left(self) -> int:
+        """The runs that are not settled."""
+        return len(self.world.queue.finished(9))
+
+    def sweep(self) -> None:
+        self.world.sweep(may_plan=False)
+
+
+def _only(row: TableRow, _: object) -> list[TableRow]:
+    return [row]
+
+
+def test_a_catalog_that_does_not_answer_is_asked_once_for_all_runs_that_wait_for_it(world: World) -> None:
+    web = Web(CatalogAwayError("The catalog web does not answer."))
+    stopped = Stopped.of(world, Declared(web), ["db.a", "db.b", "db.c"])
+    stopped.sweep()
+    assert (len(web.asked), stopped.left) == (1, 3)
+    web.trouble, stopped.seconds = None, 11.0
+    stopped.sweep()
+    assert (len(web.asked), stopped.left) == (4, 0)
+
+
+def test_what_a_catalog_that_is_declared_no_more_had_is_settled_and_said(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    stopped = Stopped.of(world, Declared(Web(), names=()), ["db.a"])
+    stopped.sweep()
+    assert stopped.left == 0 and stopped.catalogs.web.asked == []
+    assert "still called by a name of ours" in caplog.text
+    assert "The settings declare no catalog web." in caplog.text
+
+
+def test_a_catalog_that_hangs_holds_up_no_cycle_and_is_not_asked_again_before_it_answers(
+    world: World,
+) -> None:
+    web = Web()
+    web.answers.clear()
+    stopped = Stopped.of(world, Declared(web), ["db.a", "db.b"], longest=0.3)
+    beats: list[str] = []
+    stopped.questions.tick = lambda: beats.append("beat")
+    for _ in range(2):
+        stopped.sweep()
+        assert (len(web.asked), stopped.left) == (1, 2)
+    assert beats, "the daemon is alive while it waits"
+    web.answers.set()
+    until = monotonic() + 10
+    while stopped.left and monotonic() < until:
+        stopped.sweep()
+    assert (len(web.asked), stopped.left) == (3, 0)
 
 
 def test_a_conversion_that_failed_leaves_the_row_of_the_one_that_was_asked_for_meanwhile(
