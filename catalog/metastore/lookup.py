@@ -5,7 +5,14 @@ from dataclasses import dataclass
 from typing import Final
 
 from lakewarden.catalog.errors import RefusedError, UsageError
-from lakewarden.catalog.metastore.port import METADATA_FILE, Entry, Metastore, head_file, keeps_head
+from lakewarden.catalog.metastore.port import (
+    METADATA_FILE,
+    OUR_ENTRIES,
+    Entry,
+    Metastore,
+    head_file,
+    keeps_head,
+)
 from lakewarden.catalog.model.identity import CatalogAddress
 from lakewarden.catalog.storage.file_store import (
     StorageOptions,
@@ -26,6 +33,7 @@ __all__ = [
     "refuse_ambiguous",
     "refuse_closed",
     "refuse_if_absent",
+    "refuse_ours",
     "resolve",
 ]
 
@@ -117,8 +125,18 @@ def place_to_manage(where: str, metastore: Metastore | None) -> NamedLocation:
     """The place of a table to be managed. Raises what `resolve` raises, and `RefusedError` if storages and engines
     would read the location differently."""
     place = resolve(where, metastore)
+    refuse_ours(place.name or "")
     refuse_ambiguous(place.location)
     return place
+
+
+def refuse_ours(entry: str) -> None:
+    """Raise `RefusedError` for an entry that has a name of ours for a while: no table is to be managed by that."""
+    if entry.rpartition(".")[2].lower().startswith(OUR_ENTRIES):
+        raise RefusedError(
+            f"{entry} is an entry of lakewarden's own, while it converts a table or deletes one.",
+            hint="If that was stopped, `lakewarden tables undrop` gives the table its name back.",
+        )
 
 
 def refuse_ambiguous(location: str) -> None:

@@ -2,7 +2,7 @@
 
 from lakewarden.catalog.errors import PreconditionError, RefusedError
 from lakewarden.catalog.formats.registry import formats, spec_of
-from lakewarden.catalog.metastore.lookup import NamedLocation, place_to_manage, refuse_ambiguous
+from lakewarden.catalog.metastore.lookup import NamedLocation, place_to_manage, refuse_ambiguous, refuse_ours
 from lakewarden.catalog.metastore.table_heads import address_in
 from lakewarden.catalog.model.identity import CatalogAddress
 from lakewarden.catalog.model.rows import TableRow
@@ -19,6 +19,7 @@ def place_wanted(registry: Registry, where: str) -> NamedLocation:
     address = None if catalogs is None else catalogs.address(where)
     if catalogs is None or address is None:
         return place_to_manage(where, registry.metastore)
+    refuse_ours(address.entry)
     file = _file_of(catalogs, address)
     if file is None:
         raise RefusedError(

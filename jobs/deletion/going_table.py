@@ -8,6 +8,7 @@ from lakewarden.catalog.errors import LakewardenError, PreconditionError, Refuse
 from lakewarden.catalog.failpoints import reach
 from lakewarden.catalog.formats.port import LogProblem, Observation
 from lakewarden.catalog.formats.registry import spec_of
+from lakewarden.catalog.logs import get_log
 from lakewarden.catalog.metastore.taken_entries import TakenEntries
 from lakewarden.catalog.model.rows import TableFormat
 from lakewarden.jobs.runs.port import JobContext
@@ -80,15 +81,21 @@ class GoingEntry:
         if entries is not None:
             _refuse(entries.naming_beside(*self._which, kept=kept), self._name)
 
-    def put_back(self) -> bool:
-        """Undo `take`; whether that was possible."""
+    def put_back(self, *, for_good: bool = False) -> bool:
+        """Undo `take`; whether that was possible. `for_good`: no other attempt comes, so what hinders it is said."""
         entries = self._entries
         if entries is None:
             return True
         self._followed.close()
         try:
             entries.put_back(*self._which)
-        except LakewardenError:
+        except LakewardenError as error:
+            if for_good:
+                get_log("worker").warning(
+                    "the entry in its catalog is still called by a name of ours",
+                    table=self._name,
+                    because=str(error),
+                )
             return False  # the next attempt goes on with it; what stopped this one is told
         return True
 

@@ -6,7 +6,13 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
 
-from lakewarden.catalog.errors import ConflictError, PreconditionError, RefusedError, UnavailableError
+from lakewarden.catalog.errors import (
+    ConflictError,
+    LakewardenError,
+    PreconditionError,
+    RefusedError,
+    UnavailableError,
+)
 from lakewarden.catalog.failpoints import reach
 from lakewarden.catalog.formats.port import Observation
 from lakewarden.catalog.model.pending_purge import MARKER, how_to_stop
@@ -82,7 +88,7 @@ def _purged(ctx: JobContext, action: Purge, entry: GoingEntry) -> Report:
         entry.follow()
         folder = _agreed_folder(going, None) if begun is None else _rest_of(going, begun)
     except (PreconditionError, RefusedError) as error:
-        _unmark(going)
+        _give_up(going, error)
         error.hint = f"{error.hint} {how_to_stop(ctx.target.table_id)}".strip()
         raise
     is_first = begun is None
@@ -97,8 +103,8 @@ def _purged(ctx: JobContext, action: Purge, entry: GoingEntry) -> Report:
         if is_first:
             observe_at(ctx, action.requires)  # a table without data has no batch before that of its log
         deleted = _delete(going, folder, begun)
-    except (PreconditionError, RefusedError):
-        _unmark(going)
+    except LakewardenError as error:
+        _give_up(going, error)
         raise
     return Report(
         message=f"deleted {count_of(deleted.files, 'file')} ({about_bytes(deleted.bytes)})",
@@ -302,16 +308,30 @@ def _refuse_inner(ctx: JobContext, inner: Sequence[str]) -> None:
         raise inner_table(ctx.target.name, inner[0])
 
 
-def _unmark(going: _Going) -> None:
-    """A deletion that was stopped before its first file has not begun; without its mark, its owner has stopped it, who
-    looked for the entry maybe before it was taken away. Whoever lost his claim leaves that to whoever has it now."""
-    if not _is_ours(going.ctx):
-        return
-    begun = Begun.at(going.store, going.ctx.target.table_id)
-    if begun is None:
-        going.entry.put_back()
-    elif not begun.started and going.entry.put_back():
-        going.store.delete(MARKER)
+def _give_up(going: _Going, error: LakewardenError) -> None:
+    """What an attempt leaves behind. Where its owner has stopped the deletion, who looked for the entry maybe before it
+    was taken away, the entry gets its name back: nobody else comes to it. Else whoever lost his claim leaves all to
+    whoever has it now, and who got no answer to the next attempt; a deletion that was forbidden before its first file
+    has not begun."""
+    ctx, store = going.ctx, going.store
+    if not _is_awaited(ctx):
+        going.entry.put_back(for_good=True)
+        if Begun.at(store, ctx.target.table_id) is not None:
+            store.delete(MARKER)
+    elif isinstance(error, (PreconditionError, RefusedError)) and _is_ours(ctx):
+        begun = Begun.at(store, ctx.target.table_id)
+        if begun is None:
+            going.entry.put_back()
+        elif not begun.started and going.entry.put_back():
+            store.delete(MARKER)
+
+
+def _is_awaited(ctx: JobContext) -> bool:
+    """Whether the table is to be purged still; it is, while nobody can tell."""
+    try:
+        return ctx.ledger is None or ctx.ledger.awaits_purge(ctx.target.table_id)
+    except LakewardenError:
+        return True
 
 
 def _is_ours(ctx: JobContext) -> bool:

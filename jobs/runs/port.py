@@ -313,8 +313,7 @@ class Guard(Protocol):
         """Return if the run may go on with this table at this place. Raises `RevokedError` or `ConflictError`."""
 
     def readers_of(self, location: str) -> tuple[TableRow, ...]:
-        """The other managed tables that name files in this folder (shallow clones), or whose files have not been looked
-        at yet."""
+        """The other managed tables that name files in this folder (shallow clones), or that nobody has looked at."""
 
     def moved(self, look: Look) -> tuple[TableRow, ...]:
         """The tables that have moved since the last sweep saw them, as `look` finds them now."""
@@ -338,6 +337,9 @@ class Ledger(Protocol):
         told: Iterable[OriginalProperty] = (),
     ) -> None:
         """Keep what is `present` before `wanted` are set; `told` is what the log says of earlier times."""
+
+    def awaits_purge(self, table_id: str) -> bool:
+        """Whether a table is to be purged still, by whichever run."""
 
     def is_deleted(self, table_id: str) -> bool:
         """Whether an earlier attempt at purging a table has deleted the last of its files."""
@@ -372,8 +374,7 @@ class JobContext:
     metastore: Metastore | None
     """None if none is configured."""
     still_ours: Callable[[], None]
-    """Called between steps: raises `ConflictError` once the run was cancelled or its lease was lost, by this process'
-    own clock."""
+    """Raises `ConflictError` once the run was cancelled or its lease was lost, by this process' own clock."""
     storage: StorageOptions = field(default_factory=StorageOptions)
     """Options to open the table's folder with."""
     rollbacks: Rollbacks | None = None
@@ -392,8 +393,7 @@ class JobContext:
     """Those of all formats, where the worker knows others than the table's."""
 
     def require_allowed(self) -> None:
-        """Ask everything that allows the run, as it is now: before anything is deleted, rewound or committed.
-
+        """Ask everything that allows the run, as it is now: right before anything is deleted, rewound or committed.
         Raises `RevokedError` with the reason, `ConflictError` once the run is not this worker's any more."""
         self.still_ours()
         if self.guard is not None:

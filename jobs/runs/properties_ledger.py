@@ -53,6 +53,10 @@ class StoredLedger:
 
         self._store.edit(TABLES, changed, because="what stood in its properties before us")
 
+    def awaits_purge(self, table_id: str) -> bool:
+        row = self._store.rows(TABLES).get(table_id)
+        return row is not None and row.state is TableState.PURGING
+
     def is_deleted(self, table_id: str) -> bool:
         row = self._store.rows(TABLES).get(table_id)
         return row is not None and PURGE_DELETED in row.properties

@@ -4,6 +4,7 @@ nothing else; killed anywhere it comes to its end; whoever comes in between keep
 import itertools
 import json
 import re
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -16,6 +17,7 @@ from lakewarden.catalog.failpoints import reach
 from lakewarden.catalog.metastore.taken_entries import TakenEntries
 from lakewarden.catalog.model.pending_purge import MARKER
 from lakewarden.catalog.model.rows import Outcome, TableState
+from lakewarden.catalog.named_catalogs import rest_session
 from lakewarden.catalog.named_catalogs.rest_catalog import RestCatalog
 from lakewarden.catalog.state.port import Result
 from lakewarden.daemon.control.assembly import build_daemon
@@ -246,6 +248,7 @@ def test_killed_with_its_entry_taken_away_it_goes_on_from_there(
     estate.give_up()
     assert estate.entries(catalogued) == ([], True) and listed(catalogued.root) == before
     assert estate.says("tables", "undrop", catalogued.name).code == 4
+    assert estate.entries(catalogued) == ([], True), "a deletion that is under way keeps it"
     done = estate.attempt(catalogued)
     assert done.outcome is Outcome.SUCCEEDED and estate.is_over(catalogued), done
 
@@ -438,7 +441,7 @@ def test_a_stop_gives_the_entry_its_name_back(
         catalogued.point(catalogued.entry, f"file:{catalogued.root}_anew/metadata/1.metadata.json")
     said = estate.must("tables", "drop", estate.row(catalogued.name).table_id, "--yes")
     assert estate.is_state(catalogued.name, TableState.DROPPED) and listed(catalogued.root) == before
-    assert ("is still called by a name of ours" in said.err) is taken
+    assert ("may still be called by a name of ours" in said.err) is taken
     if not taken:
         assert is_whole(estate, catalogued, before)
         estate.must("tables", "undrop", catalogued.name)
@@ -499,21 +502,118 @@ def test_what_is_forbidden_while_catalogs_are_asked_deletes_nothing_more(
         assert is_whole(estate, catalogued, before)
 
 
+def settled(estate: GoingEstate, token: int = 1) -> None:
+    """A cycle of the daemon."""
+    services = estate.services
+    parts = build_daemon(services, pages=False).parts.cycle.parts
+    cycle = Cycle(replace(parts, require=lambda fence: None))
+    assert cycle.run(services.store.raise_fence("test", at_least=token), may_plan=False).trouble is None
+    assert services.queue.finished(9) == ()
+
+
 @pytest.mark.long
 def test_whose_worker_is_killed_after_a_stop_has_its_name_from_the_daemon(
     estate: GoingEstate, catalogued: GoingTable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = listed(catalogued.root)
     estate.order(catalogued)
+    # Without its command's last words: it was killed as well.
     stopped_at(estate, catalogued, "take", monkeypatch)
     killed_here("purge.entry_taken", lambda: estate.attempt(catalogued))
     estate.give_up()
     assert estate.entries(catalogued) == ([], True)
-    services = estate.services
-    parts = build_daemon(services, pages=False).parts.cycle.parts
-    cycle = Cycle(replace(parts, require=lambda fence: None))
-    assert cycle.run(services.store.raise_fence("test", at_least=1), may_plan=False).trouble is None
+    settled(estate)
     assert estate.is_state(catalogued.name, TableState.DROPPED) and is_whole(estate, catalogued, before)
+
+
+def frozen_before_it_takes(
+    estate: GoingEstate,
+    table: GoingTable,
+    monkeypatch: pytest.MonkeyPatch,
+    then: Callable[[], object] = lambda: None,
+) -> None:
+    """A worker is frozen right before it takes the entry away. Its owner stops the deletion, the daemon gives the run
+    up and settles it: nothing was taken. `then` comes before the worker wakes."""
+    take = TakenEntries.take
+
+    def taken(entries: TakenEntries, location: str, table_id: str, file: str) -> None:
+        estate.must("tables", "drop", table_id, "--yes")
+        estate.give_up()
+        settled(estate)
+        then()
+        take(entries, location, table_id, file)
+
+    monkeypatch.setattr(TakenEntries, "take", taken)
+
+
+@pytest.mark.few(1)
+@pytest.mark.parametrize("catalogued", mostly_long(CATALOGUED, ["sql"]), indirect=True)
+@pytest.mark.parametrize("undropped", [True, False], ids=["undropped", "dropped"])
+def test_a_worker_that_wakes_when_all_is_settled_gives_the_entry_back(
+    estate: GoingEstate, catalogued: GoingTable, undropped: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = listed(catalogued.root)
+    estate.order(catalogued)
+    back = ("tables", "undrop", catalogued.name)
+    frozen_before_it_takes(
+        estate, catalogued, monkeypatch, (lambda: estate.must(*back)) if undropped else (lambda: None)
+    )
+    refused(estate.attempt(catalogued))
+    assert is_whole(estate, catalogued, before)
+    assert estate.is_state(catalogued.name, TableState.ACTIVE if undropped else TableState.DROPPED)
+
+
+@pytest.mark.few(1)
+@pytest.mark.parametrize("catalogued", mostly_long(CATALOGUED, ["metastore"]), indirect=True)
+@pytest.mark.parametrize("command", ["undrop", "undrop again", "drop"])
+def test_whose_entry_was_taken_when_all_was_settled_gets_it_back_by_a_command(
+    estate: GoingEstate, catalogued: GoingTable, command: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The worker is killed right after it woke: nobody comes to it any more."""
+    before = listed(catalogued.root)
+    estate.order(catalogued)
+    table_id, back = estate.row(catalogued.name).table_id, ("tables", "undrop", catalogued.name)
+    is_back = command != "undrop"
+    frozen_before_it_takes(
+        estate, catalogued, monkeypatch, (lambda: estate.must(*back)) if is_back else (lambda: None)
+    )
+    killed_here("purge.entry_taken", lambda: estate.attempt(catalogued))
+    settled(estate, 2)
+    # The metastore's notifications tell the daemon of its new name: it is no table that might be managed.
+    taken = f"__lakewarden_purged_{table_id.replace('-', '_').lower()}"
+    said = estate.says("tables", "register", f"{catalogued.where.rpartition('.')[0]}.{taken}")
+    assert said.code == 5 and "of lakewarden's own" in said.err, (said.code, said.err)
+    assert estate.entries(catalogued) == ([], True) and not (catalogued.root / MARKER).exists()
+    said = estate.must(*(("tables", "drop", table_id, "--yes") if command == "drop" else back))
+    assert "name of ours" not in said.err, said.err
+    assert is_whole(estate, catalogued, before)
+    if command == "drop":
+        assert estate.is_state(table_id, TableState.DROPPED)
+        return
+    settled(estate, 3)  # a sweep in between could not read it
+    shown = estate.must("tables", "show", catalogued.name, "-o", "json").json
+    assert (shown["state"], shown["version"]) == ("active", 3)
+
+
+@pytest.mark.long
+def test_a_server_that_renames_when_nobody_waits_any_more_is_set_right_by_undrop(
+    estate: GoingEstate, make: Make, served: FakeRestServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = make("rest")
+    before = listed(table.root)
+    estate.order(table)
+    monkeypatch.setattr(rest_session, "_PATIENCE", 0.2)
+    served.slow = ("/tables/rename",)
+    frozen_before_it_takes(estate, table, monkeypatch)
+    assert "does not answer" in refused(estate.attempt(table))
+    until = time.monotonic() + 10
+    while not estate.entries(table)[1]:
+        assert time.monotonic() < until
+        time.sleep(0.05)
+    served.slow = ()
+    settled(estate, 2)
+    estate.must("tables", "undrop", table.name)
+    assert is_whole(estate, table, before) and estate.is_state(table.name, TableState.ACTIVE)
 
 
 def stopped_at(

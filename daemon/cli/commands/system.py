@@ -16,6 +16,7 @@ from lakewarden.daemon.cli.output import Format, Output, note, plain, show, show
 from lakewarden.daemon.usecases import declared
 from lakewarden.daemon.usecases.audit import run
 from lakewarden.daemon.usecases.runs.leaving import finish, foresee, leave, those_who_leave
+from lakewarden.daemon.usecases.runs.purge import give_name_back
 from lakewarden.daemon.usecases.system_recovery import (
     backup_at,
     mend,
@@ -158,6 +159,7 @@ def leave_all(
     for one in foreseen:
         try:
             with run(services, caller, declared.LEAVE, one.row.table_id, on=one.row.name) as actor:
+                give_name_back(services, one.row, tell=note)
                 if not is_leaving(one.row):
                     leave(services, one, actor=actor)
             gone.append(one)

@@ -20,7 +20,6 @@ from lakewarden.catalog.policy.original_properties import is_leaving
 from lakewarden.catalog.registry.registration import WantedTable
 from lakewarden.catalog.registry.removal import check_drop
 from lakewarden.catalog.registry.removal import rename as rename_table
-from lakewarden.catalog.registry.removal import undrop as undrop_table
 from lakewarden.catalog.registry.service import Registered
 from lakewarden.daemon.cli.commands import governance, table_queries
 from lakewarden.daemon.cli.commands.leaving import show_drop, tell_left
@@ -57,7 +56,7 @@ from lakewarden.daemon.usecases.runs.convert import (
     foresee_conversion,
 )
 from lakewarden.daemon.usecases.runs.leaving import Leaving, finish, foresee, leave
-from lakewarden.daemon.usecases.runs.purge import purge_table, stop_deletion
+from lakewarden.daemon.usecases.runs.purge import give_name_back, purge_table, stop_deletion, undrop_table
 from lakewarden.daemon.usecases.runs.revocation import EVERYTHING, PLANNED, PURGES, take_back_runs
 from lakewarden.jobs.engines.registry import no_engine
 
@@ -295,8 +294,7 @@ def drop(
 ) -> None:
     """Stop managing a table. Its files stay, unless --purge confirms what a dry run showed.
 
-    To stop a purge that is waiting or cannot go on, repeat the command without --purge: the files that are left
-    stay, and the table stays dropped.
+    To stop a purge, repeat the command without --purge: files that are left stay, the table stays dropped.
     """
     services = opened(home)
     row = services.registry.resolve(where, gone=True)
@@ -318,6 +316,7 @@ def drop(
         )
     confirm(f"{'Purge' if purge else 'Drop'} {row.name} at {row.location}?", yes=yes)
     with run(services, calling(services), declared.DROP, row.table_id, on=row.name) as actor:
+        give_name_back(services, row, tell=note)
         if purge and at_version is not None:
             consent = {"token": unknown_files, "others": other_installations}
             row = purge_table(services, row, at_version, **consent, actor=actor)
@@ -342,6 +341,7 @@ def _stop_purge(services: Services, row: TableRow, output: Format, *, dry_run: b
 
 def _finish(services: Services, foreseen: Leaving, output: Format, caller: Caller) -> None:
     """Give back what a dropped table is owed, and show its row. The drop stands, whatever comes of it."""
+    give_name_back(services, foreseen.row, tell=note)  # it may have been taken away late
     [left] = finish(services, [foreseen], actor=caller, tell=note)
     tell_left(left)
     show_one(left.row, format=output)
@@ -352,7 +352,7 @@ def undrop(where: Table, home: Home = None, output: Output = Format.TABLE) -> No
     """Bring a dropped table back under management."""
     services = opened(home)
     with run(services, calling(services), declared.UNDROP, where) as actor:
-        row = undrop_table(services.registry, where, actor=actor)
+        row = undrop_table(services, where, actor=actor, tell=note)
     take_back_runs(services, row, PURGES, f"{row.name} was undropped")
     show_one(row, format=output)
 

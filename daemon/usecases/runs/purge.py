@@ -8,7 +8,7 @@ from lakewarden.catalog.formats.port import LogProblem, Observation
 from lakewarden.catalog.model.rows import DELTA, Action, TableRow, TableState
 from lakewarden.catalog.policy.access import Actor
 from lakewarden.catalog.registry.other_installations import token_of
-from lakewarden.catalog.registry.removal import begin_purge, check_drop, stop_purge
+from lakewarden.catalog.registry.removal import begin_purge, check_drop, stop_purge, undrop
 from lakewarden.catalog.storage.file_store import open_store
 from lakewarden.catalog.units import count_of
 from lakewarden.daemon.installation.services import Services
@@ -19,7 +19,14 @@ from lakewarden.jobs.deletion.unneeded import refuse_shared
 from lakewarden.jobs.engines.registry import require_engine
 from lakewarden.jobs.runs.host_clock import HostClock
 
-__all__ = ["foresee_purge", "purge_table", "require_consent", "stop_deletion"]
+__all__ = [
+    "foresee_purge",
+    "give_name_back",
+    "purge_table",
+    "require_consent",
+    "stop_deletion",
+    "undrop_table",
+]
 
 _SHOWN = 10
 
@@ -91,15 +98,31 @@ def stop_deletion(
     cannot: the deletion is stopped all the same."""
     stopped = stop_purge(services.registry, row.table_id, actor=actor)
     services.heads.forget()
-    which = stopped.location or "", stopped.table_id
+    if stopped.state is not TableState.PURGED:
+        give_name_back(services, stopped, tell=tell)
+        return stopped
     try:
-        if stopped.state is TableState.DROPPED:
-            services.entries.put_back(*which)
-        else:
-            services.entries.remove(*which)
+        services.entries.remove(stopped.location or "", stopped.table_id)
     except LakewardenError as error:
-        tell(f"The entry that a catalog had of {row.name} is still called by a name of ours: {error}")
+        tell(f"The entry that a catalog had of {row.name} is still there, by a name of ours: {error}")
     return stopped
+
+
+def undrop_table(services: Services, where: str, *, actor: Actor, tell: Callable[[str], None]) -> TableRow:
+    """`undrop`, of a table that has its name in its catalog again. `tell` hears of a name that cannot be given back."""
+    give_name_back(services, services.registry.resolve(where, gone=True), tell=tell)
+    row = undrop(services.registry, where, actor=actor)
+    give_name_back(services, row, tell=tell)  # a worker may have come to it meanwhile
+    return row
+
+
+def give_name_back(services: Services, row: TableRow, *, tell: Callable[[str], None]) -> None:
+    """An entry that was taken away for a deletion that is stopped, whenever that was, gets its name back. `tell` hears
+    why it cannot."""
+    try:
+        services.entries.give_back(row)
+    except LakewardenError as error:
+        tell(f"The entry that a catalog has of {row.name} may still be called by a name of ours: {error}")
 
 
 def require_consent(

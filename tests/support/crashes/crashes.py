@@ -24,6 +24,13 @@ BLOWS = (
         test="test_daemon_crash.py::test_a_frozen_leader_that_is_resumed_does_no_harm",
     ),
     Blow(
+        blow="a worker frozen before it takes an entry away, resumed after its purge was stopped and settled",
+        left="an entry by a name of ours that nobody waits for",
+        then="the worker gives it back; where it is killed before that, undrop or drop does",
+        test="test_iceberg_purge.py::"
+        "test_whose_entry_was_taken_when_all_was_settled_gets_it_back_by_a_command",
+    ),
+    Blow(
         blow="operational database deleted while a run is in flight and an old leader is frozen, "
         "then resumed",
         left="nothing of intent",
