@@ -6,7 +6,9 @@ import time
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from io import BytesIO
+from pathlib import Path
 from typing import Any
 
 import psutil
@@ -28,6 +30,7 @@ from lakewarden.daemon.usecases.doctor.yarn import examine_yarn
 from lakewarden.jobs.engines.spark.java import java_command, spark_jars
 from support.builders.derived import ids, write
 from support.builders.entries import enlist
+from support.processes.cluster_session import BUCKETS, require_right, running_session
 from support.processes.hosts import Hosts
 from support.reference.faults import Faults
 from support.servers.hdfs import Hdfs
@@ -87,6 +90,10 @@ class Lake(Hosts):
         named = ("--name", f"{scope}.{name}")
         said = self.command("tables", "register", self.place(name), *named, "-o", "json")
         return str(json.loads(said)["table_id"])
+
+    def has_adopted(self, name: str) -> bool:
+        """Whether the daemon has found a table that a session made."""
+        return name in self.command("tables", "list")
 
     def ordered(self, name: str, *action: str) -> dict[str, Any]:
         """Have something done now. Returns what it came to."""
@@ -228,6 +235,34 @@ def test_doctor_is_told_by_the_cluster_what_it_is(lake: Lake, monkeypatch: pytes
     # The ResourceManager of this jar answers by half: neither its state nor its nodes are in what it says.
     unseen = ("resource manager", "nodes", "spark's jars", "nodes' java", "way back")
     assert {found[name].verdict for name in unseen} == {CheckResult.NOT_CHECKED}
+
+
+@pytest.mark.long
+def test_a_users_session_changes_tables_by_executors_in_each_way_and_loses_some_of_them(
+    lake: Lake, yarn: Yarn, tmp_path: Path
+) -> None:
+    catalog = "spark.sql.catalog.lake"
+    two = {"spark.dynamicAllocation.maxExecutors": "2", "spark.dynamicAllocation.executorIdleTimeout": "5s"}
+    iceberg = {catalog: "org.apache.iceberg.spark.SparkCatalog", f"{catalog}.type": "hadoop"}
+    needs = {
+        "master": "yarn",
+        "root": lake.hdfs + "/lake",
+        "conf": {**CONF, **two, **iceberg, f"{catalog}.warehouse": lake.place("iceberg")},
+    }
+    home = {"LAKEWARDEN_HOME": str(lake.folder / "daemon")}
+    with running_session(tmp_path, needs, lake.environment | home) as (told, ended):
+        require_right(told)
+        stray = pa.table({"id": pa.array([1000, 1001], pa.int64()), "v": ["a", "b"]})
+        for name in ("plain", "marked"):
+            write_deltalake(lake.place(name), stray, mode="append")
+            lake.until(partial(lake.has_adopted, f"cluster.{name}"))
+            lake.ordered(f"cluster.{name}", "compact")
+            files = [one.rpartition("/")[2] for one in DeltaTable(lake.place(name)).file_uris()]
+            assert len(files) == BUCKETS and all(one.startswith(f"lw{BUCKETS}-") for one in files)
+        after = ended()
+    for name in ("plain", "marked"):
+        rows = told["rows"][f"cluster.{name}"]
+        assert after["rows"][f"cluster.{name}"] == [*rows, [1000, "a"], [1001, "b"]]
 
 
 @pytest.mark.long
