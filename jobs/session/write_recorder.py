@@ -13,6 +13,7 @@ from lakewarden.catalog.model.lineage_record import Operation
 from lakewarden.catalog.policy.rows_write import ChosenWay
 from lakewarden.jobs.engines.spark.cancellation import require_wanted
 from lakewarden.jobs.engines.spark.session import require_safe_commits
+from lakewarden.jobs.session.conflicts.lost_races import LostRaceError, lose_for_good
 from lakewarden.jobs.session.formats.table_commits import Readers, RecordCarrier
 from lakewarden.jobs.session.plans import Plans
 from lakewarden.jobs.session.read_plans.executed_plans import PlanRecorder
@@ -91,6 +92,10 @@ class WriteRecorder:
         with self.plan_recorder.watching(session, f"lakewarden-{record.run_id}") as evidence:
             try:
                 frame: DataFrame | None = execute()
+            except LostRaceError as error:
+                if reads_fixed:
+                    lose_for_good(error)
+                raise
             except _FROM_JAVA as error:
                 committer.settle(error, run_id=record.run_id, is_mendable=not reads_fixed)
                 frame = None

@@ -1,13 +1,14 @@
 """What executors had sent on, or kept, goes with them: no row is written or counted twice, whatever tasks run again.
 Here the executor is this process, and what it has is taken away from it."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from lakewarden.catalog import failpoints
+from lakewarden.catalog.errors import ConflictError
 from lakewarden.jobs.session.delta.merges.joined_upserts import JoinedUpsert
 from lakewarden.jobs.session.delta.merges.plan_pieces import leaf_of
 from lakewarden.jobs.session.plans import Plans, kind
@@ -69,27 +70,44 @@ def test_tasks_that_are_run_again_count_their_rows_once(
     assert rows.is_sound and rows.counts["read"] == 80, "each has been read twice, and nothing else is odd"
     told = (done.rows_inserted, done.rows_updated, done.rows_deleted)
     assert told == ((0, 0, 40) if deletes else (20, 20, 0))
-    assert "counted twice" in done.left_because
+    assert "counted once" in done.left_because
     assert lake.held(path) == ([] if deletes else sorted([*ROWS[:20], *NEW], key=repr))
+
+
+def losing_kept_rows(spark: SparkSession, tries: list[str]) -> Callable[[str], None]:
+    """A listener that takes what is kept away once, when it has been computed."""
+    jvm: Any = spark._jvm
+
+    def listener(point: str) -> None:
+        if point == "upsert.merging":
+            tries.append(point)
+            if len(tries) == 1:
+                for number in spark.sparkContext._jsc.getPersistentRDDs():
+                    jvm.org.apache.spark.SparkEnv.get().blockManager().master().removeRdd(number, True)
+
+    return listener
 
 
 def test_an_upsert_whose_kept_rows_are_gone_computes_them_anew(
     lake: Lake, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    path, tries = lake.table(*ROWS, schema=SCHEMA, partitioned="part"), 0
-    jvm: Any = lake.spark._jvm
-
-    def listener(point: str) -> None:
-        nonlocal tries
-        if point == "upsert.merging":
-            tries += 1
-        if point == "upsert.merging" and tries == 1:
-            for number in lake.spark.sparkContext._jsc.getPersistentRDDs():
-                jvm.org.apache.spark.SparkEnv.get().blockManager().master().removeRdd(number, True)
-
-    monkeypatch.setattr(failpoints, "listener", listener)
+    path, tries = lake.table(*ROWS, schema=SCHEMA, partitioned="part"), list[str]()
+    monkeypatch.setattr(failpoints, "listener", losing_kept_rows(lake.spark, tries))
     with caplog.at_level("INFO", logger="lakewarden"):
         done = lake.lw.upsert(lake.rows(*NEW, schema=SCHEMA), path, ["id"])
-    assert (tries, done.rows_inserted, done.rows_updated, done.left_because) == (2, 20, 20, "")
+    assert (len(tries), done.rows_inserted, done.rows_updated, done.left_because) == (2, 20, 20, "")
     assert lake.held(path) == sorted([*ROWS[:20], *NEW], key=repr)
     assert "rows that were kept for this write. Trying again (1 of 3)." in caplog.text
+
+
+def test_rows_of_a_fixed_version_of_the_table_are_not_computed_again(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Somebody may have committed since: another try would put back what that version held."""
+    path, tries = lake.table(*ROWS, schema=SCHEMA, partitioned="part"), list[str]()
+    monkeypatch.setattr(failpoints, "listener", losing_kept_rows(lake.spark, tries))
+    source = lake.spark.sql(f"SELECT id, 'old!' AS v, part FROM delta.`{path}` VERSION AS OF 0")
+    with pytest.raises(ConflictError, match="executor was lost") as lost:
+        lake.lw.upsert(source, path, ["id"])
+    assert len(tries) == 1 and "fixed version" in str(lost.value.hint)
+    assert lake.held(path) == sorted(ROWS, key=repr)

@@ -531,6 +531,14 @@ def test_a_late_row_replaces_nothing_where_only_some_columns_are_updated(lake: L
     assert lake.held(table) == [(1, "newest", 10)]
 
 
+@pytest.mark.parametrize("rule", ["error", "any", "last by ts"])
+def test_refused_nulls_are_counted(lake: Lake, rule: str) -> None:
+    table = lake.table((1, "a", 1))
+    source = lake.rows((None, "x", 1), (None, "y", 2), (None, "y", 2), (2, "b", 1))
+    with pytest.raises(PreconditionError, match="3 rows of the source have NULL in a key"):
+        lake.lw.upsert(source, table, keys="id", duplicates=rule, null_keys="refuse")
+
+
 @pytest.mark.long
 def test_an_empty_text_in_a_partition_is_the_null_that_it_is_kept_as(lake: Lake) -> None:
     schema = "k string, v string"

@@ -1,12 +1,12 @@
 """A race that a write has lost: to which commit, and by whom. Pure but for the reading of the log."""
 
 import re
-from typing import Final
+from typing import Final, NoReturn
 
 from lakewarden.catalog.errors import ConflictError, LakewardenError
 from lakewarden.catalog.formats.port import Commit, TableReader
 
-__all__ = ["LostRaceError", "UntoldWriteError", "look_for_own_commit", "told_of"]
+__all__ = ["LostRaceError", "UntoldWriteError", "look_for_own_commit", "lose_for_good", "told_of"]
 
 _VERSION: Final = re.compile(r"committed at version (\d+)")
 """The part of Delta's error that names the commit. Of a change of metadata it does not."""
@@ -24,6 +24,11 @@ class LostRaceError(ConflictError):
     def __init__(self, message: str, *, is_mendable: bool, hint: str | None = None) -> None:
         super().__init__(message, hint=hint)
         self.is_mendable = is_mendable
+
+
+def lose_for_good(error: LostRaceError) -> NoReturn:
+    """Raise it as the loss of a write whose source has a fixed version of its target: another try would read that."""
+    raise LostRaceError(str(error), is_mendable=False, hint=_READ_ANEW) from error
 
 
 class UntoldWriteError(ConflictError):

@@ -1,11 +1,12 @@
 """Upserts into Iceberg tables that read nothing of them: the keys of the kept source as equality deletes, and its
 rows."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
+from py4j.clientserver import ClientServer
 from pyspark import inheritable_thread_target
 
 from lakewarden.catalog.errors import RefusedError
@@ -64,12 +65,20 @@ def write_blindly(
                 loose.rows(session, rows) if spec is None else loose.keys(session, keys, columns.keys, spec)
             )
 
-    with ThreadPoolExecutor(max_workers=1 + len(specs)) as threads:
-        begun = [
-            threads.submit(inheritable_thread_target(plans.spark)(written), spec) for spec in (None, *specs)
-        ]
-    first, *others = [one.result() for one in begun]
+    first, *others = _at_once(plans, written, (None, *specs))
     return BlindFiles(rows=first, keys=[file for files in others for file in files])
+
+
+def _at_once(
+    plans: Plans, written: Callable[[Any], Sequence[Any]], specs: Sequence[Any]
+) -> Sequence[Sequence[Any]]:
+    """Each in a thread of its own, with what this one's jobs are known by; one after the other where Python's threads
+    have none of the JVM's own (PYSPARK_PIN_THREAD)."""
+    if not isinstance(plans.gateway, ClientServer):
+        return [written(spec) for spec in specs]
+    with ThreadPoolExecutor(max_workers=len(specs)) as threads:
+        begun = [threads.submit(inheritable_thread_target(plans.spark)(written), spec) for spec in specs]
+    return [one.result() for one in begun]
 
 
 def specs_of_deletes(plans: Plans, target: WrittenTable, keys: Sequence[str]) -> Sequence[Any]:

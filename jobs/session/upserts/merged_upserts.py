@@ -284,7 +284,9 @@ class MergedUpserts:
             done.left_because = str(error)
             return None
         if frame is None:
-            done.left_because = "has rows with several matches, or rows that were counted twice"
+            done.left_because = (
+                "has rows with several matches, or rows that nobody can tell were counted once"
+            )
             return None
         done.counts, done.is_skipped = upsert.told, upsert.told is None
         return frame

@@ -195,9 +195,9 @@ def _computed(
 ) -> Iterator[KeptSource]:
     """The rows of a query that makes the source ready, as the view `VIEW`."""
     ready = plans.frame(session, plans.composed(session, query))
-    if SAME in ready.columns:
+    if options.duplicates.rule is not DuplicatesRule.ERROR:
         with plans.active(session):  # whose parser takes names as they are
-            asked = [expr(one) for one in _overview(options, source, SAME)]
+            asked = [expr(one) for one in _overview(options, source, each="1", count=SAME)]
             ready = ready.observe(_SEEN, *asked).drop(SAME)
     # At once: what a first query computed would be computed again for the rest if an executor was lost meanwhile.
     held = ready._jdf.localCheckpoint(True).queryExecution().logical()
@@ -317,12 +317,12 @@ def _lacking(options: UpsertOptions) -> str:
     return lacks_key([quoted(key) for key in options.keys])
 
 
-def _overview(options: UpsertOptions, source: UpsertSource, count: str) -> list[str]:
-    """Of rows, or groups of them, of which a column says how many have its keys: how many lack a key, and how many have
-    one key; by the number of a key how many values it has, the smallest, the largest, and how many NULLs."""
+def _overview(options: UpsertOptions, source: UpsertSource, *, each: str, count: str) -> list[str]:
+    """Of rows, or groups (`each` of so many), of which a column says how many (`count`) have its keys: how many lack a
+    key, how many have one key, and by a key's number how many values, the smallest, the largest, how many NULLs."""
     types = {one.name.lower(): one.type for one in source.schema}
     lacks = _lacking(options)
-    asked = [f"sum(IF({lacks}, {count}, 0)) AS missing", f"max(IF({lacks}, 0, {count})) AS most"]
+    asked = [f"sum(IF({lacks}, {each}, 0)) AS missing", f"max(IF({lacks}, 0, {count})) AS most"]
     distinct = "count" if len(options.keys) == 1 else "approx_count_distinct"
     for number, name in enumerate(options.keys):
         counted = f"IF({lacks}, NULL, {quoted(name)})"
@@ -341,7 +341,8 @@ def _grouped_overview(options: UpsertOptions, source: UpsertSource) -> str:
     moved for it."""
     keys = ", ".join(quoted(key) for key in options.keys)
     groups = f"SELECT {keys}, count(*) AS {_COUNT} FROM {VIEW} GROUP BY ALL"
-    return f"SELECT {', '.join(_overview(options, source, _COUNT))} FROM ({groups})"
+    asked = _overview(options, source, each=_COUNT, count=_COUNT)
+    return f"SELECT {', '.join(asked)} FROM ({groups})"
 
 
 def _most_frequent(options: UpsertOptions) -> str:

@@ -103,13 +103,13 @@ class JoinedUpsert:
         require_no_vectors(candidates)
         old = self._touched(candidates)
         rows, added = self._written(old)
-        is_sound = self._is_sound(rows, old)
+        is_sound = self._is_sound(rows, old, added)
         if is_sound and old and rows.counts["insert"] and not rows.has_matches:
             # As Delta's MERGE: no file goes where nothing but new rows comes. Streams that read the table tell by that.
             self._files.discard(added)
             old = []
             rows, added = self._written(old)
-            is_sound = self._is_sound(rows, old)
+            is_sound = self._is_sound(rows, old, added)
         if not is_sound:
             self._files.discard(added)
             return False
@@ -131,17 +131,22 @@ class JoinedUpsert:
         self._files.recache()
         return True
 
-    def _is_sound(self, rows: JoinedRows, old: Sequence[Any]) -> bool:
+    def _is_sound(self, rows: JoinedRows, old: Sequence[Any], added: Sequence[Any]) -> bool:
         """Whether no row has several matches, and as many rows were counted as the old files have and the new ones got.
         Tasks that are run again, since their executor was lost with what they had sent on, count once more; what they
         read and write is the same."""
         counts = rows.counts
-        written = self._plans.option(self._transaction.getMetric("numOutputRows"))
-        had = [self._plans.option(one.numPhysicalRecords()) for one in old]
-        is_read_once = None in had or sum(int(str(one)) for one in had) == counts["read"]
+        had, got = self._rows_of(old), self._rows_of(added)
+        if got is None:  # its files have no statistics: Delta's writer has counted as well
+            written = self._plans.option(self._transaction.getMetric("numOutputRows"))
+            got = -1 if written is None else int(written.value())
         out = sum(counts[name] for name in ("update", "copied", "insert"))
-        is_told_once = is_read_once and written is not None and int(written.value()) == out
-        return rows.is_sound and is_told_once
+        return rows.is_sound and had in (None, counts["read"]) and got == out
+
+    def _rows_of(self, files: Sequence[Any]) -> int | None:
+        """How many rows files have; None where one does not say."""
+        each = [self._plans.option(one.numPhysicalRecords()) for one in files]
+        return None if None in each else sum(int(str(one)) for one in each)
 
     def _found(self, predicates: Any) -> Any:
         """The files that are not left out, as the transaction knows them to be read. To ask it for them takes two jobs
