@@ -164,9 +164,9 @@ class TakenEntries:
         taken = _taken(address, table_id)
         with self.heads.asking(taken):
             file = self._file(taken)
-            if file is not None:
-                self._keeper(address).put_back(address.namespace, taken.table, table=address.table, file=file)
-                self.heads.forget()
+        if file is not None:  # a catalog that does not rename may answer all the same
+            self._keeper(address).put_back(address.namespace, taken.table, table=address.table, file=file)
+            self.heads.forget()
 
     def give_back(self, row: TableRow) -> None:
         """`put_back` for a table that does not wait to be purged: whoever took its entry away, a worker or a slow

@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import Final
 
 from lakewarden.catalog.model.rows import GONE, RowKind, TableRow, TableState
-from lakewarden.catalog.model.unread_lineage import is_lineage_unread
+from lakewarden.catalog.model.unread_lineage import is_given_up, is_lineage_unread
 
 __all__ = [
     "GiveBack",
@@ -168,8 +168,10 @@ def is_looked_after(row: TableRow) -> bool:
 
 def awaits_lineage(row: TableRow) -> bool:
     """Whether others wait until somebody has read a table's log for its lineage: its promise counts for what it was
-    made from. For a table that was dropped for good nobody waits: its owner has decided."""
-    return is_looked_after(row) and is_lineage_unread(row.properties)
+    made from, and if it was dropped, that of tables that were made from it. Nobody waits for the log of a table that
+    is gone if it is not there any more, or has been given up."""
+    is_lost = row.state is TableState.PURGED or (row.state in GONE and is_given_up(row.properties))
+    return row.kind is RowKind.TABLE and is_lineage_unread(row.properties) and not is_lost
 
 
 def owed_to(row: TableRow) -> Owed | None:

@@ -272,7 +272,7 @@ def _gone_clerk(
         readers=services.readers,
         harvest=harvest,
         clock=services.clock,
-        questions=questions,
+        tick=lambda: questions.tick(),
     )
 
 

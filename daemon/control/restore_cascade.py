@@ -98,6 +98,8 @@ class RestoreCascadeDriver:
     _handled_as_of: At | None = None
     _told: set[str] = field(default_factory=set)
     """The hashes of plans of which owners were told, and that others may follow."""
+    _waits: dict[str, tuple[tuple[int, ...], frozenset[str]]] = field(default_factory=dict)
+    """By table the versions that were taken back, and the tables whose logs have to be read before more is known."""
 
     def open(self) -> Sequence[OpenRestores]:
         governed, reverted_ranges = self.cache.governed(), self.cache.reverted_ranges
@@ -158,6 +160,8 @@ class RestoreCascadeDriver:
             self._forget(one.row)
             self._close(one, self._nothing(one, history), fence)
             return False
+        if self._still_waits(one.row, versions):
+            return False
         request = request_after(one.row.table_id, versions)
         narrow = self.rollbacks.gatherer.gather(request)
         tried = any(_was_tried(each, one, versions) for each in journal)
@@ -201,10 +205,18 @@ class RestoreCascadeDriver:
         found = self.rollbacks.gatherer.gather(whole_request(request_after(one.row.table_id, versions)))
         if found.plan.hash not in self._told:
             self._keep_and_tell(one, found)
-        if any(awaits_lineage(found.rows[table_id]) for table_id in found.unread):
+        awaited = frozenset(each for each in found.unread if awaits_lineage(found.rows[each]))
+        if awaited:
             self._told.add(found.plan.hash)  # it stays open: once these logs are read, more may be known
+            self._waits[one.row.table_id] = versions, awaited
             return
         self._close(one, f"plan {found.plan.hash} waits", fence)
+
+    def _still_waits(self, row: TableRow, versions: tuple[int, ...]) -> bool:
+        """Whether a plan for these versions waits for logs that nobody has read since."""
+        known, awaited = self._waits.get(row.table_id, ((), frozenset[str]()))
+        rows = (self.cache.row(each) for each in awaited)
+        return known == versions and all(each is not None and awaits_lineage(each) for each in rows)
 
     def _keep_and_tell(self, one: OpenRestores, found: Gathered) -> None:
         self.rollbacks.keep(found, actor=DAEMON)

@@ -23,6 +23,7 @@ from lakewarden.catalog.model.arrow_columns import distinct_pairs, in_order
 from lakewarden.catalog.model.left_by_users import is_watched
 from lakewarden.catalog.model.rollbacks import RollbackLock, rollback_locks, rollbacks_of
 from lakewarden.catalog.model.rows import (
+    GONE,
     Action,
     HealthRow,
     LineageRow,
@@ -33,9 +34,7 @@ from lakewarden.catalog.model.rows import (
     SchemaRow,
     Source,
     TableRow,
-    TableState,
 )
-from lakewarden.catalog.model.unread_lineage import is_lineage_unread
 from lakewarden.catalog.policy.effective import DownstreamPromise, EffectivePolicy
 from lakewarden.catalog.policy.original_properties import awaits_lineage, is_leaving, is_looked_after
 from lakewarden.catalog.policy.scopes import Governed, govern, scope_names, scopes_by_name
@@ -119,10 +118,8 @@ class FleetCache:
         return tuple(row for row in self._rows.values() if is_watched(row, now))
 
     def gone_unread(self) -> tuple[TableRow, ...]:
-        """The rows of tables that were dropped, and of whose lineage something may be lost that their logs tell."""
-        states = (TableState.DROPPED, TableState.PURGING)
-        rows = (row for row in self._rows.values() if row.state in states)
-        return tuple(row for row in rows if is_lineage_unread(row.properties))
+        """The rows of tables that are gone, and of whose lineage something may be lost that their logs tell."""
+        return tuple(row for row in self._rows.values() if row.state in GONE and awaits_lineage(row))
 
     def row(self, table_id: str) -> TableRow | None:
         """One row of `lakewarden.tables`, gone ones and scopes included."""
@@ -249,7 +246,7 @@ class FleetCache:
             unlooked=tuple(
                 sorted(view.name for view in views if is_unlooked(view.governed.row, view.health))
             ),
-            unread=tuple(sorted(view.name for view in views if awaits_lineage(view.governed.row))),
+            unread=tuple(sorted(row.name for row in self._rows.values() if awaits_lineage(row))),
         )
 
     def _gone_leads(self) -> Iterator[tuple[str, Governed]]:

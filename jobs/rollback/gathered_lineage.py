@@ -23,7 +23,7 @@ from lakewarden.catalog.lineage.streams.session_notes import StreamNote
 from lakewarden.catalog.lineage.unrecorded import Recorded, recorded_by_table
 from lakewarden.catalog.lineage.unswept import ended_logs_on_record, unswept_rows
 from lakewarden.catalog.model.rows import GONE, LineageRow, TableRow
-from lakewarden.catalog.model.unread_lineage import is_lineage_unread
+from lakewarden.catalog.model.unread_lineage import is_given_up, is_lineage_unread
 from lakewarden.catalog.system.codec import codec
 from lakewarden.catalog.system.port import HEALTH, LINEAGE, Rows, SystemStore
 
@@ -66,6 +66,9 @@ class LineageGatherer:
         unread: dict[str, str] = {}
 
         def take(row: TableRow) -> None:
+            if row.state in GONE and is_given_up(row.properties):
+                unread[row.table_id] = "Its log could not be read when lineage had been lost."
+                return
             known_of = recorded.get(row.table_id, {}), swept.get(row.table_id)
             try:
                 fresh.extend(self._told(row, *known_of, notes, held=held, ended=ended))

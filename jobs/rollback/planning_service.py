@@ -25,7 +25,7 @@ from lakewarden.catalog.lineage.recording import rows_of_upserts
 from lakewarden.catalog.lineage.rewritten_logs import inputs_told_apart
 from lakewarden.catalog.lineage.stream_batches import StreamHarvest
 from lakewarden.catalog.lineage.streams.session_notes import StreamNotes, waiting
-from lakewarden.catalog.lineage.unrecorded import Recorded, newest_on_record
+from lakewarden.catalog.lineage.unrecorded import newest_on_record
 from lakewarden.catalog.lineage.versions import Effect, Version, history_of
 from lakewarden.catalog.model.pending_quarantine import Quarantine
 from lakewarden.catalog.model.rows import (
@@ -257,17 +257,13 @@ class Gatherer:
         return StreamNotes(system, self.store.storage(), clock=self.clock)
 
     def _logs(self, concerned: Mapping[str, TableRow], lineage: GatheredLineage) -> Mapping[str, _TableLog]:
-        logs = {
-            key: self._log(row, lineage.recorded.get(key, {}))
-            for key, row in concerned.items()
-            if row.state not in GONE
-        }
+        logs = {key: self._log(row, lineage) for key, row in concerned.items() if row.state not in GONE}
         return {
             **logs,
             **{key: _unread_log(key, concerned[key], logs.get(key), lineage) for key in lineage.unread},
         }
 
-    def _log(self, row: TableRow, recorded: Recorded) -> _TableLog:
+    def _log(self, row: TableRow, lineage: GatheredLineage) -> _TableLog:
         location, reader = row.location or "", self._reader(row)
         seen = reader.observe(location)
         head_id = seen.format_id if isinstance(seen, Observation) else None
@@ -275,8 +271,11 @@ class Gatherer:
             return _TableLog(seen, history_of(reader.commits(location, after=-1), head_id=head_id))
         except UnreadableError as error:
             problem = LogProblem(check="log_readable", message=str(error))
-            probe, on_record = reader.probe(location, seen=None), newest_on_record(row, recorded)
+            probe = reader.probe(location, seen=None)
+            on_record = newest_on_record(row, lineage.recorded.get(row.table_id, {}))
             unread = unread_head(probe.latest, on_record) if probe.exists else None
+            if unread is not None and probe.latest is None:
+                unread = max(unread, _newest_spoken(row, lineage) + 1)
             if unread is None:
                 return _TableLog(problem, ())
             parent = UNKNOWN_PARENT if on_record is None else on_record
@@ -290,14 +289,19 @@ def _unread_log(key: str, row: TableRow, log: _TableLog | None, lineage: Gathere
     seen = LogProblem(check="log_readable", message=lineage.unread[key])
     if log is not None and log.history:
         return replace(log, hidden=True)
-    rows = lineage.rows
-    spoken = (
-        rows.filter(pc.is_in(rows[f"{end}_id"], value_set=pa.array([key, row.location])))[f"{end}_version"]
-        for end in ("output", "input")
-    )
-    newest = max((pc.max(versions).as_py() for versions in spoken if len(versions.drop_null())), default=-1)
+    newest = _newest_spoken(row, lineage)
     head = Version(version=newest + 1, parent=UNKNOWN_PARENT, operation="unknown", effect=Effect.CHANGE)
     return _TableLog(seen if log is None else log.seen, (head,), hidden=True)
+
+
+def _newest_spoken(row: TableRow, lineage: GatheredLineage) -> int:
+    """The newest version of a table that is spoken of, whoever made or read it; -1 for none."""
+    rows, named = lineage.rows, pa.array([row.table_id, row.location])
+    spoken = (
+        rows.filter(pc.is_in(rows[f"{end}_id"], value_set=named))[f"{end}_version"]
+        for end in ("output", "input")
+    )
+    return max((pc.max(versions).as_py() for versions in spoken if len(versions.drop_null())), default=-1)
 
 
 def _is_empty(history: Sequence[Version], seen: Observation | LogProblem) -> bool:

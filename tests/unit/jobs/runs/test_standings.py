@@ -8,7 +8,7 @@ import pytest
 
 from lakewarden.catalog.formats.files_elsewhere import READS_ELSEWHERE
 from lakewarden.catalog.model.rows import HealthRow, Source, TableRow, TableState
-from lakewarden.catalog.model.unread_lineage import with_lineage_unread
+from lakewarden.catalog.model.unread_lineage import with_lineage_given_up, with_lineage_unread
 from lakewarden.catalog.policy.original_properties import leaving
 from lakewarden.catalog.system.own_rows import system_rows
 from lakewarden.catalog.system.port import HEALTH, TABLES
@@ -62,7 +62,9 @@ def test_who_is_asked_about(changes: dict[str, Any], asked: bool) -> None:
         pytest.param({}, True, id="active"),
         pytest.param({"state": TableState.QUARANTINED}, True, id="quarantined"),
         pytest.param({"state": TableState.PURGING}, True, id="its promise still counts"),
-        pytest.param({"state": TableState.DROPPED}, False, id="dropped"),
+        pytest.param({"state": TableState.DROPPED}, True, id="dropped"),
+        pytest.param({"state": TableState.DROPPED, "given_up": True}, False, id="dropped and given up"),
+        pytest.param({"state": TableState.PURGING, "given_up": True}, False, id="half purged"),
         pytest.param({"state": TableState.DROPPED, "leaves": True}, True, id="leaving"),
         pytest.param({"state": TableState.PURGED}, False, id="purged"),
     ],
@@ -70,9 +72,10 @@ def test_who_is_asked_about(changes: dict[str, Any], asked: bool) -> None:
 def test_who_waits_for_lineage_that_was_lost(changes: dict[str, Any], waits: bool) -> None:
     store = FakeSystemStore()
     store.create(system_rows(store, now=NOW, actor="root"))
-    leaves = changes.pop("leaves", False)
+    leaves, given_up = changes.pop("leaves", False), changes.pop("given_up", False)
     (marked,) = with_lineage_unread([row("d", **changes)], now=NOW, actor="root")
     other = leaving(marked, (), NOW.isoformat()) if leaves else marked
+    other = with_lineage_given_up(other) if given_up else other
     store.edit(TABLES, lambda _: [other, row("t", row=10)], because="test")
     standings = StoredStandings(store)
     (audit,) = store.rows(TABLES).find(name="lakewarden.audit")
