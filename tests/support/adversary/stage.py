@@ -179,6 +179,8 @@ class Stage:
         self.acting: Actor | None = None
         self.hired: dict[str, Actor] = {}
         self._service: Service | None = None
+        self._forget_heads: Callable[[], None] = lambda: None
+        """What catalogs have told the daemon a moment ago."""
         _prepare()
         Stage._current = self
 
@@ -292,9 +294,8 @@ class Stage:
         actor = Actor(name="cycle", do=lambda: Said(code=0))
 
         def do() -> Said:
-            if self._service is None:
-                self._service = build_daemon(self.services(actor), pages=False)
-            service = self._service
+            service = self._daemon(actor)
+            self._forget_heads()  # cycles of a daemon are further apart than an answer of a catalog counts
             try:
                 fence = service.parts.leadership.step()
                 if fence is None:
@@ -311,6 +312,13 @@ class Stage:
         actor.do = do
         return actor
 
+    def _daemon(self, actor: Actor | None = None) -> Service:
+        """The one that runs, or a new one."""
+        if self._service is None:
+            services = self.services() if actor is None else self.services(actor)
+            self._service, self._forget_heads = build_daemon(services, pages=False), services.heads.forget
+        return self._service
+
     @classmethod
     def look(cls, location: str) -> None:
         """The product is about to read the metadata of a table."""
@@ -319,10 +327,9 @@ class Stage:
 
     def lead(self) -> None:
         """A daemon leads, if there are system tables to lead: commands leave their runs to its workers."""
-        if self._service is None:
-            self._service = build_daemon(self.services(), pages=False)
+        service = self._daemon()
         with suppress(LakewardenError):
-            self._service.parts.leadership.step()
+            service.parts.leadership.step()
 
     def rest(self) -> None:
         """No daemon leads: commands start workers of their own."""
