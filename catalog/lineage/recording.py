@@ -28,10 +28,12 @@ def rows_from(
     commits: Iterable[Commit],
     *,
     format_id: str | None,
+    head_id: str | None = None,
     at: datetime,
     streams: Mapping[BatchKey, StreamReads] = NO_STREAMS,
 ) -> tuple[LineageRow, ...]:
-    """The rows of these commits, in order. `format_id`: the table's UUID before the first of them, if it is known.
+    """The rows of these commits, in order. `format_id`: the table's UUID before the first of them, `head_id` that after
+    the last one, as far as they are known.
 
     `streams` has what batches read. Where several commits hold one batch (it was undone and written again), that is
     said of the last one: the checkpoint speaks of that.
@@ -45,7 +47,7 @@ def rows_from(
     }
     last = {key: version for version, key in keys.items() if key is not None}
     rows: list[LineageRow] = []
-    for one in history_of(told, format_id=format_id):
+    for one in history_of(told, format_id=format_id, head_id=head_id):
         # What is published later keeps the row that it got on its branch.
         version = replace(one, run_id=one.run_id or made.get(one.version))
         key = keys[version.version]

@@ -57,7 +57,9 @@ def unrecorded_rows(
         reader, row, recorded={} if is_unread else recorded, newest=newest, head_id=head_id, upto=upto
     )
     reads = NO_STREAMS if streams is None else streams.reads(row, new.commits)
-    rows = rows_from(row.table_id, new.commits, format_id=new.format_id, at=at, streams=reads)
+    rows = rows_from(
+        row.table_id, new.commits, format_id=new.format_id, head_id=head_id, at=at, streams=reads
+    )
     made_at = {one.version: one.committed_at for one in new.commits}
     logs = tuple(ended(one.input_id for one in rows)) if rows else ()
     rows = told_apart(rows, logs, made_at)

@@ -85,6 +85,17 @@ def test_rows_on_record_tell_the_same_when_the_log_is_gone(table: Branched) -> N
     assert not graph.closure([left]).state(head) and all(graph.known)
 
 
+def test_what_is_left_of_a_log_has_the_uuid_of_head_if_nothing_in_it_sets_another(table: Branched) -> None:
+    table.go_on()
+    first, *rest = ManifestReader().commits(table.location, after=-1)
+    assert {one.output_format_id for one in rows_from("t", rest, format_id=None, head_id="u", at=NOW)} == {
+        "u"
+    }
+    assert {one.output_format_id for one in rows_from("t", rest, format_id=None, at=NOW)} == {None}
+    whole = rows_from("t", [first, *rest], format_id=None, head_id="u", at=NOW)
+    assert {one.output_format_id for one in whole} == {first.format_id} != {None}
+
+
 def test_a_reader_of_what_was_left_behind_depends_on_it(table: Branched) -> None:
     seen = LineageInput(table_id="t", location=table.location, format="manifest", version=table.left)
     derived = ManifestWriter(root=table.writer.root.parent / "d", now=NOW)
