@@ -39,7 +39,7 @@ _GIVES_UP: Final = timedelta(days=7)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class _ReadLog:
+class _GoneLog:
     """What a log has told that is not on record."""
 
     row: TableRow
@@ -70,7 +70,7 @@ class GoneLineageClerk:
     """Called while logs are waited for; may raise."""
     wait: float = _WAIT
     """Seconds."""
-    _late: dict[str, Late[TableRow, _ReadLog]] = field(default_factory=dict)
+    _late: dict[str, Late[TableRow, _GoneLog]] = field(default_factory=dict)
     """Logs that are still read, by `table_id`."""
     _away: dict[str, datetime] = field(default_factory=dict)
     """When a table is tried again whose storage did not answer."""
@@ -100,7 +100,7 @@ class GoneLineageClerk:
         self._write(over, fence)
         return len(over)
 
-    def _is_over(self, told: _ReadLog, row: TableRow | None, now: datetime) -> bool:
+    def _is_over(self, told: _GoneLog, row: TableRow | None, now: datetime) -> bool:
         """Whether what was told settles it for the row as it is by now."""
         since = told.row.properties[LINEAGE_UNREAD]
         if row is None or row.properties[LINEAGE_UNREAD] != since:
@@ -110,7 +110,7 @@ class GoneLineageClerk:
             return False
         return True
 
-    def _told(self, held: Rows[LineageRow], ended: EndedLogs, row: TableRow) -> _ReadLog:
+    def _told(self, held: Rows[LineageRow], ended: EndedLogs, row: TableRow) -> _GoneLog:
         """What a log tells."""
 
         def read() -> Sequence[LineageRow] | None:
@@ -128,14 +128,14 @@ class GoneLineageClerk:
         try:
             rows = isolated(read)
         except UnavailableError as error:
-            return _ReadLog(row=row, rows=None, because=str(error), is_away=True)
+            return _GoneLog(row=row, rows=None, because=str(error), is_away=True)
         except LakewardenError as error:
-            return _ReadLog(row=row, rows=None, because=str(error))
+            return _GoneLog(row=row, rows=None, because=str(error))
         if isinstance(rows, Unforeseen):
-            return _ReadLog(row=row, rows=None, because=rows.problem)
-        return _ReadLog(row=row, rows=rows, because=f"Its log is not at {row.location} any more.")
+            return _GoneLog(row=row, rows=None, because=rows.problem)
+        return _GoneLog(row=row, rows=rows, because=f"Its log is not at {row.location} any more.")
 
-    def _write(self, found: Sequence[_ReadLog], fence: Fence) -> None:
+    def _write(self, found: Sequence[_GoneLog], fence: Fence) -> None:
         """Lineage before the rows that say that it was read: killed in between, it is read once more."""
         for one in found:
             if one.rows is None:
