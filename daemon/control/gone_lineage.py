@@ -16,7 +16,6 @@ from lakewarden.catalog.formats.registry import reader_of
 from lakewarden.catalog.isolation import Unforeseen, isolated
 from lakewarden.catalog.lineage.rewritten_logs import ended_logs
 from lakewarden.catalog.lineage.stream_batches import StreamHarvest
-from lakewarden.catalog.lineage.unrecorded import recorded_of
 from lakewarden.catalog.lineage.unswept import EndedLogs, unswept_rows
 from lakewarden.catalog.model.rows import LineageRow, TableRow
 from lakewarden.catalog.model.unread_lineage import LINEAGE_UNREAD, with_lineage_given_up, with_lineage_read
@@ -117,7 +116,7 @@ class GoneLineageClerk:
             return unswept_rows(
                 reader_of(self.readers, row.format),
                 row,
-                recorded_of(held.find(output_id=row.table_id)),
+                {},  # what is on record does not tell from where
                 self.harvest,
                 held=held,
                 ended=ended,

@@ -93,7 +93,7 @@ class WriteRecorder:
             try:
                 frame: DataFrame | None = execute()
             except LostRaceError as error:
-                if reads_fixed:
+                if reads_fixed and error.is_mendable:
                     lose_for_good(error)
                 raise
             except _FROM_JAVA as error:
