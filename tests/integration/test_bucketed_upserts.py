@@ -20,6 +20,7 @@ from support.builders.bucketed_lakes import (
     swap_names_of_files,
 )
 from support.cases import mostly_long
+from support.crashes.in_process import amid
 
 pytestmark = pytest.mark.spark
 
@@ -116,13 +117,10 @@ def test_an_upsert_of_what_the_table_held_undoes_nobodys_commit(
     """It comes when the source is computed, and before the buckets are joined."""
     tries: list[str] = []
 
-    def listener(point: str) -> None:
-        if point == "upsert.merging":
-            tries.append(point)
-            if len(tries) == 1:
-                tables.lw.sql("UPDATE t SET v = 'theirs' WHERE id = 1")
+    def theirs() -> None:
+        tables.lw.sql("UPDATE t SET v = 'theirs' WHERE id = 1")
 
-    monkeypatch.setattr(failpoints, "listener", listener)
+    monkeypatch.setattr(failpoints, "listener", amid("upsert.merging", theirs, tries))
     done = tables.lw.upsert(
         tables.spark.sql("SELECT id, concat(v, '!') AS v FROM t WHERE id < 2"), "t", ["id"]
     )

@@ -18,6 +18,7 @@ from lakewarden.jobs.session.delta.checksums import bytes_of, files_of, listed, 
 from lakewarden.jobs.session.delta.merges import joined_upserts
 from support.builders.lakes import Lake, running_lake
 from support.cases import mostly_long
+from support.crashes.in_process import amid
 
 pytestmark = pytest.mark.spark
 
@@ -265,13 +266,10 @@ def test_an_upsert_of_what_the_table_held_undoes_nobodys_commit(
     source = lake.spark.sql(f"SELECT id, concat(v, '!') AS v, ts FROM delta.`{table}`")
     tries: list[str] = []
 
-    def listener(point: str) -> None:
-        if point == "upsert.merging":
-            tries.append(point)
-            if len(tries) == 1:
-                DeltaTable(table).update(updates={"v": "'theirs'"}, predicate="id = 1")
+    def theirs() -> None:
+        DeltaTable(table).update(updates={"v": "'theirs'"}, predicate="id = 1")
 
-    monkeypatch.setattr(failpoints, "listener", listener)
+    monkeypatch.setattr(failpoints, "listener", amid("upsert.merging", theirs, tries))
     done = lake.lw.upsert(source, table, keys="id")
     assert (bool(done.left_because), len(tries)) == (is_left, 2)
     assert lake.held(table) == [(1, "theirs!", 1), (2, "2!", 1)]

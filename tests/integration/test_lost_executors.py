@@ -1,7 +1,8 @@
 """What executors had sent on, or kept, goes with them: no row is written or counted twice, whatever tasks run again.
 Here the executor is this process, and what it has is taken away from it."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from lakewarden.jobs.session.delta.merges.joined_upserts import JoinedUpsert
 from lakewarden.jobs.session.delta.merges.plan_pieces import leaf_of
 from lakewarden.jobs.session.plans import Plans, kind
 from support.builders.lakes import Lake, running_lake
+from support.crashes.in_process import amid
 
 pytestmark = pytest.mark.spark
 
@@ -74,25 +76,20 @@ def test_tasks_that_are_run_again_count_their_rows_once(
     assert lake.held(path) == ([] if deletes else sorted([*ROWS[:20], *NEW], key=repr))
 
 
-def losing_kept_rows(spark: SparkSession, tries: list[str]) -> Callable[[str], None]:
-    """A listener that takes what is kept away once, when it has been computed."""
+def lose_kept_rows(spark: SparkSession) -> None:
+    """What is kept is taken away."""
     jvm: Any = spark._jvm
-
-    def listener(point: str) -> None:
-        if point == "upsert.merging":
-            tries.append(point)
-            if len(tries) == 1:
-                for number in spark.sparkContext._jsc.getPersistentRDDs():
-                    jvm.org.apache.spark.SparkEnv.get().blockManager().master().removeRdd(number, True)
-
-    return listener
+    for number in spark.sparkContext._jsc.getPersistentRDDs():
+        jvm.org.apache.spark.SparkEnv.get().blockManager().master().removeRdd(number, True)
 
 
 def test_an_upsert_whose_kept_rows_are_gone_computes_them_anew(
     lake: Lake, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     path, tries = lake.table(*ROWS, schema=SCHEMA, partitioned="part"), list[str]()
-    monkeypatch.setattr(failpoints, "listener", losing_kept_rows(lake.spark, tries))
+    monkeypatch.setattr(
+        failpoints, "listener", amid("upsert.merging", partial(lose_kept_rows, lake.spark), tries)
+    )
     with caplog.at_level("INFO", logger="lakewarden"):
         done = lake.lw.upsert(lake.rows(*NEW, schema=SCHEMA), path, ["id"])
     assert (len(tries), done.rows_inserted, done.rows_updated, done.left_because) == (2, 20, 20, "")
@@ -105,7 +102,9 @@ def test_rows_of_a_fixed_version_of_the_table_are_not_computed_again(
 ) -> None:
     """Somebody may have committed since: another try would put back what that version held."""
     path, tries = lake.table(*ROWS, schema=SCHEMA, partitioned="part"), list[str]()
-    monkeypatch.setattr(failpoints, "listener", losing_kept_rows(lake.spark, tries))
+    monkeypatch.setattr(
+        failpoints, "listener", amid("upsert.merging", partial(lose_kept_rows, lake.spark), tries)
+    )
     source = lake.spark.sql(f"SELECT id, 'old!' AS v, part FROM delta.`{path}` VERSION AS OF 0")
     with pytest.raises(ConflictError, match="executor was lost") as lost:
         lake.lw.upsert(source, path, ["id"])

@@ -12,7 +12,7 @@ import pytest
 from lakewarden.catalog import failpoints
 from support.crashes.killed import Killed
 
-__all__ = ["killed_here"]
+__all__ = ["amid", "killed_here"]
 
 
 def killed_here(point: str, work: Callable[[], Any]) -> None:
@@ -31,3 +31,15 @@ def killed_here(point: str, work: Callable[[], Any]) -> None:
         patch.setattr(failpoints, "listener", listener)
         with pytest.raises(Killed):
             work()
+
+
+def amid(point: str, do: Callable[[], object], reached: list[str]) -> Callable[[str], None]:
+    """A listener that does something when `point` is first reached; it counts in `reached` how often it was."""
+
+    def listener(told: str) -> None:
+        if told == point:
+            reached.append(told)
+            if len(reached) == 1:
+                do()
+
+    return listener
