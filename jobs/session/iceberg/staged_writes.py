@@ -5,7 +5,6 @@ looked at, and then published by one commit, exactly on the metadata that was re
 properties ask for does not matter. Rows that are appended, and read nothing of the table, may come after others'.
 """
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Final, NoReturn
@@ -36,6 +35,7 @@ from lakewarden.jobs.session.iceberg.marked_commits import (
     require_into_main,
     run_marked,
 )
+from lakewarden.jobs.session.iceberg.snapshot_lines import summaries_under
 from lakewarden.jobs.session.iceberg.written_tables import WrittenTable
 from lakewarden.jobs.session.plans import JavaPlan, Plans
 from lakewarden.jobs.session.row_counts import NOTHING, UNKNOWN
@@ -55,7 +55,6 @@ _MERGED: Final = tuple(
 )
 _TIMES: Final = 5
 _OURS: Final = "lakewarden."
-_PICKED: Final = "source-snapshot-id"
 _PART_OF_A_FILE: Final = "Cannot delete file where some, but not all, rows match filter"
 
 
@@ -110,14 +109,14 @@ class StagedWrite:
     def holds(self, operation: str) -> tuple[bool, LineageRecord | None]:
         """Whether main descends from a snapshot with the id of an operation, and the record of the newest, None where
         that cannot be read. A snapshot that has expired says nothing any more."""
-        found = next(self._under(operation), None)
+        found = next(summaries_under(self._plans, self._target.base, operation), None)
         if found is None:
             return False, None
         return True, read_record(found[1].get(RECORD_KEY), None).record
 
     def numbered(self, operation: str) -> Iterator[NumberedWrite]:
         """The writes under the id of an operation that main descends from, newest first."""
-        for version, told in self._under(operation):
+        for version, told in summaries_under(self._plans, self._target.base, operation):
             number = as_whole(told.get(OPERATION_NUMBER, ""))
             if number is not None:
                 record = read_record(told.get(RECORD_KEY), None).record
@@ -133,21 +132,6 @@ class StagedWrite:
             return int(told.getOrDefault("added-records", "0")), 0, 0
         inserted, updated, deleted = (int(told.getOrDefault(key, "0")) for key in _MERGED)
         return inserted, updated, deleted
-
-    def _under(self, operation: str) -> Iterator[tuple[int, Mapping[str, str]]]:
-        """Version and summary of the snapshots with the id of an operation, newest first, that main descends from. One
-        that was cherry-picked has the rows of another, and what that one says."""
-        # In one text: to ask Java for each snapshot of a long line takes seconds.
-        told = json.loads(self._iceberg.TableMetadataParser.toJson(self._target.base))
-        snapshots = {one["snapshot-id"]: one for one in told.get("snapshots", ())}
-        one = snapshots.get(told.get("current-snapshot-id"))
-        while one is not None:
-            own = one.get("summary", {})
-            source = snapshots.get(int(own.get(_PICKED, 0)), {})
-            for summary in (own, source.get("summary", {})):
-                if summary.get(OPERATION_ID) == operation:
-                    yield int(one["sequence-number"]), summary
-            one = snapshots.get(one.get("parent-snapshot-id"))
 
     def carry(self, session: Any, record: LineageRecord) -> None:
         """Have the snapshot carry a record, and nothing else that looks like ours. Raises `RefusedError` if the session
