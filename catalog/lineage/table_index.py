@@ -17,7 +17,7 @@ from lakewarden.catalog.model.rows import GONE, RowKind
 from lakewarden.catalog.policy.scopes import Governed, govern, scopes_by_name
 from lakewarden.catalog.storage.place import is_local_folder
 from lakewarden.catalog.storage.same_storage import may_be_in, may_be_same
-from lakewarden.catalog.system.port import LINEAGE, ROLLBACKS, TABLES, At, SystemStore
+from lakewarden.catalog.system.port import HEALTH, LINEAGE, ROLLBACKS, TABLES, At, SystemStore
 
 __all__ = ["TableDirectory"]
 
@@ -78,6 +78,18 @@ class TableDirectory:
                 if one.recorded_at >= since and one.output_id != table_id
             }
         )
+
+    def rows_since(self, location: str, since: datetime) -> int | None:
+        """How many rows, deleted ones among them, a sweep counted since then in the files of the table at a canonical
+        location; None where none is managed there, none was counted, or nobody answers."""
+        table_id = self.table_ids([location]).get(location)
+        if table_id is None:
+            return None
+        try:
+            health = self._store.rows(HEALTH).get(table_id)
+        except UnavailableError:
+            return None
+        return None if health is None or health.observed_at < since else health.stored_rows
 
     def require_unmanaged(self, location: str, called: str, format_id: str | None = None) -> None:
         """Raise `NotAllowedError` for what is `called` so, and changes rows or files unrecorded, if a managed table is

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
+from statistics import median
 from typing import Final
 
 from lakewarden.catalog.errors import LakewardenError, PreconditionError, UsageError
@@ -35,6 +36,10 @@ _DAYS: Final = int(OBSERVED.total_seconds()) // DAY
 _PAGE: Final = "docs/governed-writes.md says what each of them does."
 _SMALL: Final = 64 * MIB
 """A table that is written anew within seconds: its readers should not pay for delete files."""
+_LARGE: Final = 0.3
+"""A share of the rows. Written beside its files, such a change still writes three tenths of what files anew would be at
+the most, and leaves as much to be read in vain; and it alone is three times what has a compaction write them anew
+(`compaction.deleted_share`, unless somebody sets it)."""
 
 
 class AskedBy(StrEnum):
@@ -94,6 +99,15 @@ class WrittenAndRead:
     """The statement changes every row; of others nobody knows beforehand."""
     has_more: bool = False
     """There were more `writes`."""
+    changed: tuple[int, ...] = ()
+    """Rows that those of the `writes` took or replaced by others of which the log tells it."""
+    rows: int | None = None
+    """In its data files, deleted ones among them."""
+
+    @property
+    def share(self) -> float | None:
+        """The share of its rows that a change takes, by the median of what was `changed`; None where nothing tells."""
+        return min(median(self.changed) / self.rows, 1.0) if self.changed and self.rows else None
 
 
 def way_named(told: object, where: str) -> RowsWrite:
@@ -135,6 +149,9 @@ def decided(known: WrittenAndRead, beside: RowsWrite, by: AskedBy) -> ChosenWay:
         return chosen(RowsWrite.REWRITE, sizes)
     if known.all_change:
         return chosen(RowsWrite.REWRITE, "all rows change")
+    share = _share_told(known)
+    if known.share is not None and known.share >= _LARGE:
+        return chosen(RowsWrite.REWRITE, f"{share}, and from {_LARGE:.0%} on files are written anew")
     if known.writes is None:
         return chosen(RowsWrite.TABLE, "how often its rows are changed is not known")
     if known.reads is None:
@@ -143,7 +160,17 @@ def decided(known: WrittenAndRead, beside: RowsWrite, by: AskedBy) -> ChosenWay:
     rates = (
         f"within {_DAYS} days its rows were changed {least}{known.writes} times, and read {known.reads} times"
     )
+    told = rates if share is None else f"{rates}; {share}"
     is_open = known.writes < known.reads if known.has_more else not known.writes and not known.reads
     if is_open:
-        return chosen(RowsWrite.TABLE, rates)
-    return chosen(beside if known.writes >= known.reads else RowsWrite.REWRITE, rates)
+        return chosen(RowsWrite.TABLE, told)
+    return chosen(beside if known.writes >= known.reads else RowsWrite.REWRITE, told)
+
+
+def _share_told(known: WrittenAndRead) -> str | None:
+    """The share of the rows that a change takes, as half a sentence."""
+    if known.share is None:
+        return None
+    percent = f"{known.share:.1%}" if known.share >= 0.001 else "less than 0.1%"
+    count = len(known.changed)
+    return f"its changes took {percent} of its rows{f' (the median of {count})' if count > 1 else ''}"

@@ -235,6 +235,10 @@ class Directory(Protocol):
         """How many commits to other tables are on record since then as made from the managed table at this canonical
         location; None where there is none or nobody answers."""
 
+    def rows_since(self, location: str, since: datetime) -> int | None:
+        """The rows in the files of the managed table at this canonical location, deleted ones among them, as a sweep
+        counted them since then; None where there is none, or nobody answers or has counted."""
+
     def require_writable(self, location: str) -> None:
         """Raise `NotAllowedError` if no user's session may write there: system tables."""
 

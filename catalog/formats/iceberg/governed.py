@@ -13,7 +13,7 @@ from lakewarden.catalog.model.lineage_record import (
     read_record,
 )
 
-__all__ = ["changed_rows", "kind_told", "record_in"]
+__all__ = ["changed_rows", "kind_told", "record_in", "taken_rows"]
 
 _KINDS: Final[Mapping[Operation, CommitKind]] = {
     Operation.APPEND: CommitKind.APPEND,
@@ -31,6 +31,7 @@ _MADE: Final[Mapping[Operation, frozenset[str]]] = {
 _CHANGING: Final = frozenset({"append", "delete", "overwrite"})
 _OF_MERGES: Final = "spark.merge-into.num-target-rows-"
 _UNKNOWN: Final = ""
+_TAKEN: Final = ("numTargetRowsUpdated", "numTargetRowsDeleted", "numDeletedRows")
 _DELETES: Final = ("total-position-deletes", "total-equality-deletes")
 
 Summary = Mapping[str, str]
@@ -71,6 +72,27 @@ def changed_rows(record: LineageRecord | None, told: Summary, before: Summary) -
             pass
     sizes = {"numAddedBytes": told.get("added-files-size"), "numRemovedBytes": told.get("removed-files-size")}
     return {**rows, **{name: size for name, size in sizes.items() if size is not None}}
+
+
+def taken_rows(made: str, told: Summary, before: Summary | None) -> int | None:
+    """How many rows a snapshot, which Iceberg calls `made`, took or replaced by others, whoever wrote it; None where
+    its summary (`told`) does not tell, and for overwrites. `before`: the summary of the one before, if there is one."""
+    numbers = {key: as_whole(value) or 0 for key, value in told.items()}
+    if "added-delete-files" in told:
+        is_told = "added-equality-deletes" not in told and "deleted-data-files" not in told
+        return _less(numbers, "added-position-deletes", "removed-position-deletes") if is_told else None
+    if before is None:
+        return None
+    record = record_in(told).record
+    if any(key.startswith(_OF_MERGES) for key in told):
+        rows = _merged(told, before, "")
+    elif made == "delete" if record is None else record.operation is Operation.DELETE:
+        rows = _deleted(told, before)
+    else:
+        return None
+    counts = [as_whole(rows.get(name, "")) for name in _TAKEN if name in rows]
+    known = [one for one in counts if one is not None]
+    return sum(known) if known and len(known) == len(counts) else None
 
 
 def _merged(told: Summary, before: Summary, added: str) -> Summary:

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from lakewarden.catalog.errors import RefusedError, UsageError
-from lakewarden.catalog.formats.port import CommitKind, TableReader
+from lakewarden.catalog.formats.port import Commit, CommitKind, TableReader
 from lakewarden.catalog.model.enums import RowsWrite
 from lakewarden.catalog.model.rows import DELTA, TableFormat
 from lakewarden.catalog.policy.rows_write import AskedWay, ChosenWay, WrittenAndRead, decided
@@ -15,17 +15,13 @@ from lakewarden.jobs.session.delta.checksums import bytes_of
 from lakewarden.jobs.session.delta.session_keys import set_way
 from lakewarden.jobs.session.formats.row_changes import Properties, properties_of_database
 from lakewarden.jobs.session.plans import Plans
+from lakewarden.jobs.session.row_counts import counts_of
 
 __all__ = ["DeltaTarget", "delta_way"]
 
 _VECTORS: Final = "delta.enableDeletionVectors"
-_CHANGES: Final = (
-    CommitKind.MERGE,
-    CommitKind.UPDATE,
-    CommitKind.DELETE,
-    CommitKind.OVERWRITE,
-    CommitKind.PARTIAL_OVERWRITE,
-)
+_BY_ROW: Final = (CommitKind.MERGE, CommitKind.UPDATE, CommitKind.DELETE)
+_CHANGES: Final = (*_BY_ROW, CommitKind.OVERWRITE, CommitKind.PARTIAL_OVERWRITE)
 _MOST: Final = 100
 """Commits are read one by one: so many of the newest."""
 
@@ -76,6 +72,14 @@ def _obstacle(location: str, properties: Mapping[str, str]) -> tuple[str, Refuse
     return None
 
 
+def _taken(commit: Commit) -> int | None:
+    """The rows that a commit took or replaced by others; None where its metrics do not tell."""
+    counts = counts_of(commit)
+    if counts.num_updated_rows is None or counts.num_deleted_rows is None:
+        return None
+    return counts.num_updated_rows + counts.num_deleted_rows
+
+
 @dataclass(frozen=True, kw_only=True)
 class DeltaTarget:
     """`RowsTarget`: a Delta table whose rows a session, a clone for one statement alone, changes."""
@@ -102,12 +106,14 @@ class DeltaTarget:
     def known(self, *, since: datetime, reads: int | None) -> WrittenAndRead:
         commits = self.reader.newest(self.location, count=_MOST)
         recent = [one for one in commits if one.committed_at >= since]
+        counts = [_taken(one) for one in recent if one.kind in _BY_ROW]
         return WrittenAndRead(
             size=bytes_of(self.snapshot),
             writes=sum(one.kind in _CHANGES for one in recent),
             reads=reads,
             all_change=self.all_change,
             has_more=len(recent) == _MOST,
+            changed=tuple(one for one in counts if one is not None),
         )
 
     def way(self, asked: AskedWay, known: WrittenAndRead) -> ChosenWay:

@@ -3,10 +3,11 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final
+from typing import Any, Final
 
 from lakewarden.catalog.bounds import as_whole
 from lakewarden.catalog.errors import RefusedError, UsageError
+from lakewarden.catalog.formats.iceberg.governed import taken_rows
 from lakewarden.catalog.model.enums import RowsWrite
 from lakewarden.catalog.model.rows import TableFormat
 from lakewarden.catalog.policy.rows_write import AskedWay, ChosenWay, WrittenAndRead, decided
@@ -23,6 +24,8 @@ _MODES: Final[Mapping[RowsWrite, str]] = {
 }
 _CHANGES: Final = ("overwrite", "delete")
 """What snapshots say of themselves whose rows others took the place of, or none. A compaction is a replace."""
+_TOLD: Final = 20
+"""So many of the newest are asked how many rows they took."""
 _VECTORS: Final = 3
 """The format version from which on the places of deleted rows are kept in vectors, and nowhere else."""
 
@@ -82,18 +85,32 @@ class IcebergTarget:
 
     def known(self, *, since: datetime, reads: int | None) -> WrittenAndRead:
         head = self.target.base.currentSnapshot()
-        told = {} if head is None else dict(head.summary())
+        told = {} if head is None else self._summary(head)
         first = since.timestamp() * 1000
-        writes = sum(
-            one.timestampMillis() >= first and str(one.operation()) in _CHANGES
+        changes = [
+            one
             for one in self.plans.items(self.target.base.snapshots())
-        )
+            if one.timestampMillis() >= first and str(one.operation()) in _CHANGES
+        ]
+        counts = [self._taken(one) for one in changes[-_TOLD:]]
         return WrittenAndRead(
-            size=0 if head is None else as_whole(str(told.get("total-files-size", ""))),
-            writes=writes,
+            size=0 if head is None else as_whole(told.get("total-files-size", "")),
+            writes=len(changes),
             reads=reads,
             all_change=self.all_change,
+            changed=tuple(one for one in counts if one is not None),
+            rows=as_whole(told.get("total-records", "")),
         )
+
+    def _taken(self, snapshot: Any) -> int | None:
+        """The rows that a change took; None where nothing tells."""
+        parent = snapshot.parentId()
+        before = None if parent is None else self.target.base.snapshot(parent)
+        told = self._summary(snapshot)
+        return taken_rows(str(snapshot.operation()), told, None if before is None else self._summary(before))
+
+    def _summary(self, snapshot: Any) -> Mapping[str, str]:
+        return self.plans.entries(snapshot.summary()) or {}  # format version 1 may have none
 
     def way(self, asked: AskedWay, known: WrittenAndRead) -> ChosenWay:
         return iceberg_way(self.target, asked, known)

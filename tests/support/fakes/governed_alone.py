@@ -11,6 +11,9 @@ class GovernedAlone:
     def reads_since(self, location: str, since: datetime) -> int | None:
         raise AssertionError("Nobody asks for `auto`.")
 
+    def rows_since(self, location: str, since: datetime) -> int | None:
+        raise AssertionError("Nobody asks for `auto`.")
+
     def require_no_hold(self, called: str, location: str, format_id: str | None = None) -> None:
         return
 

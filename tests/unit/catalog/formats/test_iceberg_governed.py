@@ -2,9 +2,9 @@
 
 import pytest
 
-from lakewarden.catalog.formats.iceberg.governed import changed_rows, kind_told
+from lakewarden.catalog.formats.iceberg.governed import changed_rows, kind_told, taken_rows
 from lakewarden.catalog.formats.port import Commit, CommitKind
-from lakewarden.catalog.model.lineage_record import LineageRecord, Operation
+from lakewarden.catalog.model.lineage_record import RECORD_KEY, LineageRecord, Operation, encode_record
 from lakewarden.jobs.session.row_counts import counts_of
 from support.builders.iceberg_tables import START
 
@@ -128,3 +128,51 @@ def test_rows_are_counted_where_the_summary_tells(case: str) -> None:
     )
     counts = counts_of(commit)
     assert (counts.num_inserted_rows, counts.num_updated_rows, counts.num_deleted_rows) == expected
+
+
+NONE_BEFORE = {"total-position-deletes": "0"}
+BY_FILES = {"deleted-data-files": "1", "deleted-records": "4"}
+TAKEN = {
+    "by vectors, of which one was there": (
+        "overwrite",
+        {"added-delete-files": "1", "added-position-deletes": "5", "removed-position-deletes": "3"},
+        None,
+        2,
+    ),
+    "by keys": ("overwrite", {"added-delete-files": "1", "added-equality-deletes": "3"}, NONE_BEFORE, None),
+    "by deletes, beside files that went": (
+        "overwrite",
+        {**BY_FILES, "added-delete-files": "1", "added-position-deletes": "5"},
+        NONE_BEFORE,
+        None,
+    ),
+    "whole files": ("delete", BY_FILES, NONE_BEFORE, 4),
+    "whole files that had deletes": ("delete", BY_FILES, {"total-position-deletes": "1"}, None),
+    "whole files of nobody knows which": ("delete", BY_FILES, None, None),
+    "copied, by whoever": ("overwrite", {**BY_FILES, "added-records": "3"}, NONE_BEFORE, None),
+    "a merge that copies": ("overwrite", MATCHED_TWICE, NONE_BEFORE, 5),
+    "a merge that copies files with deletes": (
+        "overwrite",
+        MATCHED_TWICE,
+        {"total-position-deletes": "4"},
+        None,
+    ),
+}
+
+
+@pytest.mark.parametrize("case", TAKEN)
+def test_rows_that_a_change_took_are_told_whoever_made_it(case: str) -> None:
+    made, told, before, expected = TAKEN[case]
+    assert taken_rows(made, told, before) == expected
+
+
+def test_the_record_tells_a_delete_that_copies_from_other_changes_and_overwrites() -> None:
+    told = {**BY_FILES, "added-records": "3"}
+    taken = {
+        one: taken_rows("overwrite", {**told, RECORD_KEY: encode_record(record(one))}, NONE_BEFORE)
+        for one in (Operation.DELETE, Operation.UPDATE, Operation.OVERWRITE)
+    }
+    assert taken == {Operation.DELETE: 1, Operation.UPDATE: None, Operation.OVERWRITE: None}
+    assert (
+        taken_rows("delete", {**BY_FILES, RECORD_KEY: encode_record(record(Operation.OVERWRITE))}, {}) is None
+    )

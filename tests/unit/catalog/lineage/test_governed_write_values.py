@@ -15,9 +15,9 @@ from lakewarden.catalog.formats.files_elsewhere import READS_ELSEWHERE
 from lakewarden.catalog.lineage.table_index import TableDirectory
 from lakewarden.catalog.lineage.versions import version_of
 from lakewarden.catalog.model.lineage_record import LineageRecord, Operation, RecordVerdict
-from lakewarden.catalog.model.rows import Confidence, LineageRow, RowKind, TableState
+from lakewarden.catalog.model.rows import Confidence, HealthRow, LineageRow, RowKind, TableState
 from lakewarden.catalog.storage.file_store import canonical
-from lakewarden.catalog.system.port import LINEAGE, TABLES
+from lakewarden.catalog.system.port import HEALTH, LINEAGE, TABLES
 from lakewarden.daemon.usecases.lineage.unrecorded_writes import record_unrecorded
 from lakewarden.jobs.session.write_records import compare, record_of
 from lakewarden.jobs.session.writes import Observed, Read, Written
@@ -258,6 +258,16 @@ def test_reads_of_a_table_are_commits_to_others_that_are_on_record_since_then(
     directory = TableDirectory(store)
     assert directory.reads_since("file:///lake/a", NOW - timedelta(days=7)) == 3
     assert directory.reads_since("file:///lake/c", NOW - timedelta(days=7)) is None
+
+
+def test_rows_of_a_table_are_those_that_a_sweep_counted_since_then(store: FakeSystemStore) -> None:
+    directory, since = TableDirectory(store), NOW - timedelta(days=7)
+    assert directory.rows_since("file:///lake/a", since) is None
+    seen = HealthRow(table_id="1", name="db.a", stored_rows=12, observed_at=since)
+    store.edit(HEALTH, lambda _: [seen], because="test")
+    assert directory.rows_since("file:///lake/a", since) == 12
+    assert directory.rows_since("file:///lake/a", since + timedelta(seconds=1)) is None
+    assert directory.rows_since("file:///lake/c", since) is None
 
 
 def test_a_session_may_not_write_system_tables(store: FakeSystemStore) -> None:
