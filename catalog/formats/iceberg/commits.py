@@ -54,7 +54,8 @@ def commit_of(metadata: TableMetadata, snapshot: TableSnapshot, names: SnapshotN
     added, reading = told.get("added-records"), record_in(told)
     batch = _batch(told)
     told_kind = kind_told(reading.record, snapshot.operation) or _streamed_kind(batch, snapshot)
-    rows = changed_rows(reading.record, told, {} if parent is None else parent.summary)
+    without: Mapping[str, str] | None = {} if snapshot.parent_id is None else None  # it has expired
+    rows = changed_rows(reading.record, told, without if parent is None else parent.summary)
     return Commit(
         version=snapshot.sequence,
         parent=_parent(metadata, snapshot, parent),

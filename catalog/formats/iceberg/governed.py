@@ -50,9 +50,9 @@ def kind_told(record: LineageRecord | None, made: str | None) -> CommitKind | No
     return _KINDS.get(record.operation)
 
 
-def changed_rows(record: LineageRecord | None, told: Summary, before: Summary) -> Summary:
-    """The rows that a write changed, named as Delta names them; `before` is the summary of the snapshot before. Empty
-    without a record."""
+def changed_rows(record: LineageRecord | None, told: Summary, before: Summary | None) -> Summary:
+    """The rows that a write changed, named as Delta names them; `before` is the summary of the snapshot before, empty
+    where there was none, None where it has expired. Empty without a record."""
     if record is None:
         return {}
     added = told.get("added-records", "0")
@@ -76,13 +76,11 @@ def changed_rows(record: LineageRecord | None, told: Summary, before: Summary) -
 
 def taken_rows(made: str, told: Summary, before: Summary | None) -> int | None:
     """How many rows a snapshot, which Iceberg calls `made`, took or replaced by others, whoever wrote it; None where
-    its summary (`told`) does not tell, and for overwrites. `before`: the summary of the one before, if there is one."""
+    its summary (`told`) does not tell, and for overwrites. `before`: as for `changed_rows`."""
     numbers = {key: as_whole(value) or 0 for key, value in told.items()}
     if "added-delete-files" in told:
         is_told = "added-equality-deletes" not in told and "deleted-data-files" not in told
         return _less(numbers, "added-position-deletes", "removed-position-deletes") if is_told else None
-    if before is None:
-        return None
     record = record_in(told).record
     if any(key.startswith(_OF_MERGES) for key in told):
         rows = _merged(told, before, "")
@@ -95,7 +93,7 @@ def taken_rows(made: str, told: Summary, before: Summary | None) -> int | None:
     return sum(known) if known and len(known) == len(counts) else None
 
 
-def _merged(told: Summary, before: Summary, added: str) -> Summary:
+def _merged(told: Summary, before: Summary | None, added: str) -> Summary:
     """What Spark counted, which counts nothing where rows are only inserted, and a row that is deleted as often as it
     is matched."""
     inserted, updated, deleted = (
@@ -114,27 +112,31 @@ def _merged(told: Summary, before: Summary, added: str) -> Summary:
     }
 
 
-def _deleted_once(told: Summary, before: Summary, inserted: int | None, updated: int | None) -> str:
+def _deleted_once(told: Summary, before: Summary | None, inserted: int | None, updated: int | None) -> str:
     """The rows that a MERGE deleted: by files that went and came, or by the places that were added."""
     if inserted is None or updated is None:
         return _UNKNOWN
     numbers = {key: as_whole(value) or 0 for key, value in told.items()}
     if "added-delete-files" in told:
         return str(_less(numbers, "added-position-deletes", "removed-position-deletes") - updated)
-    if any(as_whole(before.get(key, "0")) for key in _DELETES):
+    if _may_have_deletes(before):
         return _UNKNOWN
     return str(_less(numbers, "deleted-records", "added-records") + inserted)
 
 
-def _deleted(told: Summary, before: Summary, added: str | None = None) -> Summary:
+def _deleted(told: Summary, before: Summary | None, added: str | None = None) -> Summary:
     """By deletes that were added, or by files that went; unknown where some of what went had been deleted before."""
     numbers = {key: as_whole(value) or 0 for key, value in told.items()}
     if "added-delete-files" in told and "deleted-data-files" not in told:
         return {"numDeletedRows": str(_less(numbers, "added-position-deletes", "removed-position-deletes"))}
-    if any(as_whole(before.get(key, "0")) for key in _DELETES):
+    if _may_have_deletes(before):
         return {}
     gone = numbers.get("deleted-records", 0)
     return {"numDeletedRows": str(gone - (numbers.get("added-records", 0) if added is None else int(added)))}
+
+
+def _may_have_deletes(before: Summary | None) -> bool:
+    return before is None or any(as_whole(before.get(key, "0")) for key in _DELETES)
 
 
 def _less(numbers: Mapping[str, int], one: str, other: str) -> int:

@@ -105,9 +105,12 @@ class IcebergTarget:
     def _taken(self, snapshot: Any) -> int | None:
         """The rows that a change took; None where nothing tells."""
         parent = snapshot.parentId()
+        without: Mapping[str, str] | None = {} if parent is None else None  # it has expired
         before = None if parent is None else self.target.base.snapshot(parent)
         told = self._summary(snapshot)
-        return taken_rows(str(snapshot.operation()), told, None if before is None else self._summary(before))
+        return taken_rows(
+            str(snapshot.operation()), told, without if before is None else self._summary(before)
+        )
 
     def _summary(self, snapshot: Any) -> Mapping[str, str]:
         return self.plans.entries(snapshot.summary()) or {}  # format version 1 may have none

@@ -62,6 +62,12 @@ CASES = {
         {"total-position-deletes": "1"},
         (0, 0, None),
     ),
+    "delete of files, of which nobody knows any more whether they had deletes": (
+        Operation.DELETE,
+        {"deleted-data-files": "1", "deleted-records": "4"},
+        None,
+        (0, 0, None),
+    ),
     "update that copies": (
         Operation.UPDATE,
         {"added-records": "3", "deleted-records": "3"},
