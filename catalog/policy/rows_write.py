@@ -99,15 +99,19 @@ class WrittenAndRead:
     """The statement changes every row; of others nobody knows beforehand."""
     has_more: bool = False
     """There were more `writes`."""
-    changed: tuple[int, ...] = ()
-    """Rows that those of the `writes` took or replaced by others of which the log tells it."""
-    rows: int | None = None
-    """In its data files, deleted ones among them."""
+    shares: tuple[float | None, ...] = ()
+    """Of the table's rows, which the newest of the `writes` took or replaced by others, each; None where the log does
+    not tell."""
+
+    @property
+    def told(self) -> list[float]:
+        """The `shares` that are known."""
+        return [one for one in self.shares if one is not None]
 
     @property
     def share(self) -> float | None:
-        """The share of its rows that a change takes, by the median of what was `changed`; None where nothing tells."""
-        return min(median(self.changed) / self.rows, 1.0) if self.changed and self.rows else None
+        """The median of what is told; None where more changes do not tell it than do."""
+        return min(median(self.told), 1.0) if self.told and 2 * len(self.told) >= len(self.shares) else None
 
 
 def way_named(told: object, where: str) -> RowsWrite:
@@ -171,6 +175,13 @@ def _share_told(known: WrittenAndRead) -> str | None:
     """The share of the rows that a change takes, as half a sentence."""
     if known.share is None:
         return None
-    percent = f"{known.share:.1%}" if known.share >= 0.001 else "less than 0.1%"
-    count = len(known.changed)
-    return f"its changes took {percent} of its rows{f' (the median of {count})' if count > 1 else ''}"
+    percent = f"about {known.share:.1%}" if known.share >= 0.001 else "less than 0.1%"
+    told, asked = len(known.told), len(known.shares)
+    among = (
+        ""
+        if asked == 1
+        else f" (the median of {told})"
+        if told == asked
+        else f" (the median of {told} of {asked})"
+    )
+    return f"its changes took {percent} of its rows{among}"

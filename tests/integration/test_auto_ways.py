@@ -133,10 +133,10 @@ def test_auto_goes_by_how_much_is_changed_and_by_how_often_it_is_changed_and_rea
     one, beside = busy(format_), BESIDE[format_]
     rates = "within 7 days its rows were changed {} times, and read {} times"
     assert one.changed(MANY) == ("rewrite", rates.format(0, 1))
-    share = "its changes took 40.0% of its rows, and from 30% on files are written anew"
+    share = "its changes took about 40.0% of its rows, and from 30% on files are written anew"
     assert one.changed(FEW.format(1)) == ("rewrite", share)
     way, because = one.changed(FEW.format(2))
-    assert way == beside and because.startswith(f"{rates.format(2, 1)}; its changes took 20.")
+    assert way == beside and because.startswith(f"{rates.format(2, 1)}; its changes took about 20.")
     one.read(3)
-    told = f"{rates.format(3, 4)}; its changes took 0.1% of its rows (the median of 3)"
+    told = f"{rates.format(3, 4)}; its changes took about 0.1% of its rows (the median of 3)"
     assert one.changed(FEW.format(3)) == ("rewrite", told)

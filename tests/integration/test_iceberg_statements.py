@@ -176,6 +176,17 @@ def test_a_commit_whose_answer_is_lost_is_looked_for(spark: SparkSession, make: 
     assert table.rows() == [1, 2, 3, 4, 8, 9]
 
 
+def test_an_operation_is_looked_for_among_what_format_version_1_has_left(
+    spark: SparkSession, make: Make, lw: Attached
+) -> None:
+    table = make(properties="'format-version'='1'")
+    table.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ('format-version'='2')")
+    frame = spark.createDataFrame([(3, "u", None), (4, "u", None)], ROW)
+    done = [lw.upsert(frame, str(table), "id", operation="load") for _ in range(2)]
+    assert [one.done_before for one in done] == [False, True]
+    assert table.rows() == [1, 2, 3, 4]
+
+
 @pytest.mark.long
 def test_keys_are_written_beside_a_partitioning_that_was_given_up(
     spark: SparkSession, make: Make, lw: Attached

@@ -1,7 +1,7 @@
 """In which way the rows of one statement are written to a Delta table: with deletion vectors, where the table has them,
 or without. A statement never switches them on."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
@@ -73,7 +73,9 @@ def _obstacle(location: str, properties: Mapping[str, str]) -> tuple[str, Refuse
 
 
 def _taken(commit: Commit) -> int | None:
-    """The rows that a commit took or replaced by others; None where its metrics do not tell."""
+    """The rows that a change took or replaced by others; None where its metrics do not tell."""
+    if commit.kind not in _BY_ROW:
+        return None
     counts = counts_of(commit)
     if counts.num_updated_rows is None or counts.num_deleted_rows is None:
         return None
@@ -103,17 +105,19 @@ class DeltaTarget:
     def properties_around(self) -> Properties:
         return properties_of_database(self.plans, self.session, self.entry)
 
-    def known(self, *, since: datetime, reads: int | None) -> WrittenAndRead:
+    def known(self, *, since: datetime, reads: int | None, rows: Callable[[], int | None]) -> WrittenAndRead:
         commits = self.reader.newest(self.location, count=_MOST)
         recent = [one for one in commits if one.committed_at >= since]
-        counts = [_taken(one) for one in recent if one.kind in _BY_ROW]
+        changes = [one for one in recent if one.kind in _CHANGES]
+        counts = [taken for taken in map(_taken, changes) if taken != 0]  # a MERGE may insert alone
+        all_rows = rows() if any(counts) else None
         return WrittenAndRead(
             size=bytes_of(self.snapshot),
-            writes=sum(one.kind in _CHANGES for one in recent),
+            writes=len(changes),
             reads=reads,
             all_change=self.all_change,
             has_more=len(recent) == _MOST,
-            changed=tuple(one for one in counts if one is not None),
+            shares=tuple(one / all_rows if one is not None and all_rows else None for one in counts),
         )
 
     def way(self, asked: AskedWay, known: WrittenAndRead) -> ChosenWay:

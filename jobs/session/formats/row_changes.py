@@ -35,9 +35,9 @@ class RowsTarget(Protocol):
     def properties_around(self) -> Properties:
         """Those of its namespace, or database."""
 
-    def known(self, *, since: datetime, reads: int | None) -> WrittenAndRead:
-        """What the table itself tells, and the `reads` that are on record since then. Without `rows` where only all of
-        its log could tell them."""
+    def known(self, *, since: datetime, reads: int | None, rows: Callable[[], int | None]) -> WrittenAndRead:
+        """What the table itself tells, and the `reads` that are on record since then. `rows` asks how many a sweep has
+        counted, where only all of the log could tell them."""
 
     def way(self, asked: AskedWay, known: WrittenAndRead) -> ChosenWay:
         """What is done of what is asked for; the session writes so from now on, where the format takes it so.

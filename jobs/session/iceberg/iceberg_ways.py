@@ -1,9 +1,10 @@
 """In which way the rows of one statement are written to an Iceberg table: by the mode of its write."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final
+from itertools import zip_longest
+from typing import Final
 
 from lakewarden.catalog.bounds import as_whole
 from lakewarden.catalog.errors import RefusedError, UsageError
@@ -12,6 +13,7 @@ from lakewarden.catalog.model.enums import RowsWrite
 from lakewarden.catalog.model.rows import TableFormat
 from lakewarden.catalog.policy.rows_write import AskedWay, ChosenWay, WrittenAndRead, decided
 from lakewarden.jobs.session.formats.row_changes import Properties, properties_of_namespace
+from lakewarden.jobs.session.iceberg.snapshot_lines import ToldSnapshot, main_line
 from lakewarden.jobs.session.iceberg.written_tables import WrittenTable
 from lakewarden.jobs.session.plans import Plans
 
@@ -28,6 +30,15 @@ _TOLD: Final = 20
 """So many of the newest are asked how many rows they took."""
 _VECTORS: Final = 3
 """The format version from which on the places of deleted rows are kept in vectors, and nowhere else."""
+
+
+def _share(one: ToldSnapshot, before: ToldSnapshot | None) -> float | None:
+    """The share of the rows of the one before that a change took; None where nothing tells."""
+    if before is None:
+        return None
+    rows = as_whole(before.summary.get("total-records", ""))
+    taken = taken_rows(str(one.operation), one.summary, before.summary)
+    return taken / rows if rows and taken and taken > 0 else None
 
 
 def mode_of(way: ChosenWay) -> str | None:
@@ -83,37 +94,23 @@ class IcebergTarget:
     def properties_around(self) -> Properties:
         return properties_of_namespace(self.target.relation)
 
-    def known(self, *, since: datetime, reads: int | None) -> WrittenAndRead:
-        head = self.target.base.currentSnapshot()
-        told = {} if head is None else self._summary(head)
+    def known(self, *, since: datetime, reads: int | None, rows: Callable[[], int | None]) -> WrittenAndRead:
         first = since.timestamp() * 1000
-        changes = [
-            one
-            for one in self.plans.items(self.target.base.snapshots())
-            if one.timestampMillis() >= first and str(one.operation()) in _CHANGES
-        ]
-        counts = [self._taken(one) for one in changes[-_TOLD:]]
+        line: list[ToldSnapshot] = []
+        for one in main_line(self.plans, self.target.base):
+            line.append(one)
+            if one.at < first:
+                break
+        pairs = list(zip_longest(line, line[1:]))
+        changes = [pair for pair in pairs if pair[0].at >= first and pair[0].operation in _CHANGES]
+        size = as_whole(line[0].summary.get("total-files-size", "")) if line else 0
         return WrittenAndRead(
-            size=0 if head is None else as_whole(told.get("total-files-size", "")),
+            size=size,
             writes=len(changes),
             reads=reads,
             all_change=self.all_change,
-            changed=tuple(one for one in counts if one is not None),
-            rows=as_whole(told.get("total-records", "")),
+            shares=tuple(_share(*pair) for pair in changes[:_TOLD]),
         )
-
-    def _taken(self, snapshot: Any) -> int | None:
-        """The rows that a change took; None where nothing tells."""
-        parent = snapshot.parentId()
-        without: Mapping[str, str] | None = {} if parent is None else None  # it has expired
-        before = None if parent is None else self.target.base.snapshot(parent)
-        told = self._summary(snapshot)
-        return taken_rows(
-            str(snapshot.operation()), told, without if before is None else self._summary(before)
-        )
-
-    def _summary(self, snapshot: Any) -> Mapping[str, str]:
-        return self.plans.entries(snapshot.summary()) or {}  # format version 1 may have none
 
     def way(self, asked: AskedWay, known: WrittenAndRead) -> ChosenWay:
         return iceberg_way(self.target, asked, known)

@@ -113,10 +113,11 @@ class RowWays:
         if asked.way is not RowsWrite.AUTO:
             return _NOTHING
         since = self.clock.now() - OBSERVED
-        known = target.known(since=since, reads=self.directory.reads_since(target.location, since))
-        if known.rows is not None or not known.changed:
-            return known
-        return replace(known, rows=self.directory.rows_since(target.location, since))
+        return target.known(
+            since=since,
+            reads=self.directory.reads_since(target.location, since),
+            rows=lambda: self.directory.rows_since(target.location, since),
+        )
 
 
 def changes_nothing() -> UsageError:

@@ -89,27 +89,25 @@ def test_what_cannot_be_is_refused_to_a_statement_and_left_out_of_a_policy() -> 
         (replace(LARGE, size=3 * MIB), RowsWrite.REWRITE, "the table has 3.0 MiB, and up to 64 MiB"),
         (replace(LARGE, all_change=True), RowsWrite.REWRITE, "all rows change"),
         (
-            replace(LARGE, changed=(9, 5, 4), rows=1000),
+            replace(LARGE, shares=(0.009, 0.005, 0.004)),
             RowsWrite.VECTOR,
-            "and read 3 times; its changes took 0.5% of its rows (the median of 3)",
+            "and read 3 times; its changes took about 0.5% of its rows (the median of 3)",
         ),
+        (replace(LARGE, shares=(0.0009,), reads=8), RowsWrite.REWRITE, "took less than 0.1% of its rows"),
+        (replace(LARGE, shares=(0.299,)), RowsWrite.VECTOR, "its changes took about 29.9% of its rows"),
         (
-            replace(LARGE, changed=(9,), rows=10_000, reads=8),
+            replace(LARGE, shares=(0.3,), reads=None),
             RowsWrite.REWRITE,
-            "took less than 0.1% of its rows",
+            "its changes took about 30.0% of its rows, and from 30% on files are written anew",
         ),
-        (replace(LARGE, changed=(299,), rows=1000), RowsWrite.VECTOR, "its changes took 29.9% of its rows"),
+        (replace(LARGE, shares=(4.0,)), RowsWrite.REWRITE, "its changes took about 100.0% of its rows"),
         (
-            replace(LARGE, changed=(300,), rows=1000, reads=None),
+            replace(LARGE, shares=(0.4, None)),
             RowsWrite.REWRITE,
-            "its changes took 30.0% of its rows, and from 30% on files are written anew",
+            "its changes took about 40.0% of its rows (the median of 1 of 2)",
         ),
-        (
-            replace(LARGE, changed=(4000,), rows=1000),
-            RowsWrite.REWRITE,
-            "its changes took 100.0% of its rows",
-        ),
-        (replace(LARGE, changed=(300,)), RowsWrite.VECTOR, "changed 7 times, and read 3 times"),
+        (replace(LARGE, shares=(0.4, None, None)), RowsWrite.VECTOR, "changed 7 times, and read 3 times"),
+        (replace(LARGE, shares=(None,)), RowsWrite.VECTOR, "changed 7 times, and read 3 times"),
     ],
 )
 def test_auto_decides_by_numbers_and_keeps_the_tables_own_way_where_one_is_missing(
