@@ -30,7 +30,13 @@ from lakewarden.daemon.usecases.doctor.yarn import examine_yarn
 from lakewarden.jobs.engines.spark.java import java_command, spark_jars
 from support.builders.derived import ids, write
 from support.builders.entries import enlist
-from support.processes.cluster_session import BUCKETS, require_right, running_session
+from support.processes.cluster_session import (
+    NO_PYTHON,
+    STRAY,
+    require_in_buckets,
+    require_right,
+    running_session,
+)
 from support.processes.hosts import Hosts
 from support.reference.faults import Faults
 from support.servers.hdfs import Hdfs
@@ -69,8 +75,6 @@ CONF = {
     "spark.databricks.delta.snapshotPartitions": "2",
     "spark.sql.sources.parallelPartitionDiscovery.parallelism": "4",
 }
-NO_PYTHON = "/nowhere/python3"
-"""Where a Python function would end: `test_spark_session.py` shows that."""
 ORDERED = ("mode=observe", "vacuum.retention=1 s", "rollback.promise=1 s", "compaction.min_small_files=4")
 COMPACTED = ("mode=manage", "compaction.min_small_files=4", "compaction.quiet=1 s")
 NOTHING_ELSE = ("statistics.enabled=no", "vacuum.enabled=no", "log.enabled=no", "metastore.sync=no")
@@ -241,28 +245,18 @@ def test_doctor_is_told_by_the_cluster_what_it_is(lake: Lake, monkeypatch: pytes
 def test_a_users_session_changes_tables_by_executors_in_each_way_and_loses_some_of_them(
     lake: Lake, yarn: Yarn, tmp_path: Path
 ) -> None:
-    catalog = "spark.sql.catalog.lake"
     two = {"spark.dynamicAllocation.maxExecutors": "2", "spark.dynamicAllocation.executorIdleTimeout": "5s"}
-    iceberg = {catalog: "org.apache.iceberg.spark.SparkCatalog", f"{catalog}.type": "hadoop"}
-    needs = {
-        "master": "yarn",
-        "root": lake.hdfs + "/lake",
-        "conf": {**CONF, **two, **iceberg, f"{catalog}.warehouse": lake.place("iceberg")},
-    }
+    needs = {"master": "yarn", "root": lake.hdfs + "/lake", "conf": {**CONF, **two}}
     home = {"LAKEWARDEN_HOME": str(lake.folder / "daemon")}
+    places = {name: lake.place(name) for name in ("plain", "marked")}
     with running_session(tmp_path, needs, lake.environment | home) as (told, ended):
         require_right(told)
-        stray = pa.table({"id": pa.array([1000, 1001], pa.int64()), "v": ["a", "b"]})
-        for name in ("plain", "marked"):
-            write_deltalake(lake.place(name), stray, mode="append")
+        for name, place in places.items():
+            write_deltalake(place, STRAY, mode="append")
             lake.until(partial(lake.has_adopted, f"cluster.{name}"))
             lake.ordered(f"cluster.{name}", "compact")
-            files = [one.rpartition("/")[2] for one in DeltaTable(lake.place(name)).file_uris()]
-            assert len(files) == BUCKETS and all(one.startswith(f"lw{BUCKETS}-") for one in files)
         after = ended()
-    for name in ("plain", "marked"):
-        rows = told["rows"][f"cluster.{name}"]
-        assert after["rows"][f"cluster.{name}"] == [*rows, [1000, "a"], [1001, "b"]]
+    require_in_buckets(told, after, places)
 
 
 @pytest.mark.long

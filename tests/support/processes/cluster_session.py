@@ -1,6 +1,6 @@
 """A user's session on a cluster, in a process of its own: `cluster_session.py FACTS`, with what it needs in JSON on
-standard input. It changes tables in each way that there is, and loses executors on the way; what came of it is written
-to FACTS as JSON.
+standard input. It changes tables in each way that there is, and loses executors on the way (their processes have to be
+seen from here); what came of it is written to FACTS as JSON.
 
 A line on standard input after that, and it reads the tables again, and ends.
 """
@@ -20,6 +20,8 @@ from pathlib import Path
 from typing import Any
 
 import psutil
+import pyarrow as pa
+from deltalake import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 
 import lakewarden
@@ -27,15 +29,22 @@ from lakewarden.catalog import failpoints
 from lakewarden.jobs.session.attached import Attached
 from lakewarden.jobs.session.delta.merges.plan_pieces import Replacement
 
-__all__ = ["BUCKETS", "require_right", "running_session"]
+__all__ = ["NO_PYTHON", "STRAY", "require_in_buckets", "require_right", "running_session"]
 
-BUCKETS = 4
-_EXECUTOR = "CoarseGrainedExecutorBackend"
+NO_PYTHON = "/nowhere/python3"
+"""Where a Python function would end: `test_spark_session.py` shows that."""
+STRAY = pa.table({"id": pa.array([1000, 1001], pa.int64()), "v": ["a", "b"]})
+"""Rows for tables with buckets, by somebody who does not know of these."""
+_BUCKETS = 4
+_EXECUTOR = "ExecutorBackend"
+_CATALOG = "spark.sql.catalog.lake"
 _CHANGES = {
     "update": "UPDATE {t} SET v = c.v FROM {s} c WHERE {t}.id = c.id",
     "delete": "DELETE FROM {t} USING {s} c WHERE {t}.id = c.id AND c.id >= 150",
     "update alone": "UPDATE {t} SET v = 'odd' WHERE id IN (1, 3)",
     "delete alone": "DELETE FROM {t} WHERE id = 1",
+    "merge": "MERGE INTO {t} USING {s} c ON {t}.id = c.id WHEN MATCHED AND c.id >= 100 THEN UPDATE SET v = 'merged' "
+    "WHEN NOT MATCHED THEN INSERT (id, v) VALUES (c.id, c.v)",
 }
 _LOST = "UPDATE {t} SET v = 'lost' FROM {s} c WHERE {t}.id = c.id AND c.id < 40"
 
@@ -44,12 +53,13 @@ _LOST = "UPDATE {t} SET v = 'lost' FROM {s} c WHERE {t}.id = c.id AND c.id < 40"
 def running_session(
     folder: Path, needs: Mapping[str, Any], environment: Mapping[str, str]
 ) -> Iterator[tuple[Any, Callable[[], Any]]]:
-    """What a session told of its changes, and a call that has it end and tells what it read then."""
+    """What a session told of its changes, and a call that has it end and tells what it read then. It needs `master`,
+    `root` (the folder of its tables) and `conf`; whose user the executors are does not matter."""
     facts = folder / "facts.json"
     with (folder / "session.log").open("wb") as log:
         process = subprocess.Popen(
             [sys.executable, __file__, str(facts)],
-            stdin=subprocess.PIPE, stdout=log, stderr=log, text=True,
+            stdin=subprocess.PIPE, stdout=log, stderr=log, text=True, umask=0,
             env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), **environment},
         )  # fmt: skip
 
@@ -82,23 +92,26 @@ def require_right(told: Mapping[str, Any]) -> None:
     """Fail unless all that a session told is as it must be."""
     changed = {one: str(one) if one % 2 else f"new{one // 2}" for one in range(200)} | {3: "odd"}
     kept = {one: value for one, value in changed.items() if one != 1 and (one % 2 or one < 150)}
-    lost = {one: "lost" if one < 40 and one % 2 == 0 else value for one, value in kept.items()}
+    merged = {one: "merged" if one < 150 else f"new{one // 2}" for one in range(100, 220, 2)}
+    plain = kept | merged | dict.fromkeys(range(190, 210), "up")
+    lost = {one: "lost" if one < 40 and one % 2 == 0 else value for one, value in plain.items()}
     stock = {one: f"v{one}" if one < 50 else "new" for one in range(150)}
     ice = {one: f"v{one}" if one < 50 else "position" if one < 60 else "equality" for one in range(150)}
-    expected = {"plain": kept, "marked": lost, "stock": stock, "parted": stock, "kept": stock}
+    expected = {"plain": plain, "marked": lost, "stock": stock, "parted": stock, "kept": stock}
     for name, rows in expected.items():
         assert {row[0]: row[1] for row in told["rows"][f"cluster.{name}"]} == rows, name
         assert len(told["rows"][f"cluster.{name}"]) == len(rows)
     assert told["rows"]["lake.cluster.ice"] == [[one, value, one % 3] for one, value in ice.items()]
-    counts = {"update": 100, "delete": 25, "update alone": 2, "delete alone": 1, "lost": 20}
+    counts = {"update": 100, "delete": 25, "update alone": 2, "delete alone": 1, "merge": 60, "lost": 20}
     for name in ("plain", "marked"):
         for what, done in told[name].items():
             assert (done["num_affected_rows"], done["stages"]) == (counts[what], 1), (name, what, done)
     assert told["plain"]["update"]["copied"] == 100
     assert {done["copied"] for done in told["marked"].values()} == {0}, "its rows are marked"
-    both = [50, 50, 0, ""]
+    both, few = [50, 50, 0, ""], [5, 15, 0, ""]
     assert told["upserts"] | {"equality": 0} == {
-        "stock": both, "parted": both, "kept": both, "position": [0, 10, 0, ""], "equality": 0,
+        "plain": few, "marked": few, "stock": both, "parted": both, "kept": both,
+        "position": [0, 10, 0, ""], "equality": 0,
     }  # fmt: skip
     assert told["deletes"] == [1, 2], "positions, and equality deletes"
     assert any("with it rows that were kept" in one and "Trying again" in one for one in told["said"])
@@ -106,6 +119,16 @@ def require_right(told: Mapping[str, Any]) -> None:
     assert sum(count > 0 for count in told["tasks"].values()) >= 2 and "driver" not in {
         number for number, count in told["tasks"].items() if count
     }
+
+
+def require_in_buckets(told: Mapping[str, Any], after: Mapping[str, Any], places: Mapping[str, str]) -> None:
+    """Fail unless `STRAY`, appended to these tables (name -> place) and compacted, is in their buckets, and the session
+    reads that and what it told before."""
+    for name, place in places.items():
+        files = [one.rpartition("/")[2] for one in DeltaTable(place).file_uris()]
+        assert len(files) == _BUCKETS and all(one.startswith(f"lw{_BUCKETS}-") for one in files)
+        rows = [*told["rows"][f"cluster.{name}"], *([*row.values()] for row in STRAY.to_pylist())]
+        assert after["rows"][f"cluster.{name}"] == rows
 
 
 @dataclass
@@ -214,7 +237,7 @@ def keeps_with_loss(session: ClusterSession) -> Iterator[None]:
 
 def changed(session: ClusterSession, facts: dict[str, Any]) -> None:
     """Change bucketed tables, one with vectors."""
-    sorted_ = f"CLUSTERED BY (id) SORTED BY (id) INTO {BUCKETS} BUCKETS"
+    sorted_ = f"CLUSTERED BY (id) SORTED BY (id) INTO {_BUCKETS} BUCKETS"
     session.made("changes", "SELECT 2 * id AS id, concat('new', id) AS v FROM range(110)", sorted_)
     for name, vectors in (("plain", "false"), ("marked", "true")):
         more = f"{sorted_} TBLPROPERTIES ('delta.enableDeletionVectors' = '{vectors}')"
@@ -225,10 +248,11 @@ def changed(session: ClusterSession, facts: dict[str, Any]) -> None:
 
 
 def upserted(session: ClusterSession, facts: dict[str, Any]) -> None:
-    """Upsert into tables of Delta, one of them by partitions, and of Iceberg, where there are any."""
+    """Upsert into tables of Delta, some by buckets, one by partitions, and of Iceberg."""
     rows = "id, concat('v', id) AS v, id % 3 AS part"
     new = session.spark.range(50, 150).selectExpr("id", "'new' AS v", "id % 3 AS part")
-    ways: dict[str, Callable[[], list[Any]]] = {}
+    few = session.spark.range(190, 210).selectExpr("id", "'up' AS v")
+    ways = {name: partial(session.upserted, few, f"cluster.{name}") for name in ("plain", "marked")}
     for name, more in (("stock", ""), ("parted", "PARTITIONED BY (part)")):
         session.made(name, f"SELECT {rows} FROM range(100)", more)
         ways[name] = partial(session.upserted, new, f"cluster.{name}")
@@ -255,7 +279,12 @@ def main(facts: Path) -> None:
     """Do it all, and tell."""
     needs = json.loads(sys.stdin.readline())
     builder = SparkSession.builder.master(needs["master"])
-    spark = builder.config(map={**lakewarden.spark_config(), **needs["conf"]}).getOrCreate()
+    iceberg = {
+        _CATALOG: "org.apache.iceberg.spark.SparkCatalog",
+        f"{_CATALOG}.type": "hadoop",
+        f"{_CATALOG}.warehouse": f"{needs['root']}/iceberg",
+    }
+    spark = builder.config(map={**lakewarden.spark_config(), **iceberg, **needs["conf"]}).getOrCreate()
     said = list[str]()
     handler = logging.Handler()
     handler.emit = lambda record: said.append(record.getMessage())  # type: ignore[method-assign]
@@ -270,7 +299,8 @@ def main(facts: Path) -> None:
         def ended(facts: Path, told: dict[str, Any]) -> None:
             names = [f"cluster.{name}" for name in ("plain", "marked", "stock", "parted", "kept")]
             told["rows"] = {name: session.rows(name) for name in (*names, "lake.cluster.ice")}
-            told |= {"said": said, "tasks": {number: had for number, (_, had) in session.tasks().items()}}
+            told |= {"application": spark.sparkContext.applicationId, "said": said}
+            told |= {"tasks": {number: had for number, (_, had) in session.tasks().items()}}
             part = facts.with_suffix(".part")
             part.write_text(json.dumps(told))
             part.rename(facts)
