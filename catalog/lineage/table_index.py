@@ -6,7 +6,7 @@ still has each input's location and format UUID. Asked, too, whether a governed 
 
 import threading
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -64,32 +64,37 @@ class TableDirectory:
     def reads_since(self, location: str, since: datetime) -> int | None:
         """How many commits to other tables are on record since then as made from the one at a canonical location; None
         where none is managed there, or nobody answers."""
-        table_id = self.table_ids([location]).get(location)
-        if table_id is None:
-            return None
-        try:
+
+        def counted(table_id: str) -> int:
             edges = self._store.rows(LINEAGE).find(input_id=table_id)
-        except UnavailableError:
-            return None
-        return len(
-            {
-                (one.output_id, one.output_version)
-                for one in edges
-                if one.recorded_at >= since and one.output_id != table_id
-            }
-        )
+            return len(
+                {
+                    (one.output_id, one.output_version)
+                    for one in edges
+                    if one.recorded_at >= since and one.output_id != table_id
+                }
+            )
+
+        return self._of_managed(location, counted)
 
     def rows_since(self, location: str, since: datetime) -> int | None:
         """How many rows, deleted ones among them, a sweep counted since then in the files of the table at a canonical
         location; None where none is managed there, none was counted, or nobody answers."""
-        table_id = self.table_ids([location]).get(location)
-        if table_id is None:
-            return None
-        try:
+
+        def counted(table_id: str) -> int | None:
             health = self._store.rows(HEALTH).get(table_id)
+            return None if health is None or health.observed_at < since else health.stored_rows
+
+        return self._of_managed(location, counted)
+
+    def _of_managed(self, location: str, ask: Callable[[str], int | None]) -> int | None:
+        """What the system tables say of the table at a canonical location; None where none is managed there, or nobody
+        answers."""
+        table_id = self.table_ids([location]).get(location)
+        try:
+            return None if table_id is None else ask(table_id)
         except UnavailableError:
             return None
-        return None if health is None or health.observed_at < since else health.stored_rows
 
     def require_unmanaged(self, location: str, called: str, format_id: str | None = None) -> None:
         """Raise `NotAllowedError` for what is `called` so, and changes rows or files unrecorded, if a managed table is

@@ -177,11 +177,6 @@ def _share_told(known: WrittenAndRead) -> str | None:
         return None
     percent = f"about {known.share:.1%}" if known.share >= 0.001 else "less than 0.1%"
     told, asked = len(known.told), len(known.shares)
-    among = (
-        ""
-        if asked == 1
-        else f" (the median of {told})"
-        if told == asked
-        else f" (the median of {told} of {asked})"
-    )
+    number = f"{told}" if told == asked else f"{told} of {asked}"
+    among = "" if asked == 1 else f" (the median of {number})"
     return f"its changes took {percent} of its rows{among}"
